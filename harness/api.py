@@ -248,9 +248,16 @@ class Task(ABC):
     `grades` and `grading` are constants of the class (`grades = ("solved",)`), or properties if parameters decide.
     """
 
+    wanted: tuple[str, ...] = ()  # those of `optional_grades` that metrics of the spec need: `grades` has them too
+
     @property
     def grades(self) -> tuple[str, ...]:
         """The names that `grade` returns; metrics need them."""
+        return ()
+
+    @property
+    def optional_grades(self) -> tuple[str, ...]:
+        """Names that `grade` returns only where a metric needs them (`wanted`), such as texts beside right answers."""
         return ()
 
     @property

@@ -32,9 +32,11 @@ class QuestionTask(Task):
 
     Attributes:
         grades_raw_replies: whether `grade` reads every reply, also one in which there is no answer to compare.
+        replies_needed: how many replies to a question `grade` takes at least, where one agent answers alone.
     """
 
     grades_raw_replies = False
+    replies_needed = 1
 
     @property
     def writes_text(self) -> bool:

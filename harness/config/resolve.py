@@ -265,7 +265,9 @@ class _Resolver:
             metric: api.Metric = self.build_at("metrics", {"use": use, **arguments}, place)
             metrics[name] = metric
             for condition in conditions:
-                inputs = (*condition.task.grades, *facts_of(condition.protocol, condition.task))
+                task = condition.task
+                inputs = (*task.grades, *task.optional_grades, *facts_of(condition.protocol, task))
+                task.wanted += tuple({*metric.needs} & {*task.optional_grades} - {*task.wanted})
                 lacking = [need for need in metric.needs if need not in inputs]
                 if lacking:
                     message = f"metric {name!r} needs {lacking[0]!r}, which {condition.id!r} does not produce. "

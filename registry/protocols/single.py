@@ -31,6 +31,13 @@ class Single(Protocol):
     needs = QuestionTask
     facts = ("samples",)
 
+    def misfit(self, task: Task) -> str | None:
+        """Filters may choose among more replies than there are."""
+        if isinstance(task, QuestionTask) and task.replies_needed > self.repeats:
+            needed = task.replies_needed
+            return f"a filter of the task takes {needed} replies to a question: set repeats to {needed} or more"
+        return None
+
     def play(self, task: Task, case: Case, agents: Sequence[str], rng: random.Random) -> Play:
         """Yield one batch per repetition, with a turn for every agent."""
         samples: list[Action] = []

@@ -35,10 +35,10 @@ def graded(task: Any, case: Case, *answers: Any, group: Any = None, samples: boo
     return dict(task.grade(case, Outcome(answers=parameters, group=group, facts=facts)))
 
 
-def plan_of(task: Mapping[str, Any] | str, folder: Path | None = None) -> Any:
+def plan_of(task: Mapping[str, Any] | str, folder: Path | None = None, protocol: Any = "single") -> Any:
     """The plan of a spec with this task; raises what `validate` would show."""
     loaded = spec.parse(
-        {"name": "x", "task": task, "protocol": "single", "prompts": "qa/standard", "metrics": ["score"]}, BUILTIN
+        {"name": "x", "task": task, "protocol": protocol, "prompts": "qa/standard", "metrics": ["score"]}, BUILTIN
     )
     return resolve.plan(loaded, BUILTIN, Mock())
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import harness
 from harness.api import Case, Outcome
-from harness.authoring.documents.filters import Pipeline, pipelines
+from harness.authoring.documents.filters import pipelines
 from harness.authoring.panels import ballot, majority
 from harness.engines.mock import Mock
-from harness.errors import PluginError
+from harness.errors import PluginError, SpecError
 from tests.documents.documents_kit import cases, graded, jsonl, plan_of, task_of
 
 CHOICES = ("Guilty", "Guilty of Romance", "no. 1 (b)", "B")
@@ -90,7 +90,7 @@ def test_options_are_found_as_lm_eval_finds_them(texts: list[str], step: dict[st
     same_as_theirs(texts, [step])
 
 
-GSM = [
+GSM: list[dict[str, Any]] = [
     {
         "name": "strict",
         "filter": [{"function": "regex", "regex_pattern": r"#### (-?\d+)"}, {"function": "take_first"}],
@@ -234,4 +234,8 @@ def test_filters_are_checked_before_a_run(tmp_path: Path) -> None:
     plan_of({**task, "filter_list": GSM})
     with pytest.raises(PluginError, match="'custom' is not supported"):
         plan_of({**task, "filter_list": [{"name": "x", "filter": [{"function": "custom", "filter_fn": "f"}]}]})
-    assert isinstance(pipelines(GSM)[0], Pipeline)
+    few = {"use": "single", "repeats": 2}
+    with pytest.raises(SpecError, match="a filter of the task takes 3 replies to a question: set repeats to 3 or more"):
+        plan_of({**task, "filter_list": [{"name": "maj@3", "filter": MAJORITY}]}, protocol=few)
+    plan_of({**task, "filter_list": [{"name": "maj@3", "filter": MAJORITY}]}, protocol={**few, "repeats": 3})
+    plan_of({**task, "filter_list": [{"name": "maj@3", "filter": MAJORITY}]}, protocol="vote")

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import string
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from harness.api import Action, Case, Outcome
@@ -19,6 +16,7 @@ from harness.replies.regular import regular_expression
 
 from .checks import check_arguments
 from .filters import Pipeline
+from .libraries import library_metric
 
 Grading = Callable[[Action, Mapping[str, Any]], float]
 """(answer, target) → a number. Any one of the target's `answers` is right."""
@@ -56,21 +54,24 @@ def grade(
     outcome: Outcome,
     measures: Mapping[str, Measure],
     readings: Mapping[str, Pipeline],
+    wanted: Sequence[str] = (),
     *,
     prefers: bool = False,
-) -> dict[str, float | None]:
+) -> dict[str, Any]:
     """Grade an episode: every measure, `score` (the first of them), and counts of answers.
 
     The group's answer is graded. If each agent, or each of several samples, counts by itself, the grade is their mean.
     `samples`: the number of answers; `correct`: the number of those that score 1; `answered`: the share of readable
     ones. A missing answer scores 0. `GRADES`: see `panel_grades`. With several filters each measure is called
-    METRIC,FILTER, as in lm-eval; `score`, and all that is said of a single answer, is the first filter's.
+    METRIC,FILTER, as in lm-eval; `score`, and all that is said of a single answer, is the first filter's. `pairs` has
+    each answer that counts beside the right ones, [answer, [right, …]], for metrics of the whole data set.
 
     Args:
         case: the question.
         outcome: what came of it.
         measures: name → measure.
         readings: see `harness.authoring.documents.filters.readings`.
+        wanted: which `pairs` are.
         prefers: whether answers are log-likelihoods. What a group prefers is known, but none of them are the group's,
             so a panel has the first measure only.
     """
@@ -91,9 +92,13 @@ def grade(
     first, reads = next(iter(measures)), next(iter(readings.values()))
     of_group = {first} if prefers and history and len(history[-1]) > 1 else measures.keys()
     of_group = {name for name in of_group if not measures[name].ungraded}
-    means: dict[str, float | None] = {}
+    means, pairs = dict[str, float | None](), dict[str, Any]()
+    rights = None if prefers else case.target.get("answers")
     for suffix, pipeline in readings.items():
-        graded = [marks(answer) for answer in pipeline.all(final, choices, enough=every)]
+        read = pipeline.all(final, choices, enough=every)
+        if (name := f"pairs{suffix}") in wanted:
+            pairs[name] = [["" if x is None else str(x), rights] for x in read] if rights else None
+        graded = [marks(answer) for answer in read]
         for name in measures:
             means[f"{name}{suffix}"] = (
                 sum(mark[name] for mark in graded) / len(graded) if graded and name in of_group else None
@@ -101,6 +106,7 @@ def grade(
     answers = [reads.one(reply, choices) for reply in replies]
     return {
         **means,
+        **pairs,
         "score": next(iter(means.values())),
         "samples": len(answers),
         "correct": sum(marks(answer)[first] == 1 for answer in answers),
@@ -122,8 +128,10 @@ def measures_of(metric_list: Sequence[str | Mapping[str, Any]]) -> dict[str, Mea
             message = f"aggregation {settings['aggregation']!r} is not supported"
             raise PluginError(message, hint="Results are means; tables aggregate.", at=("metric_list", i))
         settings = {key: value for key, value in settings.items() if key not in IGNORED}
-        if metric.startswith("hf:"):
-            measures[name] = _library_measure(metric.removeprefix("hf:"), settings)
+        if metric.startswith("hf:") or settings.get("hf_evaluate") is True:
+            settings.pop("hf_evaluate", None)
+            path = settings.pop("path", None)
+            measures[name] = _library_measure(metric.removeprefix("hf:"), path, settings)
         elif metric in MEASURES:
             try:
                 check_arguments(f"metric {metric}", MEASURES[metric], settings, ("metric_list", i))
@@ -220,23 +228,13 @@ MEASURES: dict[str, Callable[..., Measure]] = {
 }
 
 
-def _library_measure(name: str, settings: Mapping[str, Any]) -> Measure:
-    """A metric of the `evaluate` library, or a local metric module (a file or folder), on one answer at a time."""
-
-    loaded = _load(name)  # now, so that a mistake costs no calls
+def _library_measure(name: str, path: str | None, settings: Mapping[str, Any]) -> Measure:
+    """A metric of the package `evaluate`, on one answer at a time; the best one where several answers are right."""
+    loaded = library_metric(name, path)  # now, so that a mistake costs no calls
 
     def measure(answer: Action, target: Mapping[str, Any]) -> float:
-        best = 0.0
-        for right in target["answers"]:
-            try:
-                result = loaded.compute(predictions=[str(answer)], references=[str(right)], **settings)
-            except Exception as error:  # whatever a metric's code does
-                raise PluginError(f"the metric hf:{name} fails: {type(error).__name__}: {error}") from error
-            numbers = [value for value in (result or {}).values() if isinstance(value, (int, float))]
-            if not numbers:
-                raise PluginError(f"the metric hf:{name} gives no number but {json.dumps(result, default=str):.100}")
-            best = max(best, float(result.get(name, numbers[0])))
-        return best
+        rights = target["answers"]
+        return max((loaded.number([(str(answer), [right])], None, settings) for right in rights), default=0.0)
 
     return Measure(measure, slow=True)
 
@@ -251,20 +249,3 @@ def mark(name: str, measure: Measure, action: Action, target: Mapping[str, Any])
         return 0.0
 
     return guarded(f"metric {name}", measure, lambda: measure.grade(action, target), wrong)
-
-
-@lru_cache(maxsize=16)
-def _load(name: str) -> Any:
-    try:
-        import evaluate
-    except ImportError as error:
-        hint = "pip install 'mas-eval-harness[data]'"
-        raise SetupError(f"the metric hf:{name} needs the `evaluate` package", hint=hint) from error
-    try:
-        local = Path(name).expanduser()
-        if ("/" in name or name.endswith(".py")) and not local.exists():
-            raise FileNotFoundError(f"there is no {local}; code from the hub is not run")
-        return evaluate.load(str(local) if local.exists() else name)
-    except Exception as error:  # the package raises dozens of kinds
-        hint = "Without a connection use a local metric module, e.g. metric: hf:./metrics/exact_match.py."
-        raise SetupError(f"the metric hf:{name} cannot be loaded: {error}", hint=hint) from error

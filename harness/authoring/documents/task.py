@@ -136,16 +136,22 @@ class DatasetTask(QuestionTask):
             hint = "Use humaneval, or a task of your own that defines `measures`."
             raise PluginError("programs are not graded by comparing their text", hint=hint, at=("answer",))
         self._measures = self._scored.measures if self._scored is not None else self.measures()
-        for name in self._measures.keys() & {"score", "answered", "samples", "correct", *GRADES}:
+        for name in self._measures.keys() & {"score", "pairs", "answered", "samples", "correct", *GRADES}:
             raise PluginError(f"the name {name!r} of a metric is taken", at=("metric_list",))
         self._readings = readings(self._form.filters)
         self.grades_raw_replies = bool(self._form.filters)
+        self.replies_needed = max(reading.needs for reading in self._readings.values())
 
     @property
     def grades(self) -> tuple[str, ...]:
         """See `grade`."""
         names = [f"{measure}{suffix}" for suffix in self._readings for measure in self._measures]
-        return (*names, "score", "answered", "samples", "correct", *GRADES)
+        return (*names, "score", "answered", "samples", "correct", *GRADES, *self.wanted)
+
+    @property
+    def optional_grades(self) -> tuple[str, ...]:
+        """`pairs`, of several filters one each: see `grade`."""
+        return tuple(f"pairs{suffix}" for suffix in self._readings)
 
     def spec_defaults(self, protocol: type[Protocol]) -> Facts:
         """The prompt set of panels, or that of questions; the score, and how much of it could be read."""
@@ -387,7 +393,7 @@ class DatasetTask(QuestionTask):
 
     def grade(self, case: Case, outcome: Outcome) -> Mapping[str, Any]:
         """Every metric of `metric_list`, and what `harness.authoring.documents.grading.grade` counts."""
-        return grade(case, outcome, self._measures, self._readings, prefers=self._scored is not None)
+        return grade(case, outcome, self._measures, self._readings, self.wanted, prefers=self._scored is not None)
 
     # ------------------------------------------------------------------------------------ examples
 

@@ -1,0 +1,128 @@
+"""Metrics of the package `evaluate`: scripts that compare answers with right ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from harness.errors import PluginError, SetupError
+
+_NO_CLASS = -1
+"""Stands for an answer that is no number, for metrics that compare whole numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryMetric:
+    """A loaded metric.
+
+    Attributes:
+        name: its name.
+        module: the package's object.
+    """
+
+    name: str
+    module: Any
+
+    def number(
+        self, pairs: Sequence[tuple[str, Sequence[str]]], result: str | None, kwargs: Mapping[str, Any]
+    ) -> float:
+        """What it gives for answers, each with the right ones; a metric that takes one right answer gets the first.
+
+        Args:
+            pairs: answers ("" where there is none) and right answers.
+            result: which of its numbers; None: the one of its name, else the first.
+            kwargs: further arguments.
+
+        Raises:
+            PluginError: if it fails, or gives no such number.
+        """
+        whole, several = self._takes
+        texts = [answer for answer, _ in pairs]
+        predictions = [_whole(text) for text in texts] if whole else texts
+        references: list[Any] = [list(right) if several else right[0] for _, right in pairs]
+        references = [_whole(right) for right in references] if whole and not several else references
+        try:
+            results = self.module.compute(predictions=predictions, references=references, **kwargs)
+        except Exception as error:  # whatever a metric's code does
+            raise PluginError(f"the metric {self.name} fails: {type(error).__name__}: {error}") from error
+        numbers = {key: value for key, value in (results or {}).items() if _is_number(value)}
+        wanted = result or (self.name if self.name in numbers else next(iter(numbers), ""))
+        if wanted not in numbers:
+            message = f"the metric {self.name} gives no number {result or ''}"
+            raise PluginError(f"{message.strip()} but {json.dumps(results, default=str):.200}", at=("result",))
+        return float(numbers[wanted])
+
+    @property
+    def _takes(self) -> tuple[bool, bool]:
+        """Whether answers are whole numbers, and whether there may be several right ones."""
+        features = self.module.features
+        forms = features if isinstance(features, list) else [features]
+        whole = all(str(getattr(form.get("predictions"), "dtype", "")).startswith("int") for form in forms)
+        several = any(type(form.get("references")).__name__ in ("Sequence", "List") for form in forms)
+        return whole, several
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        return _NO_CLASS
+
+
+def _is_number(value: Any) -> bool:
+    return hasattr(value, "__float__") and not isinstance(value, bool)
+
+
+@lru_cache(maxsize=16)
+def library_metric(name: str, path: str | None = None, config_name: str | None = None) -> LibraryMetric:
+    """Load a metric from a folder or file of this machine, or from the package's cache. Nothing is fetched.
+
+    Args:
+        name: the metric's name; a name with "/" or ".py" is a path too.
+        path: where its script is.
+        config_name: its configuration.
+
+    Raises:
+        SetupError: without the package, without the script, or if it cannot be loaded.
+    """
+    where = path or (name if "/" in name or name.endswith(".py") else None)
+    called = Path(name).stem if where == name else name
+    try:
+        import evaluate
+    except ImportError as error:
+        hint = "pip install 'mas-eval-harness[data]'"
+        raise SetupError(f"the metric {called} needs the package `evaluate`", hint=hint) from error
+    try:
+        return LibraryMetric(called, evaluate.load(_script(where, called), config_name, **_options(where)))
+    except Exception as error:  # the package raises dozens of kinds
+        if where is not None:
+            hint = f"path: names a local metric module, a folder that has {called}.py, or the file itself."
+            raise SetupError(f"the metric {called} cannot be loaded from {where}: {error}", hint=hint) from error
+        hint = (
+            f"It is on the hub, which is not asked. Copy the folder huggingface.co/spaces/evaluate-metric/{called} "
+            "and set path: FOLDER; or take a metric that needs no script: {use: corpus, of: bleu}, exact_match, …"
+        )
+        raise SetupError(f"this machine has no script of the metric {called}", hint=hint) from error
+
+
+def _script(where: str | None, name: str) -> str:
+    """What the package takes for a script's place."""
+    if where is None:
+        return name
+    place = Path(where).expanduser().resolve()
+    if not place.exists():
+        raise FileNotFoundError("there is no such file or folder")
+    named = place / f"{name}.py"
+    return str(named if named.is_file() else place)
+
+
+def _options(where: str | None) -> dict[str, Any]:
+    if where is not None:
+        return {"keep_in_memory": True}
+    from evaluate.utils.file_utils import DownloadConfig
+
+    return {"keep_in_memory": True, "download_config": DownloadConfig(local_files_only=True)}
