@@ -9,8 +9,12 @@ from typing import Any
 import pytest
 
 import harness
+from harness import check
 from harness.api import Completion, Turn
+from harness.check.estimate import Estimate, estimate
+from harness.config import resolve
 from harness.config.project import builtin
+from harness.config.spec import parse
 from harness.engine_api import Continuation, ContinuesText, Engine, LikelihoodRequest, Request, Thread
 from harness.engines.mock import Mock
 from harness.engines.replay import Replay
@@ -227,3 +231,21 @@ def test_facts_that_a_set_takes_must_be_there_and_of_their_kind() -> None:
     assert prompts.beginning({"beginning": None}) == ""
     assert prompts.digest != TOY.prompts("toy/base").digest
     assert TOY.prompts("toy/text").chat is False and isinstance(Mock(), ContinuesText) and Thread().chat
+
+
+def test_a_plan_counts_scored_turns_without_replies_and_retries() -> None:
+    def counted(**task: Any) -> Estimate:
+        loaded = parse({**spec(**task), "generation_kwargs": {"max_tokens": 10}}, TOY)
+        return estimate(resolve.plan(loaded, TOY, Mock()))
+
+    scored, rolling, written = counted(), counted(rolling=True), counted(written=True)
+    assert (scored.turns, scored.calls, scored.output_tokens) == (16, 16, 0)
+    assert (written.turns, written.calls, written.output_tokens) == (16, 32, 160)
+    assert scored.input_tokens > rolling.input_tokens  # whose texts have no context
+
+
+def test_validate_finds_facts_that_a_prompt_set_takes_and_a_task_lacks() -> None:
+    loaded = parse({**spec("toy/opened"), "task": "pick"}, TOY)
+    problems = [str(problem) for problem in check.examine(resolve.plan(loaded, TOY, Mock()))]
+    assert len(problems) == 2 and all("which is not there" in problem for problem in problems)
+    assert not check.examine(resolve.plan(parse(spec("toy/opened", written=True), TOY), TOY, Mock()))

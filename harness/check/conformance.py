@@ -162,9 +162,10 @@ def _examine(condition: Condition, example: Case, plan: Plan, done: dict[tuple[A
         before = contexts_seen.get(turn.agent)
         new = before is not turn.context
         contexts_seen[turn.agent] = turn.context
-        templates = _templates(turn, new and "system" in prompts.files)
+        templates = _templates(turn, new and prompts.history is None and "system" in prompts.files)
         needed.setdefault(prompts.name, []).extend(templates)
         found.setdefault(prompts.name, []).extend(_render(prompts, templates, done))
+        found[prompts.name].extend(_begun(prompts, turn, new, done))
         if starts_over(turn, before) and before is not None:
             yield from _unchanged(prompts, before, turn)
     for name, problems in found.items():
@@ -195,7 +196,8 @@ def _fitting(project: Project, templates: Sequence[Template]) -> list[str]:
     for name in sorted(project.files("prompts")):
         try:
             prompts = project.prompts(name)
-            if not any(prompts.unknown(template, set(values)) for template, values in distinct):
+            facts = {prompts.history, prompts.prefill} - {None}
+            if not any(facts - set(values) or prompts.unknown(template, set(values)) for template, values in distinct):
                 for template, values in distinct:
                     prompts.render(template, values)
                 names.append(name)
@@ -208,13 +210,28 @@ def _unchanged(prompts: PromptSet, before: Mapping[str, Any], turn: Turn) -> Ite
     """A second run that is asked as the first one was."""
 
     def texts(context: Mapping[str, Any]) -> list[str]:
-        opening = [prompts.render("system", context)] if "system" in prompts.files else []
+        opening = [message["content"] for message in prompts.opening(context)]
         return [*opening, prompts.render(turn.name, {**context, **turn.observation})]
 
     if texts(before) == texts(turn.context):
         lacking = sorted(turn.context.keys() - before.keys())
         message = f"prompt set {prompts.name!r} asks the second run as the first: it never shows {', '.join(lacking)}"
         yield SpecError(message, place=Place(str(prompts.folders[0])), hint="See docs/how-to/camoc.md.")
+
+
+def _begun(prompts: PromptSet, turn: Turn, new: bool, done: dict[tuple[Any, ...], bool]) -> Iterable[SpecError]:
+    """What is wrong with the facts with which conversations and replies begin; each set is looked at once."""
+    for fact, needed in ((prompts.history, new), (prompts.prefill, True)):
+        if fact is None or not needed or (prompts.name, fact) in done:
+            continue
+        done[prompts.name, fact] = True
+        try:
+            if fact == prompts.history:
+                prompts.opening(turn.context)
+            else:
+                prompts.beginning({**turn.context, **turn.observation})
+        except PromptError as error:
+            yield SpecError(error.message, place=error.place, hint=error.hint)
 
 
 def _render(

@@ -11,7 +11,7 @@ from harness.api import Case, Facts, Turn
 from harness.config.limits import LARGEST, EpisodeLimits
 from harness.config.plan import Condition, Plan
 from harness.errors import PluginError
-from harness.replies import likelihoods_of
+from harness.replies import Likelihoods, likelihoods_of
 
 from .conformance import drive
 
@@ -97,21 +97,32 @@ class _Estimator:
                 opens = i == 0 or turn.fresh
                 if opens:
                     turn = replace(turn, context={**turn.context, **contexts.get(agent, {})})
-                    if "system" in prompts.files:
-                        thread += len(prompts.render("system", turn.context)) // CHARS_PER_TOKEN
+                    thread += sum(_tokens(message["content"]) for message in prompts.opening(turn.context))
                 key = (id(prompts), agent, i)
                 if opens or key not in length.later:
-                    length.later[key] = (
-                        len(prompts.render(turn.name, {**turn.context, **turn.observation})) // CHARS_PER_TOKEN
-                    )
+                    variables = {**turn.context, **turn.observation}
+                    length.later[key] = _tokens(prompts.render(turn.name, variables) + prompts.beginning(variables))
                 thread += length.later[key]
                 # Idle agents send nothing; a model's agent reads about as much as it writes.
                 thread += self.reply if i and not turn.fresh else 0
-                scored = likelihoods_of(turn.reply)  # each text is read behind all that stands before it
-                total += thread * (len(scored.continuations) if scored is not None else 1)
-                count += 1
+                scored = likelihoods_of(turn.reply)
+                total, count = total + (thread if scored is None else _scored(scored, thread)), count + 1
                 thread += self.reply if scored is None else 1
         return total / count if count else 0.0
+
+
+def _tokens(text: str) -> int:
+    return len(text) // CHARS_PER_TOKEN
+
+
+def _scored(form: Likelihoods, thread: int) -> int:
+    """Tokens of a scored turn's prompts, one for each text, in a conversation of so many tokens."""
+    total = 0
+    for one in form.continuations:
+        messages = [{"content": one.context}] if isinstance(one.context, str) else one.context or ()
+        context = thread if one.context is None else sum(_tokens(message["content"]) for message in messages)
+        total += _tokens(one.text) + (0 if form.rolling else context)
+    return total
 
 
 def estimate(plan: Plan) -> Estimate:
