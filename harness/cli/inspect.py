@@ -6,7 +6,7 @@ import argparse
 import functools
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from harness.errors import CombinedSpecError, DataError, SpecError, UserError, n
 from harness.judges import judgings
 from harness.parameters import json_schema
 from harness.printable import clean
+from harness.replies import Likelihoods, likelihoods_of
 from harness.report import load_published
 from harness.runtime.players import PolicyPlayer
 from harness.tables import check as check_table
@@ -187,16 +188,27 @@ def show(options: argparse.Namespace) -> int:
     conversations = [i for i, turn in enumerate(turns[: last + 1]) if turn.fresh or i == 0]
     for i in range(0 if options.round is None else conversations[-1], last + 1):
         turn = turns[i]
-        opens = i in conversations and "system" in group.prompts.files
-        if opens and (opening := group.prompts.render("system", turn.context)):
-            print(f"\n--- system\n{opening}")
-        print(
-            f"\n--- user · turn {i} · {turn.name}.j2\n"
-            f"{group.prompts.render(turn.name, {**turn.context, **turn.observation})}"
-        )
+        for message in group.prompts.opening(turn.context) if i in conversations else ():
+            print(f"\n--- {message['role']}\n{message['content']}")
+        variables = {**turn.context, **turn.observation}
+        role = "user" if group.prompts.chat else "text"
+        print(f"\n--- {role} · turn {i} · {turn.name}.j2\n{group.prompts.render(turn.name, variables)}")
+        if beginning := group.prompts.beginning(variables):
+            print(f"\n--- assistant · the reply begins\n{beginning}")
+        if (scored := likelihoods_of(turn.reply)) is not None:
+            print("\n".join(["", f"--- scored · {len(scored.continuations)} texts", *_texts(scored)]))
         if i < last and i + 1 not in conversations:
             print("\n--- assistant\n(the reply)")
     return 0
+
+
+def _texts(form: Likelihoods) -> Iterator[str]:
+    """What is scored, a line a text, each with its context if that is not the conversation."""
+    for one in form.continuations:
+        yield json.dumps(one.text, ensure_ascii=False)
+        if one.context is not None and not form.rolling:
+            behind = one.context if isinstance(one.context, str) else list(one.context)
+            yield f"  behind {json.dumps(behind, ensure_ascii=False)}"
 
 
 def _answers(plan: Plan, condition: Condition, case: Case) -> Callable[[Turn], Action]:

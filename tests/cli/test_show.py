@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
+from tests.helpers.commands import TOY, invoke
 
 
 def test_the_other_agents_do_what_they_do_in_the_run(
@@ -24,3 +25,21 @@ def test_the_other_agents_do_what_they_do_in_the_run(
         agent = prompt.partition(" · agent ")[2].partition(" ")[0]
         messages = [move["a"][agent] for move in sample["moves"][0] if agent in (move.get("a") or {})]
         assert messages and all(message in prompt for message in messages), condition
+
+
+def test_a_scored_turn_shows_its_history_how_the_reply_begins_and_the_texts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(TOY)
+    (tmp_path / "weigh.yaml").write_text(
+        'name: weigh\ntask: {use: weigh, contexts: ["Q:", null]}\nprotocol: {use: rounds, rounds: 1}\n'
+        "prompts: toy/opened\nmetrics: [agreed]\n"
+        "tables: [{title: Agreed, rows: model, columns: number, cell: agreed}]\n"
+    )
+    code, out, _ = invoke(capsys, "show", "--spec", str(tmp_path / "weigh.yaml"), "--case", "0")
+    assert code == 0
+    assert out.partition("\n\n")[2] == (
+        "--- system\nBe brief.\n\n--- user\nQ\n\n--- assistant\nA\n\n"
+        "--- user · turn 0 · say.j2\nRound 0. Say one letter.\n\n--- assistant · the reply begins\nIt is\n\n"
+        '--- scored · 2 texts\n" a"\n  behind "Q:"\n" b"\n'
+    )
