@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
 
-from harness.api import Action, Case, Facts, Grading, Outcome, Parsed, Protocol, Range, Reply, plugin
+from harness.api import Action, Case, Facts, Outcome, Parsed, Protocol, Range, Reply, plugin
 from harness.authoring.lm_eval import Leaf, LoadedTasks, load
 from harness.authoring.lm_eval.cases import case_of, interleaved, likelihoods
 from harness.authoring.lm_eval.data import LocalData
@@ -147,11 +147,6 @@ class LmEval(QuestionTask):
     def writes_text(self) -> bool:
         """Whether all tasks generate text; of the others the model's log-likelihoods count."""
         return all(leaf.output_type == "generate_until" for leaf in self.leaves.values())
-
-    @property
-    def grading(self) -> Grading:
-        """Whether a task runs programs that models wrote."""
-        return "executes" if any(leaf.runs_programs for leaf in self.leaves.values()) else "quick"
 
     # ------------------------------------------------------------------------------------------ cases
 

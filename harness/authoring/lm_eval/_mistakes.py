@@ -5,9 +5,12 @@ from __future__ import annotations
 import traceback
 from pathlib import Path
 
-from harness.errors import DataError, HarnessError, Place, PluginError, UserError
+from harness.errors import DataError, Place, PluginError, UserError
 
 from . import _package
+
+_HUB = ("huggingface_hub", "requests", "httpx")
+"""Packages whose errors say that the hub cannot be reached."""
 
 
 class UnreadableDataError(Exception):
@@ -44,6 +47,12 @@ def explained(error: BaseException, name: str, yaml: Path | None, doing: str) ->
     if isinstance(error, UnreadableDataError) and error.__cause__ is not None:
         return _no_data(error, name, yaml)
     where = Place(str(yaml), 1, 1) if yaml is not None else None
+    if isinstance(error, ConnectionError) or type(error).__module__.partition(".")[0] in _HUB:
+        message = f"task {name!r} cannot load its data ({first_line(error)})"
+        hint = (
+            "Its own Python code loads them: run it once with a network, so that they are in the cache of `datasets`."
+        )
+        return DataError(message, place=where, hint=hint)
     function = place_of_function(error, yaml)
     if isinstance(error, ModuleNotFoundError) and function is not None:
         hint = f'{function} imports it: install it, e.g. pip install "lm_eval[…]" with the task\'s extra.'
@@ -60,6 +69,3 @@ def _no_data(error: UnreadableDataError, name: str, yaml: Path | None) -> DataEr
     )
     place = Place(str(yaml), 1, 1) if yaml is not None else None
     return DataError(f"task {name!r}: {error} cannot be read ({first_line(cause)})", place=place, hint=hint)
-
-
-__all__ = ["HarnessError", "UnreadableDataError", "explained", "first_line", "place_of_function"]

@@ -23,6 +23,8 @@ from . import _package
 
 EntryKind = Literal["task", "python", "group", "tag"]
 _KINDS: tuple[str, ...] = get_args(EntryKind)
+_FORM = 1
+"""Of a kept index: another one's are made again."""
 _LARGEST = 64 << 20
 """Bytes of an index that is read at all; that of 14,000 tasks has 2 MB."""
 
@@ -37,6 +39,7 @@ class TaskEntry:
         file: its YAML file; None for a tag.
         members: the tasks of a tag; the names that a group has in its list; the tags of a task.
         output: the task's `output_type`; "" if its own file, or one that it includes, does not say it.
+        unsafe: whether its grading runs programs that models wrote, as its file says.
     """
 
     name: str
@@ -44,6 +47,7 @@ class TaskEntry:
     file: str | None = None
     members: tuple[str, ...] = ()
     output: str = ""
+    unsafe: bool = False
 
     @property
     def path(self) -> Path | None:
@@ -101,10 +105,7 @@ def _of(root: Path) -> dict[str, TaskEntry]:
     if kept is not None:
         return kept
     fresh = _build(root)
-    lines = {
-        entry.name: [entry.kind, entry.file and entry.file.removeprefix(f"{root}/"), entry.members, entry.output]
-        for entry in fresh.values()
-    }
+    lines = {entry.name: _line(entry, root) for entry in fresh.values()}
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(file, json.dumps({"stamp": stamp, "entries": lines}))
@@ -115,7 +116,7 @@ def _of(root: Path) -> dict[str, TaskEntry]:
 
 def _stamp(root: Path) -> str:
     """What the index depends on: the package's version, and name, size and time of change of every YAML file."""
-    sha = hashlib.sha256(_package.version().encode())
+    sha = hashlib.sha256(f"{_FORM} {_package.version()}".encode())
     folders = [str(root)]
     while folders:
         with os.scandir(folders.pop()) as listed:
@@ -142,16 +143,22 @@ def _read(file: Path, root: Path, stamp: str) -> dict[str, TaskEntry] | None:
         return None
 
 
+def _line(entry: TaskEntry, root: Path) -> list[Any]:
+    file = entry.file.removeprefix(f"{root}/") if entry.file is not None else None
+    return [entry.kind, file, entry.members, entry.output, entry.unsafe]
+
+
 def _entry(name: str, line: Sequence[Any], root: Path) -> TaskEntry:
     """One line of a kept index. Raises `ValueError` if it is not as this module writes it."""
-    kind, below, members, output = line
-    if kind not in _KINDS or not isinstance(output, str) or not all(isinstance(member, str) for member in members):
+    kind, below, members, output, unsafe = line
+    texts = [output, *members]
+    if kind not in _KINDS or not all(isinstance(text, str) for text in texts) or not isinstance(unsafe, bool):
         raise ValueError(name)
     if below is None:
-        return TaskEntry(name, kind, None, tuple(members), output)
+        return TaskEntry(name, kind, None, tuple(members), output, unsafe)
     if below.startswith("/") or ".." in below:
         raise ValueError(name)
-    return TaskEntry(name, kind, f"{root}/{below}", tuple(members), output)
+    return TaskEntry(name, kind, f"{root}/{below}", tuple(members), output, unsafe)
 
 
 def _build(root: Path) -> dict[str, TaskEntry]:
@@ -170,6 +177,7 @@ def _build(root: Path) -> dict[str, TaskEntry]:
             str(entry.yaml_path) if entry.yaml_path is not None else None,
             _references(entry.cfg) if entry.kind.name == "GROUP" else tuple(sorted(map(str, entry.tags))),
             str((entry.cfg or {}).get("output_type") or ""),
+            bool((entry.cfg or {}).get("unsafe_code")),
         )
         for name, entry in index.items()
         if entry.kind.name in kinds

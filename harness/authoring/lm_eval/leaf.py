@@ -155,10 +155,13 @@ class Leaf:
         steps = [step for entry in listed for step in entry.get("filter", ())]
         return frozenset({INVALID, *(str(step["fallback"]) for step in steps if step.get("fallback") is not None)})
 
-    @property
-    def runs_programs(self) -> bool:
-        """Whether its grading runs programs that models wrote."""
-        return bool(getattr(self.task, "UNSAFE_CODE", False))
+    def check(self) -> None:
+        """Raise `PluginError` for a task that cannot be played here."""
+        if getattr(self.task, "UNSAFE_CODE", False):
+            raise unsafe(self.name)
+        if getattr(self.task, "MULTIMODAL", False):
+            message = f"task {self.name!r} shows pictures or plays sounds; prompts here are text"
+            raise PluginError(message, hint="Choose a task of text.", at=("task",))
 
     # -------------------------------------------------------------------------------------- documents
 
@@ -166,9 +169,6 @@ class Leaf:
         """Load the documents, once. Raises `DataError`, `PluginError` with the place of what failed."""
         if self._documents is not None:
             return
-        if getattr(self.task, "MULTIMODAL", False):
-            message = f"task {self.name!r} shows pictures or plays sounds; prompts here are text"
-            raise PluginError(message, hint="Choose a task of text.", at=("task",))
         with self._explaining("its documents are prepared"), _package.quietly(), self._own_chance(first=True):
             _cache_templates()
             if hasattr(self.task, "open_data"):
@@ -317,17 +317,27 @@ class Leaf:
             usable = [pairs for pairs in read if len(pairs) == len(read[0])]
             return self._values(number, usable, names) if usable else {}
         texts = [sample if isinstance(sample, str) else "" for sample in samples] or [""]
+        try:
+            return self._values(number, texts, names)
+        except PluginError as error:
+            if not any(texts):
+                raise
+            try:
+                neutral = self._values(number, [""] * len(texts), names)
+            except PluginError:
+                raise error from error.__cause__  # the function fails whatever the reply is
+            bug = error  # of what the model wrote: it counts as an empty reply
 
-        def otherwise(bug: str) -> dict[str, Any]:
-            return self._values(number, [""] * len(texts), names)  # raises too if the function itself is broken
+        def fail() -> dict[str, Any]:
+            raise bug
 
-        return guarded("grade", self, lambda: self._values(number, texts, names), otherwise)
+        return guarded("grade", self, fail, lambda _: neutral)
 
     def _values(self, number: int, samples: Sequence[Any], names: Sequence[str]) -> dict[str, Any]:
         from lm_eval.api.instance import Instance
 
         values: dict[str, Any] = {}
-        with self._explaining(f"document {number} is graded"), _package.quietly():
+        with self._explaining(f"document {number} is graded"):
             document = self.document(number)
             metadata = (self.name, number, len(samples))
             if self.output_type == "generate_until":
@@ -381,6 +391,15 @@ class Leaf:
                 self._chance = after[0]
             random.setstate(before[0])
             numpy.random.set_state(before[1])
+
+
+def unsafe(name: str) -> PluginError:
+    """The error for a task that runs what models write."""
+    message = (
+        f"task {name!r} grades by running programs that models wrote, in this very process: no sandbox confines them"
+    )
+    hint = "Programs run here in a sandbox of their own, e.g. with task: humaneval and --allow_code_execution."
+    return PluginError(message, hint=hint, at=("task",))
 
 
 def plain(value: Any) -> Any:

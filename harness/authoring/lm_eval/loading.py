@@ -17,7 +17,7 @@ from harness.errors import PluginError, UserError
 from . import _package, index
 from ._mistakes import UnreadableDataError, explained
 from .data import LocalData
-from .leaf import Leaf, Settings
+from .leaf import Leaf, Settings, unsafe
 
 _LOCK = threading.Lock()
 
@@ -64,6 +64,8 @@ def load(
     for spec in wanted:
         if spec not in known and not Path(spec).is_file():
             raise index.unknown(spec, known)
+        if spec in known and known[spec].unsafe:
+            raise unsafe(spec)
     from lm_eval.tasks import TaskManager, _factory
     from lm_eval.tasks._index import Entry, Kind
 
@@ -93,6 +95,8 @@ def load(
     leaves = {
         name: Leaf(name, task, data or LocalData(), settings or Settings()) for name, task in loaded["tasks"].items()
     }
+    for leaf in leaves.values():
+        leaf.check()
     return LoadedTasks(leaves, loaded.get("groups", {}))
 
 
