@@ -12,7 +12,7 @@ from harness.api import Action, Case, Facts, Outcome, Parsed, Protocol, Range, R
 from harness.authoring.lm_eval import Leaf, LoadedTasks, load
 from harness.authoring.lm_eval.cases import case_of, interleaved, likelihoods
 from harness.authoring.lm_eval.data import LocalData
-from harness.authoring.lm_eval.leaf import Settings
+from harness.authoring.lm_eval.leaf import Settings, pairs_of
 from harness.authoring.lm_eval.proposals import proposals
 from harness.authoring.panels import Panel, candidate
 from harness.authoring.questions import GRADES, Question, QuestionTask, panel_grades
@@ -194,8 +194,9 @@ class LmEval(QuestionTask):
         """The filtered response; "" where the filter finds none. Of log-likelihoods the number of the largest."""
         leaf = self.leaves[case.labels["task"]]
         if leaf.output_type != "generate_until":
-            sums = [pair[0] for pair in action][: len(case.public.get("choices", action))]
-            return str(sums.index(max(sums))) if len(sums) > 1 else json.dumps(action)
+            choices = case.public.get("choices")
+            sums = [total for total, _ in pairs_of(action) or ()][: len(choices) if choices else None]
+            return str(sums.index(max(sums))) if len(sums) > 1 else json.dumps(action) if sums else ""
         number = case.target["document"]
         if number is None:  # of the invented document
             return str(action)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 import harness
 from harness.api import derive_seed
@@ -101,3 +104,47 @@ def played(task: Mapping[str, Any], oracle: Oracle, folder: Path, protocol: Any 
         if isinstance(entry, dict) and entry["use"] == "lm_eval":
             entry["bootstrap_iters"] = RESAMPLES
     return harness.evaluate(spec, Mock(function=reply, likelihoods=score), output_path=folder, project=builtin())
+
+
+FUNCTIONS = """def docs(documents):
+    raise ValueError('no such column')
+
+
+def grade(document, results):
+    return {'acc': 1 / 0}
+
+
+def picky(document, results):
+    if results[0] == 'boom':
+        raise KeyError(results[0])
+    return {'acc': float(results[0] == document['answer'])}
+"""
+
+
+def own_task(folder: Path, **keys: Any) -> Path:
+    """Write the task `own` of 3 documents, its data and functions; a value of `process_…` names a function."""
+    folder.mkdir(exist_ok=True)
+    files = {split: folder / f"{split}.jsonl" for split in ("train", "test")}
+    for file in files.values():
+        rows = [{"question": f"{i}+1?", "answer": str(i + 1)} for i in range(3)]
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "functions.py").write_text(FUNCTIONS)
+    config = {
+        "task": "own",
+        "dataset_path": "json",
+        "dataset_kwargs": {"data_files": {split: str(file) for split, file in files.items()}},
+        "training_split": "train",
+        "test_split": "test",
+        "output_type": "generate_until",
+        "doc_to_text": "{{question}}",
+        "doc_to_target": "{{answer}}",
+        "generation_kwargs": {"until": ["\n"]},
+        "metric_list": [{"metric": "exact_match", "aggregation": "mean", "higher_is_better": True}],
+        **keys,
+    }
+    functions = {key: config.pop(key) for key in ("process_docs", "process_results") if key in config}
+    if "process_results" in functions:
+        config["metric_list"][0]["metric"] = "acc"
+    lines = [yaml.safe_dump(config), *(f"{key}: !function functions.{name}\n" for key, name in functions.items())]
+    (folder / "own.yaml").write_text("".join(lines))
+    return folder

@@ -1,4 +1,7 @@
-"""Prompts, values, errors and groups of every kind of task against the package's own evaluation."""
+"""The options of the task `lm_eval`: prompts, values, errors and groups against the package's own evaluation.
+
+`tests/test_lm_eval_parity.py` compares every kind of task as it is.
+"""
 
 from __future__ import annotations
 
@@ -10,24 +13,15 @@ import pytest
 from .package_kit import Oracle, evaluated, played
 
 KINDS: list[tuple[str, dict[str, Any]]] = [
-    ("multiple_choice", {}),
-    ("cloze", {}),
-    ("two_filters", {}),
     ("multiturn", {"apply_chat_template": True, "system_instruction": "Be brief."}),
     ("multiturn", {"apply_chat_template": True, "fewshot_as_multiturn": False}),
     ("multiturn", {"num_fewshot": 2, "system_instruction": "Be brief."}),
     ("chat", {"apply_chat_template": True}),
     ("chat", {}),
-    ("rolling", {}),
     ("group", {"limit": 5}),
-    ("functions", {}),
-    ("aggregation", {}),
-    ("macro_f1", {}),
     ("majority", {}),
-    ("choice_list", {}),
     ("choice_list", {"apply_chat_template": True}),
     ("delimiter", {"num_fewshot": 1, "fewshot_seed": 7}),
-    ("pronouns", {}),
     ("pronouns", {"apply_chat_template": True}),
     ("last_word", {"limit": 0.5}),
     ("topics", {"samples": {"local_group_rivers": [3, 0]}}),

@@ -96,11 +96,15 @@ def cache_folder() -> Path:
     return (Path(home) if Path(home).is_absolute() else Path.home() / ".cache") / "mas-eval-harness"
 
 
+def kept_file(root: Path) -> Path:
+    """The file in the cache that has the index of a folder."""
+    name = hashlib.sha256(str(root).encode("utf-8", "backslashreplace")).hexdigest()[:16]
+    return cache_folder() / f"lm_eval-{name}.json"
+
+
 def _of(root: Path) -> dict[str, TaskEntry]:
     """The names below one folder, from the cache if it is true, else from the package, whose index is then kept."""
-    stamp = _stamp(root)
-    name = hashlib.sha256(str(root).encode("utf-8", "backslashreplace")).hexdigest()[:16]
-    file = cache_folder() / f"lm_eval-{name}.json"
+    stamp, file = stamp_of(root), kept_file(root)
     kept = _read(file, root, stamp)
     if kept is not None:
         return kept
@@ -114,7 +118,7 @@ def _of(root: Path) -> dict[str, TaskEntry]:
     return fresh
 
 
-def _stamp(root: Path) -> str:
+def stamp_of(root: Path) -> str:
     """What the index depends on: the package's version, and name, size and time of change of every YAML file."""
     sha = hashlib.sha256(f"{_FORM} {_package.version()}".encode())
     folders = [str(root)]

@@ -313,7 +313,7 @@ class Leaf:
         """
         names = (only,) if only is not None else self.filters
         if self.output_type != "generate_until":
-            read = [pairs for sample in samples if (pairs := _pairs(sample)) is not None]
+            read = [pairs for sample in samples if (pairs := pairs_of(sample)) is not None]
             usable = [pairs for pairs in read if len(pairs) == len(read[0])]
             return self._values(number, usable, names) if usable else {}
         texts = [sample if isinstance(sample, str) else "" for sample in samples] or [""]
@@ -415,7 +415,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _pairs(action: Action) -> list[tuple[float, bool]] | None:
+def pairs_of(action: Action) -> list[tuple[float, bool]] | None:
     """An action of a scored turn as the package's pairs; None for anything else."""
     if not isinstance(action, (list, tuple)) or not action:
         return None
