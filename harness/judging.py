@@ -1,7 +1,9 @@
-"""`harness score RUN --judge`: finished runs are judged, also those whose spec asks for no judge."""
+"""Judges of finished runs: `harness score RUN --judge` rates one, `harness judge RUN_A RUN_B` compares two."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,13 +19,26 @@ from harness.config.spec import Spec, metric_name, parse
 from harness.engine_api import Engine
 from harness.engines.mock import Mock
 from harness.errors import DataError, Place, SpecError
-from harness.evaluation import OnJudge, Run, judge_and_finish
-from harness.judges import judgings
+from harness.evaluation import OnJudge, Run, execute, judge_and_finish
+from harness.judges import (
+    CASES,
+    FOLDER,
+    PairSide,
+    judgings,
+    pair_lines,
+    pair_tables,
+    pairs_plan,
+    prepare,
+    spent_in,
+    verdicts_of,
+)
 from harness.runtime import manifest
 from harness.runtime.options import Options
 from harness.runtime.sources import changed
 from harness.storage.locks import Lock
+from harness.tables import Table
 
+SAMPLING = {"temperature": 0.0, "max_tokens": 1024}
 METRIC = "judge"
 """What a metric is called that is added to a run's spec, unless it has a name."""
 
@@ -72,6 +87,64 @@ def judge(
         return judge_and_finish(done, plan, asked, options or Options(), on_judge, began)
     finally:
         lock.release()
+
+
+def prefer(
+    one: PairSide,
+    two: PairSide,
+    judge: Engine,
+    *,
+    prompt: str = "judges/pairwise",
+    reference: bool = False,
+    repeats: int = 1,
+    parse_retries: int = 2,
+    max_chars: int = 20_000,
+    sampling: Mapping[str, Any] = SAMPLING,
+    options: Options | None = None,
+    on_judge: OnJudge | None = None,
+) -> list[Table]:
+    """Let a judge choose between the answers of two sides, in both orders. The judge's run lies in the folder of `one`.
+
+    Args:
+        one, two: the sides.
+        judge: the judge.
+        prompt: its prompt set.
+        reference: whether it sees the right answer.
+        repeats: how often it is asked in each order; the more frequent choice counts.
+        parse_retries: how often an unreadable reply is asked for again.
+        max_chars: characters of a question or an answer that it is shown.
+        sampling: generation_kwargs.
+        options: how to run; `output_path` and whether to resume are given.
+        on_judge: as in `harness.evaluation.execute`.
+
+    Raises:
+        UserError: no common episode, a judge that cannot be asked.
+        RunStoppedError: as `judge`.
+    """
+    plan = pairs_plan(one.plan, judge, prompt, repeats, parse_retries, dict(sampling))
+    metas = [manifest.read_meta(side.folder / manifest.META) for side in (one, two)]
+    for meta, side in zip(metas, (one, two), strict=True):
+        manifest.check_journals(meta, side.folder)
+    sides = [[meta["run"], meta.get("start"), dict(side.where)] for meta, side in zip(metas, (one, two), strict=True)]
+    decides = [manifest.identity(plan), sides, reference, max_chars]
+    digest = hashlib.sha256(json.dumps(decides, sort_keys=True, default=str).encode()).hexdigest()
+    folder = one.folder / FOLDER / f"pairs-{digest[:8]}"
+    for condition in plan.conditions:
+        condition.task.folder = folder  # type: ignore[attr-defined]
+    lock = Lock(one.folder)
+    try:
+        if prepare(folder / CASES, pair_lines(one, two, max_chars, reference)):
+            if not (folder / "scores.jsonl").is_file():
+                how = replace(options or Options(), output_path=folder, resume=None, executor="local")
+                execute(plan, how, on_judge("pairs") if on_judge else None)
+        elif not (folder / CASES).stat().st_size:
+            (folder / CASES).unlink()
+            hint = "Pairs are episodes of the same condition, case and repeat; `--label` pairs two parts of one run."
+            raise DataError(f"{one.name} and {two.name} have no episode in common", hint=hint)
+    finally:
+        lock.release()
+    record = {"judge": plan.model, **spent_in(folder)}
+    return pair_tables(one, two, verdicts_of(folder, repeats), record)
 
 
 def plan_of(run: Run, spec: Spec, project: Project) -> Plan:

@@ -161,6 +161,28 @@ def parser() -> argparse.ArgumentParser:
     _output(versus)
     versus.add_argument("--format", choices=FORMATS, default="text", help="of tables (default: text)")
 
+    pairs = _command(
+        commands, "judge", "judge:judge", "have a judge choose between the answers of two runs", "RUN_A RUN_B --judge E"
+    )
+    pairs.add_argument("runs", nargs="+", metavar="RUN", help="two runs; or one, with --label")
+    text = "two values of a label of one run, such as --label protocol single vote"
+    pairs.add_argument("--label", nargs=3, metavar=("LABEL", "A", "B"), help=text)
+    pairs.add_argument(
+        "--where", action="append", default=[], metavar="LABEL=VALUE", help="only these episodes; repeatable"
+    )
+    asking = pairs.add_argument_group("judge")
+    _judge(asking)
+    text = "its prompt set (default: judges/pairwise)"
+    asking.add_argument("--prompt", default="judges/pairwise", metavar="SET", help=text)
+    asking.add_argument("--reference", action="store_true", help="let it see the task's right answers")
+    text = "ask it N times in each order; the more frequent choice counts"
+    asking.add_argument("--repeats", type=_whole(1), default=1, metavar="N", help=text)
+    asking.add_argument("--gen_kwargs", default="", metavar="K=V,…", help="its sampling (default: temperature=0)")
+    _options(asking, *JUDGING)
+    asking.add_argument("--quiet", action="store_true", help="no progress, only tables and errors")
+    _output(pairs)
+    pairs.add_argument("--format", choices=FORMATS, default="text", help="of tables (default: text)")
+
     traffic = _of_run(commands, "messages", "print which agent sent how many messages to which in a run")
     traffic.add_argument("--condition", metavar="ID", help="of this condition only")
     traffic.add_argument("--format", choices=("csv", "json"), default="csv", help="of the data (default: csv)")

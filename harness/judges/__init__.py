@@ -1,7 +1,25 @@
 """Judges of finished episodes: runs of their own in the folder of the run that they judge, and what becomes of them."""
 
 from .asking import ask, waiting
-from .plans import FOLDER, Judging, judgings
-from .verdicts import in_words, with_verdicts
+from .cases import prepare
+from .pairs import PairSide, pair_lines, pair_tables, pairs_plan, verdicts_of
+from .plans import CASES, FOLDER, Judging, judgings
+from .verdicts import in_words, spent_in, with_verdicts
 
-__all__ = ["FOLDER", "Judging", "ask", "in_words", "judgings", "waiting", "with_verdicts"]
+__all__ = [
+    "CASES",
+    "FOLDER",
+    "Judging",
+    "PairSide",
+    "ask",
+    "in_words",
+    "judgings",
+    "pair_lines",
+    "pair_tables",
+    "pairs_plan",
+    "prepare",
+    "spent_in",
+    "verdicts_of",
+    "waiting",
+    "with_verdicts",
+]

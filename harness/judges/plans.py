@@ -21,8 +21,8 @@ from harness.runtime.manifest import identity
 FOLDER = "judges"
 """The folder of a run in which its judges' runs are."""
 CASES = "cases.jsonl"
-_COUNTED = [{"use": "tokens", "kind": kind, "name": f"{kind}_tokens"} for kind in ("input", "output")]
-_COUNTED += [{"use": name, "name": name} for name in ("parse_failures", "parse_retries", "engine_errors")]
+COUNTED = [{"use": "tokens", "kind": kind, "name": f"{kind}_tokens"} for kind in ("input", "output")]
+COUNTED += [{"use": name, "name": name} for name in ("parse_failures", "parse_retries", "engine_errors")]
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def _judged_by(plan: Plan, name: str, metric: JudgedMetric, judge: Engine | None
         "metrics": [
             *({"use": "grade", "of": of, "name": of, "bounds": [*metric.scale]} for of in (RATING, *metric.criteria)),
             {"use": "grade", "of": "missing", "name": "missing"},
-            *_COUNTED,
+            *COUNTED,
         ],
         "generation_kwargs": metric.generation_kwargs,
         "constrained": metric.constrained,

@@ -27,12 +27,10 @@ def records(judging: Judging, run: Path) -> dict[str, Facts]:
         counts["unanswered" if line["answer"] is None else "answers"] += 1
         counts["left_out"] += bool(line.get("left_out"))
     each = judging.judges * metric.repeats
-    for score in _scores(folder):
+    for score in scores_of(folder):
         counts["missing"] += int(score.number("missing") or 0) if score.error is None else each
-        for name in ("input_tokens", "output_tokens"):
-            counts[name] += int(score.number(name) or 0)
     counts["replies"] = counts["answers"] * each
-    counts["calls"] = storage.JournalState(*storage.journals(folder), only=()).calls
+    counts |= spent_in(folder)
     record = {
         "folder": judging.folder,
         "judge": judging.plan.model,
@@ -80,7 +78,7 @@ def _inside(run: Path, folder: str) -> Path:
 
 def _verdicts(folder: Path, metric: JudgedMetric) -> dict[str, Numbers]:
     """Episode → its numbers: of its answers' ratings the mean of those that there are, of counts the sum."""
-    given = {score.case: score for score in _scores(folder)}
+    given = {score.case: score for score in scores_of(folder)}
     ratings = (RATING, *metric.criteria)
     verdicts: dict[str, Numbers] = {}
     for episode, answers in _by_episode(folder / CASES, given):
@@ -97,7 +95,14 @@ def _verdicts(folder: Path, metric: JudgedMetric) -> dict[str, Numbers]:
     return verdicts
 
 
-def _scores(folder: Path) -> list[EpisodeScore]:
+def spent_in(folder: Path) -> dict[str, int]:
+    """Calls and tokens of a judge's run."""
+    scores = scores_of(folder)
+    tokens = {name: sum(int(s.number(name) or 0) for s in scores) for name in ("input_tokens", "output_tokens")}
+    return {"calls": storage.JournalState(*storage.journals(folder), only=()).calls, **tokens}
+
+
+def scores_of(folder: Path) -> list[EpisodeScore]:
     """What judges gave; nothing where there was nothing to rate."""
     file = folder / "scores.jsonl"
     return load_scores(file) if file.exists() else []
