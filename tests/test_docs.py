@@ -133,8 +133,8 @@ def plugin_files(page: Path) -> list[tuple[str, str]]:
 
 
 def named_files(page: Path) -> list[tuple[str, str]]:
-    """YAML blocks that are whole specs, under the name that the page's commands use for them."""
-    results = []
+    """YAML blocks that are whole specs, under the name that the page's commands use for them, and named CSV files."""
+    results = [(note.removeprefix("file: "), body) for note, body in blocks(page, "csv") if note.startswith("file: ")]
     for note, body in blocks(page, "yaml"):
         data = yaml.safe_load(body)
         if isinstance(data, dict) and "name" in data and "task" in data and not note:

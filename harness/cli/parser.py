@@ -183,6 +183,20 @@ def parser() -> argparse.ArgumentParser:
     _output(pairs)
     pairs.add_argument("--format", choices=FORMATS, default="text", help="of tables (default: text)")
 
+    agree = _command(
+        commands,
+        "agreement",
+        "agreement:agreement",
+        "say how far a judge agrees with people, or judges with each other",
+        "RUN [--labels FILE]",
+    )
+    agree.add_argument("run", metavar="RUN", help="the run's folder")
+    text = "CSV or JSON lines with the columns case (or episode), label and, for several people, rater"
+    agree.add_argument("--labels", metavar="FILE", help=text)
+    agree.add_argument("--metric", metavar="NAME", help="the number to compare (default: the first judged metric)")
+    _output(agree)
+    agree.add_argument("--format", choices=FORMATS, default="text", help="of tables (default: text)")
+
     traffic = _of_run(commands, "messages", "print which agent sent how many messages to which in a run")
     traffic.add_argument("--condition", metavar="ID", help="of this condition only")
     traffic.add_argument("--format", choices=("csv", "json"), default="csv", help="of the data (default: csv)")

@@ -52,13 +52,13 @@ def judged_lines(plan: Plan, folder: Path, metric: JudgedMetric) -> Iterator[Lin
     """A line for every answer of a run, in the order in which its episodes ended; those that failed have none."""
     for judged in answered(plan, folder):
         question, cut = shortened(question_of(judged.condition, judged.case), metric.max_chars)
-        shown: Line = {"question": question, "reference": None, "transcript": None}
+        facts: Line = {"question": question, "reference": None, "transcript": None}
         if metric.reference:
-            shown["reference"], more = shortened(reference_of(judged.case), metric.max_chars)
+            facts["reference"], more = shortened(reference_of(judged.case), metric.max_chars)
             cut += more
         hide = _Names(judged.batches, derive_seed(plan.seed, "judges", judged.id))
         if metric.judges == "transcript":
-            shown["transcript"], more = shortened(hide.transcript(), metric.max_chars)
+            facts["transcript"], more = shortened(hide.transcript(), metric.max_chars)
             cut += more
         answers = judged.answers
         for i, action in enumerate(answers):
@@ -73,7 +73,7 @@ def judged_lines(plan: Plan, folder: Path, metric: JudgedMetric) -> Iterator[Lin
                 "id": name,
                 "episode": judged.id,
                 "labels": judged.labels,
-                **shown,
+                **facts,
                 "answer": text,
                 "left_out": cut + more,
             }

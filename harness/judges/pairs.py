@@ -88,13 +88,13 @@ def pair_lines(a: PairSide, b: PairSide, max_chars: int, reference: bool) -> Ite
 def _side_lines(side: PairSide, max_chars: int, reference: bool) -> Iterator[tuple[Key, Line]]:
     for key, episode in side.episodes():
         question, cut = shortened(question_of(episode.condition, episode.case), max_chars)
-        shown: Line = {"episode": episode.id, "case": episode.case.id, "question": question, "reference": None}
+        facts: Line = {"episode": episode.id, "case": episode.case.id, "question": question, "reference": None}
         if reference:
-            shown["reference"], more = shortened(reference_of(episode.case), max_chars)
+            facts["reference"], more = shortened(reference_of(episode.case), max_chars)
             cut += more
         for i, action in enumerate(episode.answers):
             answer, more = (None, 0) if action is None else shortened(answer_text(action), max_chars)
-            yield (*key, i), {**shown, "number": i, "answer": answer, "left_out": cut + more}
+            yield (*key, i), {**facts, "number": i, "answer": answer, "left_out": cut + more}
 
 
 def _both_orders(one: Line, two: Line) -> Iterator[Line]:
@@ -107,13 +107,13 @@ def _both_orders(one: Line, two: Line) -> Iterator[Line]:
         side = "tie" if first == second else "A" if second is None else "B"
         yield {"id": name, **about, "answer": None, "without_judge": side}
     else:
-        shown = {
+        facts = {
             "question": one["question"],
             "reference": one["reference"],
             "left_out": one["left_out"] + two["left_out"],
         }
         for order, texts in (("AB", (first, second)), ("BA", (second, first))):
-            yield {"id": f"{name}#{order}", **about, "order": order, **shown, "first": texts[0], "second": texts[1]}
+            yield {"id": f"{name}#{order}", **about, "order": order, **facts, "first": texts[0], "second": texts[1]}
 
 
 @dataclass
@@ -145,14 +145,14 @@ def verdicts_of(folder: Path, repeats: int) -> Verdicts:
     is a tie (Zheng et al., 2023, "Judging LLM-as-a-judge with MT-Bench and Chatbot Arena", Section 3.4). If the judge
     gave nothing readable in one of them, the pair has no verdict.
     """
-    given = {score.case: score for score in scores_of(folder)}
+    scores = {score.case: score for score in scores_of(folder)}
     result = Verdicts([], dict.fromkeys(_KINDS, 0))
     waiting: dict[str, float | None] = {}
     for _, line in read_lines(folder / CASES):
         if "order" not in line:
             _without_judge(result, line)
             continue
-        score = given.get(str(line["id"]))
+        score = scores.get(str(line["id"]))
         waiting[line["order"]] = _order(result, score, repeats)
         if line["order"] == "BA":
             ab, ba = waiting.get("AB"), waiting.get("BA")

@@ -58,14 +58,14 @@ def with_verdicts(
                 verdicts[folder] = _verdicts(_inside(run, folder), metric)
     if not judged:
         return list(scores)
-    found = []
+    complete = []
     for score in scores:
         numbers = dict(score.numbers)
         for name, metric in judged.items():
-            given = verdicts[str(recorded[name]["folder"])].get(score.id, {})
-            numbers[name] = given.get(metric.of) if score.error is None else None
-        found.append(replace(score, numbers=numbers))
-    return found
+            own = verdicts[str(recorded[name]["folder"])].get(score.id, {})
+            numbers[name] = own.get(metric.of) if score.error is None else None
+        complete.append(replace(score, numbers=numbers))
+    return complete
 
 
 def _inside(run: Path, folder: str) -> Path:
@@ -78,10 +78,10 @@ def _inside(run: Path, folder: str) -> Path:
 
 def _verdicts(folder: Path, metric: JudgedMetric) -> dict[str, Numbers]:
     """Episode → its numbers: of its answers' ratings the mean of those that there are, of counts the sum."""
-    given = {score.case: score for score in scores_of(folder)}
+    by_case = {score.case: score for score in scores_of(folder)}
     ratings = (RATING, *metric.criteria)
     verdicts: dict[str, Numbers] = {}
-    for episode, answers in _by_episode(folder / CASES, given):
+    for episode, answers in _by_episode(folder / CASES, by_case):
         numbers: Numbers = {}
         for name in ratings:
             lowest = metric.scale[0] if metric.unanswered == "lowest" else None
@@ -108,7 +108,7 @@ def scores_of(folder: Path) -> list[EpisodeScore]:
     return load_scores(file) if file.exists() else []
 
 
-def _by_episode(cases: Path, given: Mapping[str, EpisodeScore]) -> Iterator[tuple[str, list[EpisodeScore | None]]]:
+def _by_episode(cases: Path, by_case: Mapping[str, EpisodeScore]) -> Iterator[tuple[str, list[EpisodeScore | None]]]:
     """(episode, what the judge's run has for each of its answers; None: nothing was answered)."""
     episode, answers = "", list[EpisodeScore | None]()
     for _, line in read_lines(cases):
@@ -118,7 +118,7 @@ def _by_episode(cases: Path, given: Mapping[str, EpisodeScore]) -> Iterator[tupl
             episode, answers = str(line["episode"]), []
         if line["answer"] is None:
             answers.append(None)
-        elif (score := given.get(str(line["id"]))) is not None:
+        elif (score := by_case.get(str(line["id"]))) is not None:
             answers.append(score)
     if answers:
         yield episode, answers

@@ -52,10 +52,10 @@ def test_the_better_side_wins_wherever_it_stands(tmp_path: Path) -> None:
     one = side(tmp_path / "a", Mock(model="a", function=lambda r: f"plain {r.id}"))
     two = side(tmp_path / "b", Mock(model="b", function=lambda r: ("good" if "explain" in r.id else "plain") + "!"))
     table, trust = prefer(one, two, chooser("good"))
-    found = cells(table)
-    assert (found["Pairs"], found["a better"], found["b better"], found["Ties"]) == (24, 0, 6, 18)
-    assert found["Preference for b"] == pytest.approx((6 + 9) / 24)
-    assert found["p"] == pytest.approx(2 / 2**6)
+    row = cells(table)
+    assert (row["Pairs"], row["a better"], row["b better"], row["Ties"]) == (24, 0, 6, 18)
+    assert row["Preference for b"] == pytest.approx((6 + 9) / 24)
+    assert row["p"] == pytest.approx(2 / 2**6)
     assert cells(trust)["First answer preferred"] == 0.5 and cells(trust)["Orders decide alone"] == 0
     assert cells(trust)["Calls"] == 48
     backwards = cells(prefer(two, one, chooser("good"))[0])
