@@ -4,9 +4,10 @@
 
 The first part runs every kind of task in tests/data/lm_eval/ with both commands and compares prompts (the texts that
 lm-eval logs, and the token ids that reach vLLM), replies and log-likelihoods, metric values and standard errors: equal
-means the same bytes and the same floating-point numbers. Kinds with the same options share a command, and its time,
-unless `--each` gives every kind commands of its own. The second part times both on many documents: wall time of
-the whole command, and the CPU time of its main process, which is all that is not vLLM's engine.
+means the same bytes and the same numbers to twelve digits (lm-eval adds floating-point numbers one after another, the
+harness exactly, so that the sixteenth digit of a mean or its error may differ). Kinds with the same options share a
+command, and its time, unless `--each` gives every kind commands of its own. The second part times both on many
+documents: wall time of the whole command, and the CPU time of its main process, which is all that is not vLLM's engine.
 
 Both get the same engine arguments: float32, no prefix cache, nothing compiled. It needs vllm and lm_eval.
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import math
 import os
 import random
 import subprocess
@@ -251,7 +253,7 @@ def differences(mine: Played, their: Played, chat: bool = False) -> Iterator[str
         names += [] if chat else ["arguments", "prompt_hash"]
         for key in own.keys() & other.keys():
             for name in (*names, *other[key]["metrics"]):
-                if own[key].get(name) != other[key][name]:
+                if not close(own[key].get(name), other[key][name]) and not has_text(name, other[key]):
                     yield f"{task} {key} {name}: {own[key].get(name)!r:.300}, lm-eval {other[key][name]!r:.300}"
     for part in ("results", "groups"):
         own_rows, other_rows = mine.results.get(part, {}), their.results.get(part, {})
@@ -259,12 +261,25 @@ def differences(mine: Played, their: Played, chat: bool = False) -> Iterator[str
             yield f"{part}: {sorted(own_rows)}, lm-eval {sorted(other_rows)}"
         for task in own_rows.keys() & other_rows.keys():
             for name in own_rows[task].keys() | other_rows[task].keys():
-                if own_rows[task].get(name) != other_rows[task].get(name):
+                if not close(own_rows[task].get(name), other_rows[task].get(name)):
                     found = f"{own_rows[task].get(name)!r}, lm-eval {other_rows[task].get(name)!r}"
                     yield f"{part} {task} {name}: {found}"
     for part in ("group_subtasks", "versions", "n-shot", "higher_is_better", "n-samples"):
         if mine.results.get(part) != their.results.get(part):
             yield f"{part}: {mine.results.get(part)}, lm-eval {their.results.get(part)}"
+
+
+def has_text(name: str, sample: Json) -> bool:
+    """Whether a metric's value is a NumPy array, of which lm-eval writes what Python prints."""
+    value = sample[name]
+    return name in sample["metrics"] and isinstance(value, list) and any(isinstance(item, str) for item in value)
+
+
+def close(mine: object, their: object) -> bool:
+    """Whether two numbers have the same twelve digits, or two other things are equal."""
+    if isinstance(mine, int | float) and isinstance(their, int | float):
+        return math.isclose(mine, their, rel_tol=1e-12)
+    return mine == their
 
 
 def unlike(mine: list[list[int]], their: list[list[int]]) -> str:
@@ -303,7 +318,7 @@ def compared(model: Path, kinds: Sequence[Kind], each: bool = False) -> tuple[li
                 if kind.has(task):
                     own = mine.results["results"].get(task, {})
                     name, _, its_filter = metric.partition(",")
-                    equal = (own.get(metric), own.get(f"{name}_stderr,{its_filter}")) == (value, stderr)
+                    equal = close(own.get(metric), value) and close(own.get(f"{name}_stderr,{its_filter}"), stderr)
                     row: Row = {"kind": kind.title, "task": task, "metric": metric, "lm_eval": value, "stderr": stderr}
                     rows.append(row | {"harness": "=" if equal else own.get(metric)} | times)
                     times = dict.fromkeys(times, "")

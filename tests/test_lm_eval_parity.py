@@ -212,3 +212,25 @@ def test_options_of_the_command(tmp_path: Path) -> None:
     results, exported, their, our = both(["local_cloze"], tmp_path / "picked", picked, {})
     assert sorted(our.asked) == sorted(their.asked)
     check(results, exported)
+
+
+def test_a_groups_answer_is_graded_as_a_reply_of_one(tmp_path: Path) -> None:
+    """Agents who all reply the same are as good as one of them, and the export has all of their replies."""
+    task = {"use": "lm_eval", "task": "local_two_filters", "include_path": str(TASKS)}
+    engine = Mock(function=lambda request: "Perhaps e, no: i")
+    runs = {}
+    for protocol in ("single", "debate"):
+        spec = {"name": "panel", "task": task, "protocol": protocol}
+        done = harness.evaluate(spec, engine, output_path=tmp_path / protocol)
+        files = export(done, "lm_eval", tmp_path / f"out-{protocol}").files
+        results = json.loads(next(file for file in files if file.suffix == ".json").read_text("utf-8"))
+        samples = [json.loads(line) for line in files[-1].read_text("utf-8").splitlines()]
+        runs[protocol] = (results["results"], samples)
+    assert runs["single"][0] == runs["debate"][0]
+    alone, group = ({(s["doc_id"], s["filter"]): s for s in runs[protocol][1]} for protocol in runs)
+    assert alone.keys() == group.keys()
+    for key, sample in group.items():
+        names = ("doc", "target", "filtered_resps", "doc_hash", "exact_match")
+        assert {name: sample[name] for name in names} == {name: alone[key][name] for name in names}
+        assert len(sample["resps"]) == len(sample["arguments"]) > len(alone[key]["resps"]) == 1
+    assert {sample["filtered_resps"][0] for sample in group.values()} == {"e", "i"}
