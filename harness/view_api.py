@@ -31,6 +31,7 @@ class RecordedTurn:
         retries: what the agent was sent after each unreadable reply.
         fresh: whether a new conversation starts here.
         move: the move; None while the agent has not answered yet.
+        scored: the texts whose log-likelihoods were asked for; empty where a reply was.
     """
 
     number: int
@@ -44,6 +45,7 @@ class RecordedTurn:
     retries: tuple[str, ...] = ()
     fresh: bool = False
     move: Move | None = None
+    scored: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

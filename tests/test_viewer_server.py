@@ -108,6 +108,22 @@ def test_an_episode_shows_every_prompt_and_reply(client: TestClient, results: Pa
     assert missing.status_code == 404 and "none" in missing.json()["error"]
 
 
+def test_a_scored_turn_shows_the_texts_and_their_numbers(tmp_path: Path) -> None:
+    weigh = {"name": "weigh", "task": "weigh", "protocol": {"use": "rounds", "rounds": 1}, "prompts": "toy/base"}
+    numbers: list[list[float | bool]] = [[-1.0, True], [float("-inf"), False]]
+    what = {
+        **weigh,
+        "metrics": ["agreed"],
+        "tables": [{"title": "T", "rows": "model", "columns": "number", "cell": "agreed"}],
+    }
+    harness.evaluate(what, Mock(likelihoods=lambda request: numbers), output_path=tmp_path / "weighed", project=TOY)
+    with serving(tmp_path) as client:
+        first = get(client, "/weighed/episodes")["episodes"][0]
+        turns = get(client, "/weighed/episode", episode=first["id"])["turns"]
+    best = {"text": " a", "value": -1.0, "share": 1.0, "greedy": True}
+    assert turns[0]["scored"] == [best, {"text": " b", "value": None, "share": 0.0, "greedy": False}]
+
+
 def test_an_episode_has_its_neighbors_in_the_list_that_is_asked_for(client: TestClient) -> None:
     for query in ({}, {"desc": "1"}, {"sort": "moves", "desc": "1", "label__agents": "3"}, {"sort": "numbers.agreed"}):
         listed = [row["id"] for row in get(client, "/coin/episodes", **query)["episodes"]]

@@ -60,6 +60,8 @@ def test_scored_options_are_drawn_as_answers(tmp_path: Path) -> None:
             assert letters <= {"A", "B", "C"} and "[[" not in str(last)
             [shares] = [bars.values for bars in last.bars if bars.title == "Confidence"]
             assert set(shares) == {"Agent-0", "Agent-1", "Agent-2"} and all(0.3 < n < 1 for n in shares.values())
+            asked = {turn.name: turn.scored for turn in transcript.turns}
+            assert asked["answer" if name == "vote" else "confidence"] == ("A", "B", "C")
             outcome = transcript.outcome
             assert outcome is not None and ("[[" in str(outcome.group)) == (name == "vote")
 

@@ -23,6 +23,7 @@ from harness.config.project import Project, find
 from harness.config.spec import load
 from harness.engines.mock import Mock
 from harness.errors import UserError
+from harness.replies import likelihoods_of
 from harness.runtime.episode import MAX_BATCHES, turns
 from harness.runtime.manifest import META, SPEC, read_meta
 from harness.runtime.moves import from_journal, turns_of
@@ -288,6 +289,7 @@ def _replay(
                 messages = [(m["role"], m["content"]) for m in player.thread.messages[before:]]
                 replies = [i for i, (role, _) in enumerate(messages) if role == "assistant"]
                 first = replies[0] if replies else len(messages)
+                scored = likelihoods_of(turn.reply)
                 yield RecordedTurn(
                     number=number,
                     round=round_number,
@@ -300,6 +302,7 @@ def _replay(
                     retries=tuple(text for role, text in messages[first:] if role == "user"),
                     fresh=turn.fresh or index == 0,
                     move=move,
+                    scored=tuple(text.text for text in scored.continuations) if scored is not None else (),
                 )
                 number += 1
                 complete = complete and move is not None

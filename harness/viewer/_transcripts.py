@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from harness.api import Completion
+from harness.replies.likelihoods import shares, sums
 from harness.storage.files import finite
 from harness.view_api import RecordedTurn, Transcript
 
@@ -74,9 +76,29 @@ def _turn(turn: RecordedTurn, cutter: _Cutter) -> dict[str, Any]:
         "action": None if move is None else cutter.value(move.action, "action", cuts),
         "error": None if move is None or move.error is None else _cut(cutter, "error", move.error, cuts)["text"],
         "error_kind": None if move is None else move.error_kind,
+        "scored": _scored(turn, cutter),
         "calls": [_call(i, call, cutter, cuts) for i, call in enumerate(calls)],
         "cuts": cuts,
     }
+
+
+def _scored(turn: RecordedTurn, cutter: _Cutter) -> list[dict[str, Any]]:
+    """The first texts of a scored turn, with their numbers; a share only among several texts."""
+    action = turn.move.action if turn.move is not None else None
+    values = sums(action)
+    if not turn.scored or len(values) != len(turn.scored):
+        return []
+    among = (shares(action) if len(values) > 1 else None) or itertools.repeat(None)
+    rows = zip(turn.scored, values, among, action or (), strict=False)
+    return [
+        {
+            "text": cutter.text(text[:200]),
+            "value": value if math.isfinite(value) else None,
+            "share": share,
+            "greedy": pair[1],
+        }
+        for text, value, share, pair in itertools.islice(rows, 100)
+    ]
 
 
 def _call(i: int, call: Completion, cutter: _Cutter, cuts: dict[str, int]) -> dict[str, Any]:

@@ -165,7 +165,7 @@ function reply(call, i, turn, context) {
         body(call.reasoning, turn, `call.${i}.reasoning`, context),
       ),
     call.text === ""
-      ? h("p", { class: "muted" }, "(an empty reply)")
+      ? h("p", { class: "muted" }, turn.scored.length ? "(scored: nothing is written)" : "(an empty reply)")
       : body(call.text, turn, `call.${i}.text`, context),
   );
 }
@@ -185,6 +185,8 @@ function action(turn, context) {
       ),
       body(turn.error, turn, "error", context),
     );
+  if (turn.scored.length)
+    return h("section", { class: "message action" }, h("h4", {}, "Log-likelihoods"), error, scores(turn.scored));
   const read =
     turn.action === null
       ? turn.error
@@ -192,6 +194,23 @@ function action(turn, context) {
         : h("p", { class: "muted" }, "no action")
       : body(typeof turn.action === "string" ? turn.action : json(turn.action), turn, "action", context);
   return h("section", { class: "message action" }, h("h4", {}, turn.calls.length ? "Read as" : "Action"), error, read);
+}
+
+/** The texts of a scored turn: log-likelihood, share among them, and whether greedy decoding writes it. */
+function scores(rows) {
+  const best = Math.max(...rows.map((row) => row.share ?? -1));
+  const head = ["Text", "Log-likelihood", "Share", "Greedy"].map((name) => h("th", { scope: "col" }, name));
+  const lines = rows.map((row) =>
+    h(
+      "tr",
+      { class: row.share !== null && row.share === best ? "best" : "" },
+      h("td", {}, h("code", { dir: "auto" }, row.text)),
+      h("td", { class: "number" }, row.value === null ? "−∞" : row.value.toFixed(3)),
+      h("td", { class: "number" }, row.share === null ? "" : row.share.toFixed(3)),
+      h("td", {}, row.greedy ? "yes" : ""),
+    ),
+  );
+  return h("table", { class: "scores" }, h("thead", {}, h("tr", {}, head)), h("tbody", {}, lines));
 }
 
 /** A text of any length: long ones folded, cut ones loaded when asked for, some at a time. */
