@@ -9,9 +9,11 @@ from collections import Counter
 from collections.abc import Container, Sequence
 from itertools import count
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 from harness.api import Facts
 from harness.engine_api import Thread
+from harness.errors import SetupError
 
 PROBE = 20.0  # seconds for a probe of a server
 _RETRY_AFTER = 30.0  # seconds after which one request tries an unhealthy server
@@ -31,6 +33,7 @@ class Replica:
         unhealthy: why it is not asked; None where it is.
         consecutive_failures: requests in a row that another server had to answer, though this one is there.
         listed: the models that it lists.
+        limits: model → tokens that it takes, as far as the list says so.
     """
 
     def __init__(self, name: str, client: Any, slots: int) -> None:
@@ -40,6 +43,7 @@ class Replica:
         self.unhealthy: str | None = None
         self.since = 0.0  # when it became unhealthy, or was tried last
         self.listed: list[str] = []
+        self.limits: dict[str, int] = {}
         self.counts: Counter[str] = Counter()
 
     async def probe(self, timeout: float) -> list[str]:
@@ -53,7 +57,10 @@ class Replica:
                 return []
             raise
         rows = data.get("data") if isinstance(data, dict) else None
-        return [r["id"] for r in rows or [] if isinstance(r, dict) and isinstance(r.get("id"), str)]
+        models = [r for r in rows or [] if isinstance(r, dict) and isinstance(r.get("id"), str)]
+        limits = {r["id"]: r.get("max_model_len") for r in models}  # vLLM's and SGLang's word
+        self.limits = {name: limit for name, limit in limits.items() if type(limit) is int and limit > 2}
+        return [r["id"] for r in models]
 
     def mark_healthy(self) -> None:
         """It answers."""
@@ -113,3 +120,20 @@ class Replicas:
     def report(self) -> list[Facts]:
         """Each server's."""
         return [one.report() for one in self.all]
+
+
+def endpoint(url: Any) -> str:
+    """The base of an address, also of an endpoint's whole address. Raises `SetupError` if it is no address."""
+    if not isinstance(url, str):
+        raise SetupError(f"base_url: an address must be text, found {url!r:.40}")
+    try:
+        _ = urlsplit(url).port
+    except ValueError as error:  # a half of [::1], a port that is no number
+        raise SetupError(f"base_url: {error}", hint="An address is like http://localhost:8000/v1.") from None
+    return url.rstrip("/").removesuffix("/completions").removesuffix("/chat")
+
+
+def public(url: str) -> str:
+    """An address without what may be secret in it."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

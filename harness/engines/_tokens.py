@@ -374,6 +374,11 @@ def _tokenizer(name: str) -> Any:
         raise SetupError(message, hint="Give a folder with tokenizer.json, or a name on the hub.") from error
 
 
+def chat_tokens(name: str, template_kwargs: dict[str, Any] | None = None) -> ChatTokens:
+    """A tokenizer with its own chat template. Raises `SetupError`."""
+    return ChatTokens(_tokenizer(name), template_kwargs=template_kwargs)
+
+
 def count_tokens(name: str, text: str) -> int:
     """How many tokens a text is to a tokenizer, loaded once. Raises `SetupError`."""
     return len(_tokenizer(name).encode(text, add_special_tokens=False))

@@ -121,8 +121,23 @@ def read_completion(data: Any, latency: float, constrained: bool = False) -> Com
         reasoning=_storable(reasoning) if reasoning else None,
         finish_reason=reason if isinstance(reason, str) else None,
         latency=latency,
-        **_usage(data.get("usage")),
+        **read_usage(data.get("usage")),
     )
+
+
+def read_text(data: Any, latency: float) -> Completion:
+    """The JSON of `/v1/completions` as a Completion, its text as the model wrote it. Raises `GarbledError`."""
+    if isinstance(data, dict) and data.get("error"):
+        raise GarbledError(f"an error behind HTTP 200: {str(data['error'])[:2000]}")
+    try:
+        choice = data["choices"][0]
+        text, reason = choice["text"], choice.get("finish_reason")
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        raise GarbledError(f"the server's reply is no completion: {str(data)[:200]!r}") from error
+    if not isinstance(text, str):
+        raise GarbledError(f"the server's completion is no text: {str(text)[:200]!r}")
+    reason = reason if isinstance(reason, str) else None
+    return Completion(text=_storable(text), finish_reason=reason, latency=latency, **read_usage(data.get("usage")))
 
 
 def _text(content: Any) -> str:
@@ -142,7 +157,7 @@ def _storable(text: str) -> str:
     return text.encode(errors="replace").decode()
 
 
-def _usage(usage: Any) -> dict[str, Any]:
+def read_usage(usage: Any) -> dict[str, Any]:
     def count(*places: tuple[Any, str]) -> int | None:
         numbers = (_count(part.get(name)) for part, name in places if isinstance(part, dict))
         return next((n for n in numbers if n is not None), None)

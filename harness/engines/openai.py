@@ -7,15 +7,37 @@ import itertools
 import os
 import random
 import time
+from collections.abc import Callable
 from dataclasses import field
-from typing import Annotated, Any, ClassVar, Literal
-from urllib.parse import urlsplit, urlunsplit
+from functools import partial
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from harness.api import Completion, Facts, Range, plugin
-from harness.engine_api import CountsTokens, Describes, Engine, Reports, Request, Retries
-from harness.engines._replicas import PROBE, Replica, Replicas
+from harness.engine_api import (
+    ComputesLikelihoods,
+    ContinuesText,
+    CountsTokens,
+    Describes,
+    Engine,
+    LikelihoodRequest,
+    Reports,
+    Request,
+    Retries,
+    Thread,
+)
+from harness.engines import _prompt_logprobs as scoring
+from harness.engines._replicas import PROBE, Replica, Replicas, endpoint, public
 from harness.engines._tokens import count_tokens
-from harness.engines._wire import GarbledError, has_died, lacks_model, overflows, read_completion, refusal, retry_after
+from harness.engines._wire import (
+    GarbledError,
+    has_died,
+    lacks_model,
+    overflows,
+    read_completion,
+    read_text,
+    refusal,
+    retry_after,
+)
 from harness.engines.sampling import normalise
 from harness.errors import (
     ContextLengthError,
@@ -28,10 +50,17 @@ from harness.errors import (
 )
 from harness.storage.redaction import redacted, secrets_of, without_secrets
 
+T = TypeVar("T")
+CHAT, TEXT = "/chat/completions", "/completions"
+MAX_TOKENS = 256
+"""The length of a raw continuation that has no max_tokens, as in lm-eval; servers would stop after 16."""
+
 
 @plugin
-class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
-    """Any OpenAI-compatible chat server: vLLM serve, SGLang, llama.cpp, Ollama, a provider.
+class OpenAI(Engine, ComputesLikelihoods, ContinuesText, CountsTokens, Describes, Reports, Retries):
+    """Any OpenAI-compatible server: vLLM serve, SGLang, llama.cpp, Ollama, a provider.
+
+    Conversations go to `/v1/chat/completions`; texts to continue, and texts to score, to `/v1/completions`.
 
     Args:
         model: the model's name at the server.
@@ -47,7 +76,8 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
             `structured_outputs` (JSON, choice, regex, grammar), `none` not at all.
         send_seed: False for servers that refuse `seed`.
         tokenizer: the model's tokenizer, a name on the hub or a folder (package transformers): counts the tokens of
-            texts that pass between agents, which no server does.
+            texts that pass between agents, which no server does, and encodes texts to score exactly as lm-eval does.
+        max_length: tokens that the model takes, for texts to score with a tokenizer; None: what the server lists.
         extra_body: sent with every request as it is.
     """
 
@@ -62,6 +92,7 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
     structured: Literal["openai", "vllm", "none"] = "openai"
     send_seed: bool = True
     tokenizer: str | None = None
+    max_length: Annotated[int, Range(ge=2)] | None = None
     extra_body: dict[str, Any] = field(default_factory=dict)
 
     location: ClassVar[frozenset[str]] = frozenset({"base_url"})
@@ -76,17 +107,18 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
             )
         # People paste the whole address of the endpoint.
         if isinstance(self.base_url, str):
-            self.base_url = _endpoint(self.base_url)
+            self.base_url = endpoint(self.base_url)
         elif self.base_url is not None:
-            self.base_url = [_endpoint(url) for url in self.base_url]
+            self.base_url = [endpoint(url) for url in self.base_url]
             if not self.base_url or len(set(self.base_url)) < len(self.base_url):
                 hint = "Each address is one server; leave base_url out for OpenAI's own."
-                addresses = ", ".join(map(_public, self.base_url)) or "none"
+                addresses = ", ".join(map(public, self.base_url)) or "none"
                 raise SetupError(f"base_url must be different addresses, found {addresses}", hint=hint)
         self._replicas = Replicas(())
         self._key = ""
         self._requests = 0
         self._is_open = False
+        self._scores = scoring.Ability(self.tokenizer, self.max_length, self.extra_body.get("chat_template_kwargs"))
         self._ended: asyncio.Future[Exception] | None = None  # why the engine sends no more requests
 
     # ------------------------------------------------------------------------------ life
@@ -134,7 +166,7 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
         facts = dict(super().describe())
         if self.base_url:
             several = isinstance(self.base_url, list)
-            facts["base_url"] = [_public(url) for url in self.base_url] if several else _public(str(self.base_url))
+            facts["base_url"] = [public(url) for url in self.base_url] if several else public(str(self.base_url))
         facts["extra_body"] = without_secrets(self.extra_body)
         return facts
 
@@ -160,7 +192,7 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
                 max_retries=0,  # the client retries no garbled replies and cannot stop when the run ends
                 http_client=transport,
             )
-            replicas.append(Replica(_public(url) if url else "the provider", client, self.max_connections))
+            replicas.append(Replica(public(url) if url else "the provider", client, self.max_connections))
         return replicas
 
     def _check_key(self) -> None:
@@ -212,26 +244,63 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
             ContextLengthError, RefusedError, RequestError, EngineFatalError: as for `Engine`.
             SetupError: a sampling parameter or a constraint that cannot be sent.
         """
-        if not self._is_open:
-            raise EngineFatalError("the engine is not started, or closed")
         body = self._body(request)
         constrained = bool(request.constraint) and self.structured != "none"
         self._requests += 1
+        if not request.thread.chat:
+            return await self._answer(request.thread, TEXT, body, read_text)
+        verbatim = constrained or bool(request.prefill)  # what follows the beginning of a reply is no reasoning
+        read = partial(read_completion, constrained=verbatim)
+        return await self._answer(request.thread, CHAT, body, read)
+
+    async def loglikelihood(self, request: LikelihoodRequest) -> Completion:
+        """Score texts: those of one question in one request where the server takes several prompts.
+
+        Raises:
+            ContextLengthError, RefusedError, RequestError: as for `Engine`.
+            EngineFatalError: also if the server gives no log-probabilities of prompts.
+            SetupError: the texts can be scored with a tokenizer only.
+        """
+        self._requests += 1
+
+        async def ask(path: str, body: dict[str, Any], read: Callable[[Any, float], T]) -> T:
+            return await self._answer(request.thread, path, {"model": self.model, **body, **self.extra_body}, read)
+
+        start = time.perf_counter()
+        limit = next((one.limits[self.model] for one in self._replicas.all if self.model in one.limits), None)
+        try:
+            scores, usage = await self._scores.score(request, limit, ask)
+        except EngineFatalError as error:
+            self.stop_retrying(error)
+            raise
+        return Completion("", latency=time.perf_counter() - start, likelihoods=scores, **usage)
+
+    async def _answer(self, thread: Thread, path: str, body: dict[str, Any], read: Callable[[Any, float], T]) -> T:
+        """What `read` makes of a server's answer and of the seconds that it took."""
+        if not self._is_open:
+            raise EngineFatalError("the engine is not started, or closed")
         tried: set[Replica] = set()
         while True:
-            replica = self._replicas.choose(request.thread, tried)
+            replica = self._replicas.choose(thread, tried)
             tried.add(replica)
             replica.counts["requests"] += 1
             replica.load += 1
             try:
                 async with replica.slots:
-                    return await self._ask(replica, body, constrained, tried)
+                    return await self._ask(replica, path, body, read, tried)
             except _AskAnotherError:
                 continue
             finally:
                 replica.load -= 1
 
-    async def _ask(self, replica: Replica, body: dict[str, Any], constrained: bool, tried: set[Replica]) -> Completion:
+    async def _ask(
+        self,
+        replica: Replica,
+        path: str,
+        body: dict[str, Any],
+        read: Callable[[Any, float], T],
+        tried: set[Replica],
+    ) -> T:
         """The answer of one server. Raises `_AskAnotherError` where one that was not `tried` may have it."""
         assert self._ended is not None
         for attempt in itertools.count():
@@ -239,12 +308,12 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
                 raise self._ended.result().with_traceback(None)
             try:
                 start = time.perf_counter()
-                data = await self._post(replica, body)
-                answer = read_completion(data, time.perf_counter() - start, constrained)
+                data = await self._post(replica, path, body)
+                answer = read(data, time.perf_counter() - start)
                 replica.mark_healthy()
                 return answer
             except Exception as error:
-                final = self._refusal(replica, error)
+                final = self._refusal(replica, path, error)
                 if final is None:
                     final = await self._give_up(replica, error, attempt >= self.max_retries, tried)
                 if final is not None:
@@ -259,17 +328,29 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
                 await asyncio.wait({self._ended}, timeout=min(delay, self.max_backoff))
         raise AssertionError("unreachable")
 
-    async def _post(self, replica: Replica, body: dict[str, Any]) -> object:
+    async def _post(self, replica: Replica, path: str, body: dict[str, Any]) -> object:
         """One try. The client's own timeout starts again with every byte that comes."""
         try:
             async with asyncio.timeout(self.timeout):
-                return await replica.client.post("/chat/completions", cast_to=object, body=body)
+                return await replica.client.post(path, cast_to=object, body=body)
         except TimeoutError:
             raise TimeoutError(f"no whole answer within {self.timeout:g} s") from None
 
     def _body(self, request: Request) -> dict[str, Any]:
-        body: dict[str, Any] = {"model": self.model, "messages": request.thread.messages, **normalise(request.sampling)}
-        if self.base_url is None and "max_tokens" in body:  # OpenAI's reasoning models know only the newer word
+        thread, words = request.thread, normalise(request.sampling)
+        body: dict[str, Any]
+        if not thread.chat:
+            text = thread.text + request.prefill
+            body = {"model": self.model, "prompt": text, "max_tokens": MAX_TOKENS, **words}
+        elif request.prefill:
+            messages = [*thread.messages, {"role": "assistant", "content": request.prefill}]
+            going_on = {"continue_final_message": True, "add_generation_prompt": False}  # vLLM's and SGLang's words
+            body = {"model": self.model, "messages": messages, **words, **going_on}
+        else:
+            body = {"model": self.model, "messages": thread.messages, **words}
+        if (
+            thread.chat and self.base_url is None and "max_tokens" in body
+        ):  # OpenAI's reasoning models know only the newer word
             body["max_completion_tokens"] = body.pop("max_tokens")
         if self.send_seed:
             body["seed"] = request.seed & 0x7FFFFFFF  # some servers seed with 32 signed bits
@@ -288,16 +369,21 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
 
     # ------------------------------------------------------------------------------ what goes wrong
 
-    def _refusal(self, replica: Replica, error: Exception) -> EngineError | None:
+    def _refusal(self, replica: Replica, path: str, error: Exception) -> EngineError | None:
         """The error to raise at once; None where another try, or another server, may help."""
         import openai
 
+        if isinstance(error, EngineError):  # the answer's reader has the last word
+            return error
         text = self._line(error)
         if isinstance(error, openai.APIStatusError):
             status = error.status_code
             kind = refusal(error)
             if kind is not EngineFatalError:
                 return None if kind is None else kind(text)
+            if status == 404 and path == TEXT:
+                hint = "texts without chat template, and log-likelihoods, need /v1/completions"
+                return EngineFatalError(f"{replica.name} has no /v1/completions for {self.model}: {text}; {hint}")
             if status == 404:
                 models = f" It lists: {', '.join(replica.listed[:30])}." if replica.listed else ""
                 why = f"no model {self.model!r} at {replica.name}, or base_url is wrong (it ends in /v1)"
@@ -358,19 +444,3 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
 
 class _AskAnotherError(Exception):
     """This server has no answer to a request; another one may."""
-
-
-def _endpoint(url: Any) -> str:
-    if not isinstance(url, str):
-        raise SetupError(f"base_url: an address must be text, found {url!r:.40}")
-    try:
-        _ = urlsplit(url).port
-    except ValueError as error:  # a half of [::1], a port that is no number
-        raise SetupError(f"base_url: {error}", hint="An address is like http://localhost:8000/v1.") from None
-    return url.rstrip("/").removesuffix("/chat/completions")
-
-
-def _public(url: str) -> str:
-    """An address without what may be secret in it."""
-    parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

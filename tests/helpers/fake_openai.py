@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
+import re
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -103,12 +105,45 @@ def chat(message: str | Body, usage: Body | None = None, finish_reason: str = "s
     }
 
 
+def completion(text: str) -> Body:
+    """The body of a completion of a plain text."""
+    usage = {"prompt_tokens": 7, "completion_tokens": len(text.split())}
+    choice = {"index": 0, "text": text, "finish_reason": "stop"}
+    return {"object": "text_completion", "choices": [choice], "usage": usage}
+
+
+WORD = re.compile(r"\s*\S+|\s+")
+
+
+def value(before: str, token: str) -> float:
+    """The log-probability that the fake gives a token behind another one."""
+    return -1 - ((len(before) * 7 + sum(map(ord, token))) % 50 + 1) / 16
+
+
+def echoed(body: Body, start: str = "<s>") -> Body:
+    """What a server says of prompts with `echo` and `logprobs`: a token for each word with the blanks before it, the
+    token `start` before all, and one generated token behind them."""
+    prompts = body["prompt"] if isinstance(body["prompt"], list) else [body["prompt"]]
+    choices = []
+    for index, prompt in enumerate(prompts):
+        tokens = [start] * bool(start) + WORD.findall(prompt) + ["!"]
+        values = [None, *(value(a, b) for a, b in itertools.pairwise(tokens))]
+        # A word of up to two letters is the likeliest there.
+        tops = [None, *({b: v, "_": v + (len(b.strip()) > 2)} for b, v in zip(tokens[1:], values[1:], strict=True))]
+        offsets = list(itertools.accumulate(map(len, tokens[:-1]), initial=0))
+        logprobs = {"tokens": tokens, "token_logprobs": values, "top_logprobs": tops, "text_offset": offsets}
+        choices.append({"index": index, "text": prompt + "!", "logprobs": logprobs, "finish_reason": "length"})
+    tokens_sent = sum(len(choice["logprobs"]["tokens"]) - 1 for choice in choices)
+    usage = {"prompt_tokens": tokens_sent, "completion_tokens": len(prompts)}
+    return {"object": "text_completion", "choices": choices[::-1], "usage": usage}
+
+
 class FakeOpenAI:
     """See the module. `answer(body)` gives a text or a whole response body.
 
     Attributes:
         url: what `base_url` must say.
-        bodies: every chat request's JSON, in order of arrival; `headers` likewise.
+        bodies: every chat request's JSON, in order of arrival; `headers` likewise, and `paths` below /v1.
         peak: the most chat requests seen in flight at once.
     """
 
@@ -125,6 +160,7 @@ class FakeOpenAI:
         self.faults = faults
         self.models_fault: Fault | None = None
         self.bodies: list[Body] = []
+        self.paths: list[str] = []
         self.headers: list[dict[str, str]] = []
         self.peak = self._flying = 0
         self.url = ""
@@ -150,6 +186,7 @@ class FakeOpenAI:
         self._loop, self.closing = asyncio.get_running_loop(), asyncio.Event()
         app = web.Application(client_max_size=2**28)
         app.router.add_post("/v1/chat/completions", self._chat)
+        app.router.add_post("/v1/completions", self._chat)
         app.router.add_get("/v1/models", self._list)
         runner = web.AppRunner(app, shutdown_timeout=0.1)
         await runner.setup()
@@ -180,6 +217,7 @@ class FakeOpenAI:
             return web.json_response({"error": {"message": "bad key"}}, status=401)
         body = await request.json()
         self.bodies.append(body)
+        self.paths.append(request.path.removeprefix("/v1"))
         self.headers.append(dict(request.headers))
         if body["model"] not in self.models:
             return web.json_response({"error": {"message": f"model {body['model']} does not exist"}}, status=404)
@@ -190,6 +228,8 @@ class FakeOpenAI:
             if fault:
                 return await fault(self, request)
             text = self.answer(body)
-            return web.json_response(text if isinstance(text, dict) and "choices" in text else chat(text))
+            if isinstance(text, dict) and "choices" in text:
+                return web.json_response(text)
+            return web.json_response(completion(str(text)) if self.paths[-1] == "/completions" else chat(text))
         finally:
             self._flying -= 1
