@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from harness.authoring.lm_eval import _package, index
+from harness.authoring.lm_eval._scan import defined, yaml_files
 from harness.cli.inspect import listing
 from harness.cli.parser import parser
 from harness.errors import DataError
@@ -31,7 +32,16 @@ def test_what_a_folder_has(cache: Path) -> None:
     assert known["local_group"].members == ("local_group_animals", "local_group_rivers", "local_group_numbers")
     assert known["local_topics"].members == ("local_group_animals", "local_group_numbers", "local_group_rivers")
     assert known["local_cloze"].output == "multiple_choice" and known["local_cloze"].path == DATA / "cloze.yaml"
-    assert index.kept_file(DATA).is_relative_to(cache) and index.kept_file(DATA).is_file()
+    assert index.kept_file(DATA).is_relative_to(cache) and not cache.exists()  # it is small
+
+
+def large(folder: Path) -> Path:
+    """A folder with so many files that its index is kept."""
+    own_task(folder)
+    (folder / "more").mkdir()
+    for i in range(index.KEPT_FROM):
+        (folder / "more" / f"{i}.yaml").write_text(f"task: other_{i}\ntag: others\n")
+    return folder
 
 
 def entries_of(folder: Path) -> Any:
@@ -39,7 +49,7 @@ def entries_of(folder: Path) -> Any:
 
 
 def test_the_kept_index_is_read_until_a_file_changes(tmp_path: Path, cache: Path) -> None:
-    folder = own_task(tmp_path / "tasks")
+    folder = large(tmp_path / "tasks")
     entries_of(folder)
     kept = index.kept_file(folder)
     data = json.loads(kept.read_text())
@@ -68,7 +78,7 @@ def test_the_kept_index_is_read_until_a_file_changes(tmp_path: Path, cache: Path
     ids=["empty", "deep", "list", "names", "none", "above", "root", "number", "kind", "members"],
 )
 def test_a_damaged_index_is_made_again(damage: Any, tmp_path: Path, cache: Path) -> None:
-    folder = own_task(tmp_path / "tasks")
+    folder = large(tmp_path / "tasks")
     before, kept = entries_of(folder), index.kept_file(folder)
     text = kept.read_text()
     kept.write_text(damage(json.loads(text)))
@@ -79,7 +89,28 @@ def test_a_damaged_index_is_made_again(damage: Any, tmp_path: Path, cache: Path)
 def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert "own" in entries_of(own_task(tmp_path / "tasks"))
+    assert "own" in entries_of(large(tmp_path / "tasks"))
+
+
+def test_a_few_names_are_found_without_the_rest(tmp_path: Path) -> None:
+    folder = large(tmp_path / "tasks")
+    (folder / "group.yaml").write_text("group: g\ntask:\n  - group: inner\n    task: [other_1]\n  - other_2\n")
+    (folder / "twice.yaml").write_text("task: other_3\n")
+    (folder / "link").symlink_to(folder)  # what would never end
+    assert set(defined(folder, ["own"]) or ()) == {"own"}
+    assert set(defined(folder, ["g", "own.yaml"]) or ()) == {"g", "other_1", "other_2"}
+    for name in ("other_3", "others", "other_*", "nothing"):  # two files, a tag, a pattern, no file
+        assert defined(folder, [name]) is None
+
+
+@pytest.mark.slow
+def test_names_of_the_package_are_found_as_its_index_has_them() -> None:
+    root = _package.folder().resolve()
+    names = ["gsm8k", "hellaswag", "arc_challenge", "wikitext", "mmlu_anatomy", "humaneval"]
+    few = defined(root, names) or {}
+    assert set(few) == set(names)
+    whole = index.entries()
+    assert {name: str(entry.yaml_path) for name, entry in few.items()} == {name: whole[name].file for name in few}
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
@@ -103,7 +134,7 @@ def test_harness_list_reads_the_kept_index(tmp_path: Path, cache: Path) -> None:
         "other": ["python", "other.yaml", [], "", False],
     }
     index.kept_file(root).parent.mkdir(parents=True)
-    index.kept_file(root).write_text(json.dumps({"stamp": index.stamp_of(root), "entries": invented}))
+    index.kept_file(root).write_text(json.dumps({"stamp": index.stamp_of(yaml_files(root)), "entries": invented}))
     ended = harness(cache, "list", "tasks", "--lm_eval", "INVENTED")
     assert (ended.returncode, ended.stderr) == (0, "")
     assert [line.split() for line in ended.stdout.splitlines()] == [

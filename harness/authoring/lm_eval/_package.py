@@ -45,7 +45,7 @@ def quietly() -> Iterator[None]:
 
     log, bars = logging.getLogger("lm_eval"), not datasets.utils.is_progress_bar_enabled()
     before = log.level
-    log.setLevel(logging.ERROR)
+    log.setLevel(logging.CRITICAL)
     datasets.disable_progress_bars()
     try:
         yield

@@ -1,7 +1,8 @@
 """Which tasks, groups and tags there are: lm-eval's own index, kept in the user's cache.
 
 The package reads some 14,000 YAML files for it, which takes about 20 s; the kept one is read in a fraction of a second.
-It counts as long as the package's version and every YAML file's size and time of change are the same.
+It counts as long as the package's version and every YAML file's size and time of change are the same. A task that is
+asked for by its name does not wait for it.
 """
 
 from __future__ import annotations
@@ -20,11 +21,14 @@ from harness.errors import DataError, HarnessError, PluginError
 from harness.storage import write_atomically
 
 from . import _package
+from ._scan import defined, references, yaml_files
 
 EntryKind = Literal["task", "python", "group", "tag"]
 _KINDS: tuple[str, ...] = get_args(EntryKind)
 _FORM = 1
 """Of a kept index: another one's are made again."""
+KEPT_FROM = 100
+"""YAML files of a folder from which on its index is kept."""
 _LARGEST = 64 << 20
 """Bytes of an index that is read at all; that of 14,000 tasks has 2 MB."""
 
@@ -60,8 +64,7 @@ def entries(include_path: Iterable[Path] = (), wanted: Iterable[str] | None = No
 
     Args:
         include_path: the folders.
-        wanted: names that are asked for. Where the folders have them, and all that they refer to, the package's own
-            names are left out, so that they need not be read.
+        wanted: names that are asked for. What else the package has may then be left out, so that it need not be read.
 
     Raises:
         SetupError: the package is missing or too old.
@@ -74,20 +77,23 @@ def entries(include_path: Iterable[Path] = (), wanted: Iterable[str] | None = No
             hint = "Name one with tasks in YAML files."
             raise DataError(f"include_path: there is no folder {root}", hint=hint, at=("include_path",))
         own |= _of(root.resolve())
-    return own if wanted is not None and _closed(own, wanted) else _of_package() | own
+    lacking = _lacking(own, wanted) if wanted is not None else None
+    if lacking == ():
+        return own
+    return _of_package(lacking) | own
 
 
-def _closed(known: Mapping[str, TaskEntry], wanted: Iterable[str]) -> bool:
-    """Whether `known` has all these names and those that they refer to; a file is no name."""
-    waiting = [name for name in wanted if not name.endswith((".yaml", ".yml"))]
-    waiting += [name for entry in known.values() if entry.kind == "group" for name in entry.members]
-    return all(name in known for name in waiting)
+def _lacking(known: Mapping[str, TaskEntry], wanted: Iterable[str]) -> tuple[str, ...]:
+    """The names that are neither in `known` nor files: those asked for, and those that groups refer to."""
+    names = [name for name in wanted if not name.endswith((".yaml", ".yml"))]
+    names += [name for entry in known.values() if entry.kind == "group" for name in entry.members]
+    return tuple(name for name in dict.fromkeys(names) if name not in known)
 
 
 @functools.cache
-def _of_package() -> dict[str, TaskEntry]:
-    """The names of the package, read once a process."""
-    return _of(_package.folder().resolve())
+def _of_package(wanted: tuple[str, ...] | None) -> dict[str, TaskEntry]:
+    """The names of the package, or at least those `wanted`; read once a process."""
+    return _of(_package.folder().resolve(), wanted)
 
 
 def cache_folder() -> Path:
@@ -102,12 +108,20 @@ def kept_file(root: Path) -> Path:
     return cache_folder() / f"lm_eval-{name}.json"
 
 
-def _of(root: Path) -> dict[str, TaskEntry]:
-    """The names below one folder, from the cache if it is true, else from the package, whose index is then kept."""
-    stamp, file = stamp_of(root), kept_file(root)
+def _of(root: Path, wanted: Iterable[str] | None = None) -> dict[str, TaskEntry]:
+    """The names below a folder: of a large one from the cache, if it is true, else from the package.
+
+    Where the package would have to make a large index, and only some names are `wanted`, their files alone are read.
+    """
+    files = list(yaml_files(root))
+    if len(files) < KEPT_FROM:
+        return _build(root)
+    stamp, file = stamp_of(files), kept_file(root)
     kept = _read(file, root, stamp)
     if kept is not None:
         return kept
+    if wanted is not None and (few := _entries(defined(root, wanted))) is not None:
+        return few
     fresh = _build(root)
     lines = {entry.name: _line(entry, root) for entry in fresh.values()}
     try:
@@ -118,19 +132,13 @@ def _of(root: Path) -> dict[str, TaskEntry]:
     return fresh
 
 
-def stamp_of(root: Path) -> str:
+def stamp_of(files: Iterable[os.DirEntry[str]]) -> str:
     """What the index depends on: the package's version, and name, size and time of change of every YAML file."""
     sha = hashlib.sha256(f"{_FORM} {_package.version()}".encode())
-    folders = [str(root)]
-    while folders:
-        with os.scandir(folders.pop()) as listed:
-            for entry in sorted(listed, key=lambda entry: entry.name):
-                if entry.is_dir():
-                    folders.append(entry.path)
-                elif entry.name.endswith(".yaml"):
-                    status = entry.stat()
-                    line = f"{entry.path}\0{status.st_size}\0{status.st_mtime_ns}\n"
-                    sha.update(line.encode("utf-8", "backslashreplace"))
+    for entry in files:
+        status = entry.stat()
+        line = f"{entry.path}\0{status.st_size}\0{status.st_mtime_ns}\n"
+        sha.update(line.encode("utf-8", "backslashreplace"))
     return sha.hexdigest()
 
 
@@ -172,32 +180,26 @@ def _build(root: Path) -> dict[str, TaskEntry]:
     from lm_eval.tasks._index import TaskIndex
 
     with _package.quietly():
-        index = TaskIndex.build([root])
+        return _entries(TaskIndex.build([root])) or {}
+
+
+def _entries(index: Mapping[str, Any] | None) -> dict[str, TaskEntry] | None:
+    """The package's entries as ours."""
+    if index is None:
+        return None
     kinds: Mapping[str, EntryKind] = {"TASK": "task", "PY_TASK": "python", "GROUP": "group", "TAG": "tag"}
     return {
         str(name): TaskEntry(
             str(name),
             kinds[entry.kind.name],
             str(entry.yaml_path) if entry.yaml_path is not None else None,
-            _references(entry.cfg) if entry.kind.name == "GROUP" else tuple(sorted(map(str, entry.tags))),
+            references(entry.cfg) if entry.kind.name == "GROUP" else tuple(sorted(map(str, entry.tags))),
             str((entry.cfg or {}).get("output_type") or ""),
             bool((entry.cfg or {}).get("unsafe_code")),
         )
         for name, entry in index.items()
         if entry.kind.name in kinds
     }
-
-
-def _references(group: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names in a group's list, and in those of groups that are written in it."""
-    names: list[str] = []
-    listed = group.get("task")
-    for item in listed if isinstance(listed, list) else [listed]:
-        if isinstance(item, Mapping):
-            names += _references(item) if "task" in item else [str(item["group"])] if "group" in item else []
-        elif item is not None:
-            names.append(str(item))
-    return tuple(names)
 
 
 def listed(word: str, include_path: Iterable[Path] = ()) -> list[tuple[str, str, str]]:
