@@ -28,7 +28,8 @@ def published(options: argparse.Namespace) -> list[Published]:
 def print_tables(run: Run, options: argparse.Namespace) -> None:
     """Print a run's tables, and on stderr what failed."""
     show(readable(run.with_published(published(options)), options), options.format, run.spec.name)
-    for line in in_words({name: one for name, one in run.meta.get("judges", {}).items() if name in run.metrics}):
+    judges = {name: one for name, one in run.meta.get("judges", {}).items() if name in run.metrics}
+    for line in in_words(judges, str(run.meta["model"])):
         print(clean_name(line), file=sys.stderr)
     failed, log = run.failed, run.folder / ERRORS
     if options.debug:

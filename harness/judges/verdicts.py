@@ -124,8 +124,11 @@ def _by_episode(cases: Path, by_case: Mapping[str, EpisodeScore]) -> Iterator[tu
         yield episode, answers
 
 
-def in_words(recorded: Mapping[str, Facts]) -> Iterable[str]:
-    """Lines on what judges did and what it took, apart from what the models that were judged took."""
+def in_words(recorded: Mapping[str, Facts], model: str = "") -> Iterable[str]:
+    """Lines on what judges did and what it took, apart from what the models that were judged took.
+
+    `model`: the model that was judged.
+    """
     seen: set[str] = set()
     for name, record in recorded.items():
         if (folder := str(record.get("folder"))) in seen:
@@ -137,6 +140,8 @@ def in_words(recorded: Mapping[str, Facts]) -> Iterable[str]:
             f"{name}: {who} rated {record['answers']:,} answers from {low:g} to {high:g} ({record['prompt']}); "
             f"{_cost(record)}"
         )
+        if model in str(record["judge"]).split(" + ") and not record.get("policy"):
+            yield "  It judged its own answers: models tend to prefer what they wrote themselves."
         if missing := record["missing"]:
             yield f"  {missing:,} of {record['replies']:,} replies gave no rating: they are missing, never zero."
         if unanswered := record["unanswered"]:

@@ -95,7 +95,9 @@ class Rating(Reply):
 
     def constraint(self) -> Mapping[str, Any]:
         """A JSON object with nothing but the numbers."""
-        number = {"type": "number", "minimum": self.low, "maximum": self.high}
+        number: dict[str, Any] = {"type": "number", "minimum": self.low, "maximum": self.high}
+        if whole := Rating(self.low, self.high).options:  # with several criteria too
+            number = {"enum": [*whole]}
         names = self.criteria or (KEY,)
         schema = {"type": "object", "properties": dict.fromkeys(names, number), "required": list(names)}
         return {"json": {**schema, "additionalProperties": False}}

@@ -209,6 +209,10 @@ def _recorded(a: Side, b: Side) -> dict[str, tuple[str, str]]:
     for name in words[0]:
         if name in words[1] and words[0][name] != words[1][name]:
             compare(f"words of the prompts {name}", words[0][name][:12], words[1][name][:12])
+    judges = [side.run.get("judges") or {} for side in (a, b)]
+    for name, one in judges[0].items():
+        if name in judges[1] and one.get("digest") != judges[1][name].get("digest"):
+            compare(f"judge of {name}", *(f"{j[name].get('judge')}, {str(j[name].get('digest'))[:12]}" for j in judges))
     for part in ("play", "task", "metrics"):
         code = [(side.run.get("code") or {}).get(part) or {} for side in (a, b)]
         for name in code[0]:

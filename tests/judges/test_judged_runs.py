@@ -151,7 +151,7 @@ def test_a_judge_whose_engine_fails_at_everything_stops_and_goes_on_later(tmp_pa
 
 
 ENGINE = '''
-import os, signal
+import asyncio, os, signal
 from harness.api import Completion, plugin
 from harness.engine_api import Engine, Request
 
@@ -165,33 +165,41 @@ class Mortal(Engine):
         with open(self.log, "a") as file:
             file.write(request.id + "\\n")
         if len(lines) == int(os.environ.get("DIES_AT", -1)):
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), getattr(signal, os.environ["DIES_OF"]))
+            await asyncio.sleep(60)
         return Completion("%d" % (1 + len(str(request.thread.messages)) % 10))
 '''
 
 
-def test_a_killed_judge_goes_on_with_the_same_command(tmp_path: Path) -> None:
+def test_a_killed_or_interrupted_judge_goes_on_with_the_same_command(tmp_path: Path) -> None:
     (tmp_path / "registry/engines").mkdir(parents=True)
     (tmp_path / "registry/engines/mortal.py").write_text(ENGINE)
     (tmp_path / "harness.yaml").write_text("name: mortals\nparents: [harness_builtin]\n")
     (tmp_path / "essays.yaml").write_text(json.dumps(spec(limit=20, baseline={"use": "expression", "act": "question"})))
 
-    def command(folder: str, **environment: str) -> int:
+    def command(folder: str, **environment: str) -> subprocess.CompletedProcess[str]:
         words = [sys.executable, "-m", "harness", "eval", "--spec", "essays.yaml", "--output_path", folder, "--quiet"]
         words += ["--judge", "mortal", "--judge_args", f"log={folder}.log", "--max_concurrency", "1"]
         root = str(Path(__file__).parent.parent.parent)
         return subprocess.run(
-            words, cwd=tmp_path, env={**os.environ, "PYTHONPATH": root, **environment}, capture_output=True, check=False
-        ).returncode
+            words,
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": root, **environment},
+            capture_output=True,
+            check=False,
+            text=True,
+        )
 
-    assert command("calm") == 0
-    assert command("wild", DIES_AT="12") == -signal.SIGKILL
+    assert command("calm").returncode == 0
+    assert command("wild", DIES_AT="12", DIES_OF="SIGKILL").returncode == -signal.SIGKILL
     assert json.loads((tmp_path / "wild/run.json").read_text())["status"] == "finished"  # of what was played
-    assert command("wild") == 0
+    interrupted = command("wild", DIES_AT="18", DIES_OF="SIGINT")
+    assert interrupted.returncode == 130 and "To go on:" in interrupted.stderr
+    assert command("wild").returncode == 0
     for name in ("scores.jsonl", "tables.md"):
         assert (tmp_path / "wild" / name).read_bytes() == (tmp_path / "calm" / name).read_bytes()
     asked = (tmp_path / "wild.log").read_text().split()
-    assert len(set(asked)) == 20 and len(asked) <= 21 + 12  # what was not on the disk yet is asked again
+    assert len(set(asked)) == 20 and len(asked) <= 22 + 12  # what was not on the disk yet is asked again
 
 
 def test_score_lets_a_judge_rate_an_old_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
