@@ -176,8 +176,10 @@ def test_every_kind(tmp_path: Path) -> None:
     assert sorted(our.asked) == sorted(their.asked)
 
 
-def test_repeats_and_majority(tmp_path: Path) -> None:
-    results, exported, their, our = both(["local_majority"], tmp_path, {}, {})
+@pytest.mark.parametrize("tasks", [["local_majority"], ["local_majority", "local_two_filters", "local_cloze"]], ids=len)
+def test_repeats_and_majority(tmp_path: Path, tasks: list[str]) -> None:
+    """Where one of several tasks has repeats, the others are asked once."""
+    results, exported, their, our = both(tasks, tmp_path, {}, {})
     check(results, exported)
     assert sorted(our.asked) == sorted(their.asked)
 

@@ -43,6 +43,10 @@ class QuestionTask(Task):
         """Whether agents answer in text. False where log-likelihoods of given options are all that counts."""
         return True
 
+    def replies_wanted(self, case: Case) -> int | None:
+        """How many replies the case wants where one agent answers alone; None: as many as the protocol asks for."""
+        return None
+
     @abstractmethod
     def question_of(self, case: Case) -> Question:
         """The question of a case. Cases with the same question are equal, whatever their ids."""

@@ -18,7 +18,7 @@ class Single(Protocol):
     Turns: `answer`; the observation is empty, the context the task's.
 
     Attributes:
-        repeats: answers per agent.
+        repeats: answers per agent; fewer where a case wants fewer.
         reduce: "mean": every answer counts (also for pass@k). "majority": the most frequent readable answer counts;
             among equally frequent ones the first.
         parse_retries: how often to ask again for an unreadable answer; then there is none.
@@ -42,7 +42,8 @@ class Single(Protocol):
         """Yield one batch per repetition, with a turn for every agent."""
         samples: list[Action] = []
         contexts = {agent: task.context(case, agent) for agent in agents}
-        for number in range(self.repeats):
+        wanted = task.replies_wanted(case) if isinstance(task, QuestionTask) else None
+        for number in range(self.repeats if wanted is None else min(wanted, self.repeats)):
             moves = yield [
                 Turn(
                     agent,

@@ -134,7 +134,7 @@ class LmEval(QuestionTask):
     def spec_defaults(self, protocol: type[Protocol]) -> Facts:
         """The task's metrics, a table with its groups, and as prompts the package's text, conversation, or a panel's.
 
-        `repeats` of the task become those of the protocol `single`.
+        `repeats` of the task become those of the protocol `single`; of several tasks each keeps its own.
         """
         if self.apply_chat_template:
             prompts = "lm_eval/chat"
@@ -179,6 +179,11 @@ class LmEval(QuestionTask):
     def reply(self, case: Case, agent: str) -> Reply:
         """The reply as written, or the log-likelihoods of the document's continuations."""
         return likelihoods(case) if "continuations" in case.public else RawText()
+
+    def replies_wanted(self, case: Case) -> int | None:
+        """The `repeats` of the document's task, where tasks differ in that."""
+        repeats = {name: int(leaf.config.repeats or 1) for name, leaf in self.leaves.items()}
+        return repeats[case.labels["task"]] if len(set(repeats.values())) > 1 else None
 
     def question_of(self, case: Case) -> Question:
         """The document's question with all that precedes it, and its choices."""
