@@ -218,6 +218,7 @@ LOCAL: dict[str, list[dict[str, Any]]] = {
     "data/gsm8k/train.jsonl": [{"question": f"What is {i}?", "answer": f"It is. #### {i}"} for i in range(8)],
     "data/gsm8k/test.jsonl": [{"question": "What is 9?", "answer": "It is. #### 9"}],
     "data/sums.jsonl": [{"question": "What is 4 + 5?", "answer": "9"}],
+    "data/products.jsonl": [{"question": "What is 4 times 5?", "answer": "20"}],
     "data/arc_easy/test.jsonl": [
         {"question": "Which?", "choices": {"text": ["one", "two"], "label": ["A", "B"]}, "answerKey": "B"}
     ],

@@ -217,6 +217,17 @@ def parser() -> argparse.ArgumentParser:
     export.add_argument("--repo", metavar="USER/NAME", help="hub: upload it as this data set")
     export.add_argument("--public", action="store_true", help="hub: let everyone read a data set that is created")
 
+    convert = _command(
+        commands, "convert", "convert:convert", "write a spec for a task of another harness", "lm_eval TASK"
+    )
+    convert.add_argument("source", choices=("lm_eval",), metavar="lm_eval", help="the harness whose task it is")
+    text = "a task, group or tag by name (extra lm-eval), or a task's YAML file"
+    convert.add_argument("task", metavar="TASK", help=text)
+    convert.add_argument(
+        "--include_path", action="append", default=[], metavar="FOLDER", help="a folder with more tasks; repeatable"
+    )
+    convert.add_argument("-o", "--output", metavar="FILE", help="write the spec to a file instead of printing it")
+
     new = _command(commands, "new", "new:new", "start a project that works at once, or a task in YAML in it", "FOLDER")
     new.add_argument(
         "names", nargs="+", metavar="FOLDER", help="a folder that does not exist yet, or is empty; or: task NAME"

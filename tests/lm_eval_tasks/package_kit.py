@@ -14,7 +14,7 @@ import yaml
 import harness
 from harness.api import derive_seed
 from harness.config.project import builtin
-from harness.config.spec import parse
+from harness.config.spec import Spec, parse
 from harness.engine_api import LikelihoodRequest, Request
 from harness.engines.mock import Mock
 
@@ -36,6 +36,8 @@ class Oracle:
         return random.Random(derive_seed(text, self._times[text])).choice(WORDS)
 
     def likelihood(self, context: str, text: str) -> tuple[float, bool]:
+        bare = context.rstrip()  # a context's last blanks belong to what follows, as models of both encode them
+        context, text = bare, context[len(bare) :] + text
         self.asked["score", context, text] += 1
         rng = random.Random(derive_seed(context, text))
         return -rng.expovariate(0.3), rng.random() < 0.3
@@ -51,7 +53,7 @@ def rendered(messages: Sequence[Mapping[str, str]], begun: bool) -> str:
     return "</>".join(texts) + ("" if begun else "</><assistant>")
 
 
-def evaluated(names: list[str], oracle: Oracle, **options: Any) -> dict[str, Any]:
+def evaluated(names: list[Any], oracle: Oracle, **options: Any) -> dict[str, Any]:
     """What the package's `simple_evaluate` gives for these tasks of `DATA`."""
     from lm_eval.api.model import LM
     from lm_eval.evaluator import simple_evaluate
@@ -81,6 +83,17 @@ def evaluated(names: list[str], oracle: Oracle, **options: Any) -> dict[str, Any
 
 def played(task: Mapping[str, Any], oracle: Oracle, folder: Path, protocol: Any = "single") -> harness.Run:
     """A run of the same tasks here."""
+    spec = parse(
+        {"name": "t", "task": {"use": "lm_eval", "include_path": str(DATA), **task}, "protocol": protocol}, builtin()
+    )
+    for entry in spec.data["metrics"]:
+        if isinstance(entry, dict) and entry["use"] == "lm_eval":
+            entry["bootstrap_iters"] = RESAMPLES
+    return played_by(spec, oracle, folder)
+
+
+def played_by(spec: Spec, oracle: Oracle, folder: Path) -> harness.Run:
+    """A run of a spec."""
 
     def text_of(request: Request | LikelihoodRequest) -> str:
         messages = request.thread.messages
@@ -97,12 +110,6 @@ def played(task: Mapping[str, Any], oracle: Oracle, folder: Path, protocol: Any 
         return [list(oracle.likelihood(c, one.text)) for c, one in zip(texts, request.continuations, strict=True)]
 
     reply: Callable[[Request], str] = lambda request: oracle.reply(text_of(request))  # noqa: E731
-    spec = parse(
-        {"name": "t", "task": {"use": "lm_eval", "include_path": str(DATA), **task}, "protocol": protocol}, builtin()
-    )
-    for entry in spec.data["metrics"]:
-        if isinstance(entry, dict) and entry["use"] == "lm_eval":
-            entry["bootstrap_iters"] = RESAMPLES
     return harness.evaluate(spec, Mock(function=reply, likelihoods=score), output_path=folder, project=builtin())
 
 

@@ -66,8 +66,8 @@ class Pipeline:
         return max((step.needs or 1 for step in self.steps), default=1)
 
     def one(self, reply: Any, choices: Choices) -> Any:
-        """What it makes of a single reply, None if that is no answer."""
-        values = self._run([reply], choices)
+        """What it makes of a single reply (None is an empty one); None if that is no answer."""
+        values = self._run(["" if reply is None else reply], choices)
         return _answer(values[0]) if values else None
 
     def all(self, replies: Sequence[Any], choices: Choices, enough: bool = False) -> list[Any]:
@@ -84,9 +84,8 @@ class Pipeline:
             message = f"the filter {self.name} needs {self.needs} replies to a question, and there are {len(replies)}"
             raise PluginError(message, hint=hint, at=("filter_list",))
         if not self.chooses:
-            return [None if reply is None else self.one(reply, choices) for reply in replies]
-        values = self._run([reply for reply in replies if reply is not None], choices)
-        return [_answer(value) for value in values] or [None]
+            return [self.one(reply, choices) for reply in replies]
+        return [_answer(x) for x in self._run(["" if reply is None else reply for reply in replies], choices)]
 
     def _run(self, values: list[Any], choices: Choices) -> list[Any]:
         for step in self.steps:

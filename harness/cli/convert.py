@@ -1,0 +1,38 @@
+"""`harness convert`: a spec for a task of another harness."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from harness.config import project, resolve, spec
+from harness.convert import convert as converted_from
+from harness.engines.mock import Mock
+from harness.errors import DataError, UserError
+from harness.printable import clean
+
+
+def convert(options: argparse.Namespace) -> int:
+    """Write the spec, and say line by line what it cannot say. 1 if something was left out."""
+    converted = converted_from(options.task, [Path(folder) for folder in options.include_path])
+    text = converted.text(options.task)
+    if options.output:
+        try:
+            with Path(options.output).open("x", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            raise DataError(f"cannot write {options.output}: {error.strerror}") from None
+        print(f"written: {options.output}")
+    else:
+        print(clean(text), end="")
+    for note in converted.notes:
+        print(clean(str(note)), file=sys.stderr)
+    complete = converted.complete
+    try:
+        found = project.builtin()
+        resolve.plan(spec.parse(dict(converted.spec), found), found, Mock())
+    except UserError as error:
+        print(f"{options.task}: the spec cannot be played yet: {clean(error.message)}", file=sys.stderr)
+        complete = False
+    return 0 if complete else 1
