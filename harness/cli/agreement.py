@@ -31,7 +31,7 @@ def agreement(options: argparse.Namespace) -> int:
     metric = run.metrics[name]
     if record and isinstance(metric, JudgedMetric):
         of = metric.of if metric.of in metric.criteria else RATING
-        tables += filter(None, [panel_table(name, run.folder / str(record["folder"]), of)])
+        tables += filter(None, [panel_table(name, record.get("panel", ()), run.folder / str(record["folder"]), of)])
     if not tables:
         hint = "Give labels of people: --labels FILE.csv with the columns case and label."
         raise DataError(f"one judge gave {name}, and there is nothing to compare it with", hint=hint)

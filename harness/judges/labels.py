@@ -5,17 +5,18 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from harness import storage
-from harness.authoring.judged import RATING, read_lines
+from harness.authoring.judged import RATING, judge_names, read_lines
 from harness.errors import DataError, Place, near
 from harness.printable import clean_name
 from harness.tables import Cell, Column, EpisodeScore, Row, Table
 from harness.tables.agreement import alpha, bootstrapped, kappa, weighted_kappa
 from harness.tables.paired import paired
+from harness.tables.table import NumberForm
 
 MAX_RATERS = 100
 _TRUE, _FALSE = ("true", "yes"), ("false", "no")
@@ -137,10 +138,14 @@ def agreement_table(
     return _table(f"Agreement of {metric} ({judge}) with people", rows, tuple(notes))
 
 
-def panel_table(metric: str, folder: Path, of: str = RATING) -> Table | None:
-    """How far the judges of a panel agree, from the journal of their run; None where there is one judge."""
+def panel_table(metric: str, names: Sequence[str], folder: Path, of: str = RATING) -> Table | None:
+    """How far the judges of a panel agree, from the journal of their run; None where there is one judge.
+
+    `names`: the judges' models, in order.
+    """
+    if len(names) < 2:
+        return None
     units: list[list[float]] = []
-    judges: tuple[str, ...] = ()
     means: dict[str, list[float]] = {}
     for end, batches in storage.batches(*storage.journals(folder)):
         if end["error"] is None:
@@ -150,13 +155,11 @@ def panel_table(metric: str, folder: Path, of: str = RATING) -> Table | None:
                 if value is not None:
                     by_judge.setdefault(move.agent, []).append(value)
             unit = {judge: sum(values) / len(values) for judge, values in by_judge.items()}
-            judges = tuple(sorted({*judges, *unit, *(move.agent for batch in batches for move in batch)}))
             units.append(list(unit.values()))
             for judge, value in unit.items():
                 means.setdefault(judge, []).append(value)
-    if len(judges) < 2:
-        return None
-    listed = ", ".join(f"{j} {sum(means[j]) / len(means[j]):.2f}" for j in judges if j in means)
+    called = zip(names, (means.get(agent) for agent in judge_names(len(names))), strict=True)
+    listed = ", ".join(f"{name} {sum(values) / len(values):.2f}" for name, values in called if values)
     notes = (f"Mean ratings: {listed}.", "Answers that fewer than two judges rated count for nothing.")
     return _table(f"Agreement of the judges of {metric}", [_row("judges among themselves", [], units)], notes)
 
@@ -186,7 +189,7 @@ def _row(name: str, pairs: Sequence[tuple[float, float]], units: Sequence[Sequen
     return Row({"who": name}, (name,), cells)
 
 
-_COLUMNS = {
+_COLUMNS: Final[dict[str, NumberForm]] = {
     "Rated by both": "count",
     "Equal": "plain",
     "Kappa": "plain",
@@ -197,5 +200,9 @@ _COLUMNS = {
 
 
 def _table(title: str, rows: Sequence[Row], notes: tuple[str, ...]) -> Table:
-    columns = tuple(Column({"statistic": name}, (name,), form=form) for name, form in _COLUMNS.items())  # type: ignore[arg-type]
+    """A table without the columns in which no row has a number."""
+    filled = [i for i in range(len(_COLUMNS)) if i == 0 or any(row.cells[i].value is not None for row in rows)]
+    names = [*_COLUMNS]
+    columns = tuple(Column({"statistic": names[i]}, (names[i],), form=_COLUMNS[names[i]]) for i in filled)
+    rows = [replace(row, cells=tuple(row.cells[i] for i in filled)) for row in rows]
     return Table(title, ("who",), ("statistic",), columns, tuple(rows), ("Who",), error="interval", notes=notes)

@@ -51,6 +51,13 @@ class Judging:
         return len(self.plan.conditions[0].task.example().agents)
 
     @property
+    def models(self) -> list[str]:
+        """The judges as tables call them."""
+        if self.judges == 1:
+            return [self.plan.model]
+        return [self.plan.engines[model].model for model in self.metric.models]
+
+    @property
     def folder(self) -> str:
         """Where the judges' run is, below the folder of the run that they judge. Another judge has another one."""
         name = re.sub(r"[^\w.-]+", "-", self.name).strip("-.") or "judge"

@@ -34,6 +34,7 @@ def records(judging: Judging, run: Path) -> dict[str, Facts]:
     record = {
         "folder": judging.folder,
         "judge": judging.plan.model,
+        "panel": judging.models,
         "policy": not judging.plan.engines,
         "prompt": metric.prompt,
         "scale": [*metric.scale],
@@ -140,7 +141,7 @@ def in_words(recorded: Mapping[str, Facts], model: str = "") -> Iterable[str]:
             f"{name}: {who} rated {record['answers']:,} answers from {low:g} to {high:g} ({record['prompt']}); "
             f"{_cost(record)}"
         )
-        if model in str(record["judge"]).split(" + ") and not record.get("policy"):
+        if model in record.get("panel", ()) and not record.get("policy"):
             yield "  It judged its own answers: models tend to prefer what they wrote themselves."
         if missing := record["missing"]:
             yield f"  {missing:,} of {record['replies']:,} replies gave no rating: they are missing, never zero."
@@ -153,5 +154,6 @@ def in_words(recorded: Mapping[str, Facts], model: str = "") -> Iterable[str]:
 def _cost(record: Mapping[str, Any]) -> str:
     if not record["calls"]:
         return "no model was asked"
-    tokens = f"{record['input_tokens']:,} input and {record['output_tokens']:,} output tokens"
-    return f"its {record['calls']:,} calls, with {tokens}, are in no number of the models."
+    tokens = f", with {record['input_tokens']:,} input and {record['output_tokens']:,} output tokens,"
+    known = record["input_tokens"] or record["output_tokens"]  # not every engine reports them
+    return f"its {record['calls']:,} calls{tokens if known else ''} are in no number of the models."

@@ -52,7 +52,7 @@ def judged(folder: Path, **more: Any) -> harness.Run:
     texts = {"use": "mock", "model": "grader", "text": '{"rating": 4}'}
     spec = {
         "name": "essays", "task": "open_questions", "protocol": "single", "prompts": "qa/standard", "limit": 12,
-        "models": {"grader": texts, "other": {**texts, "text": '{"rating": 5}'}},
+        "models": {"grader": texts, "other": {**texts, "model": "other", "text": '{"rating": 5}'}},
         "metrics": [{"use": "judge", "name": "helpful", "model": "grader"}], **more,
     }  # fmt: skip
     return harness.evaluate(spec, Mock(text="So."), output_path=folder)
@@ -80,7 +80,7 @@ def test_judges_of_a_panel_among_themselves(tmp_path: Path, capsys: pytest.Captu
     run = judged(tmp_path / "run", metrics=panel)
     assert main(["agreement", str(run.folder)]) == 0
     output = capsys.readouterr().out
-    assert "judges among themselves" in output and "Mean ratings: Judge-1 4.00, Judge-2 5.00." in output
+    assert "judges among themselves" in output and "Mean ratings: grader 4.00, other 5.00." in output
 
 
 @pytest.mark.parametrize(
