@@ -3,6 +3,7 @@
 import json
 import math
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import harness
 from harness.api import Completion, Move, Outcome, Turn
 from harness.authoring.calibrated import CalibrationEpisode
+from harness.cli import main
 from harness.engine_api import Engine, LikelihoodRequest, Request
 from harness.engines.mock import Mock
 from harness.engines.replay import Replay
@@ -155,15 +157,19 @@ def test_a_stopped_run_goes_on_where_it_was_and_a_replay_gives_the_same(tmp_path
 def test_simulated_members_are_as_sure_as_they_would_say(tmp_path: Path) -> None:
     """So what is known of methods on simulated panels holds for either source of confidence."""
     baseline = {"use": "simulated", "accuracy": 0.6, "confidence_wrong": 0.6, "conformity": 0.5}
-    found = {}
+    found, charts = {}, {}
     for style in ("line", "likelihood"):
         what = spec(tmp_path, {"use": "darkforest", "agents": 3, "confidence": style}, baseline)
         harness.evaluate(what, None, output_path=tmp_path / style, project=BUILTIN)
         found[style] = ends(tmp_path / style)
+        chart = tmp_path / f"{style}.svg"
+        assert main(["plot", str(tmp_path / style), "--kind", "calibration", "-o", str(chart)]) == 0
+        charts[style] = re.findall(r"ECE [0-9.]+", chart.read_text())
     for name, (outcome, grade) in found["line"].items():
         other, other_grade = found["likelihood"][name]
         assert (outcome["answers"], outcome["group"], grade) == (other["answers"], other["group"], other_grade)
         assert outcome["facts"]["posterior"] == pytest.approx(other["facts"]["posterior"], abs=1e-4)
+    assert charts["line"] == charts["likelihood"] and charts["line"]
 
 
 def test_an_engine_that_cannot_score_is_refused_before_anything_is_asked(tmp_path: Path) -> None:

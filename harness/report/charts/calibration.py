@@ -12,10 +12,13 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from harness import storage
-from harness.api import Case, Task
+from harness.api import Action, Case, Move, Task
+from harness.authoring.panels import Panel, candidate
 from harness.authoring.questions import is_right, score_of
 from harness.config.plan import episode_id
 from harness.errors import DataError
+from harness.replies import split_confidence
+from harness.replies.likelihoods import shares
 from harness.report.style import FAINT, guide, label, labels, legend, look
 from harness.tables import text
 from harness.tables.stats import wilson
@@ -122,7 +125,8 @@ def calibration(material: Material, choice: ChartOptions) -> Chart:
 
 
 def _answers(source: ChartRun) -> Iterator[tuple[str, str, float, bool]]:
-    """(episode, agent, confidence, whether the answer is right) of every answer that states a confidence.
+    """(episode, agent, confidence, whether the answer is right) of every answer with a confidence: one that it states,
+    or the probability that log-likelihoods give it among the options.
 
     Raises:
         DataError: where grading an answer runs it, or the task does not grade single answers.
@@ -132,18 +136,25 @@ def _answers(source: ChartRun) -> Iterator[tuple[str, str, float, bool]]:
     for condition, case, repeat in source.plan().episodes():
         games[episode_id(condition, case, repeat)] = (condition.task, case)
     verdicts: dict[tuple[int, str, str], bool] = {}
+    answers: dict[tuple[str, str], Action] = {}  # of agents whose confidence is a turn of its own
     for _, line in chain.from_iterable(map(storage.confirmed, storage.journals(source.folder))):
-        if line.get("k") != "move" or (number := confidence(line.get("a"))) is None:
+        if line.get("k") != "move" or (game := games.get(line["e"])) is None:
             continue
-        game = games.get(line["e"])
-        if game is None:
+        (task, case), action, key = game, line.get("a"), (line["e"], line["s"])
+        answer, number = split_confidence(action)[0], confidence(action)
+        if (options := shares(action)) is None:
+            answers[key] = answer
+        elif line["t"] == "confidence":
+            answer, found = answers.get(key), Panel.believed(task, case, [Move(line["s"], line["t"], action)])
+            number = found.get(line["s"], {}).get(candidate(task, case, answer) or "")
+        elif len(options) > 1:
+            number = max(options)
+        if number is None:
             continue
-        task, case = game
         if task.grading == "executes":
             raise DataError("no calibration: grading an answer of this task runs the program in it")
         score_of(task)
-        answer = line["a"].get("answer")
-        key = (id(task), case.id, repr(answer))
-        if key not in verdicts:
-            verdicts[key] = answer is not None and is_right(task, case, answer)
-        yield line["e"], line["s"], number, verdicts[key]
+        verdict = (id(task), case.id, repr(answer))
+        if verdict not in verdicts:
+            verdicts[verdict] = answer is not None and is_right(task, case, answer)
+        yield line["e"], line["s"], number, verdicts[verdict]

@@ -12,6 +12,7 @@ from typing import Any
 from harness import storage
 from harness.api import Move
 from harness.errors import DataError
+from harness.replies.likelihoods import sums
 from harness.report import messages as traffic
 
 _TOKENS = ("input", "output", "reasoning", "cached")
@@ -65,7 +66,7 @@ class Tally:
     Attributes:
         uses: episode → what it used.
         talk: (condition, agents) → how much they said, where the protocol records who sent to whom.
-        stated: agent → its moves that state a confidence.
+        stated: agent → its moves that state a confidence, or have the log-likelihoods of options.
         paths: the journals.
         ends, moves: episode → the places of its end and of its moves, for `harness.storage.read_places`.
     """
@@ -107,7 +108,7 @@ def _take(done: Tally, open_uses: dict[str, Use], place: int, line: Mapping[str,
     if kind == "move":
         _add(open_uses.setdefault(line["e"], Use()), line)
         done.moves.setdefault(line["e"], array("Q")).append(place)
-        if confidence(line.get("a")) is not None:
+        if confidence(line.get("a")) is not None or len(sums(line.get("a"))) > 1:
             done.stated[line["s"]] += 1
     elif kind == "end":
         done.uses[line["e"]] = open_uses.pop(line["e"], Use())
