@@ -74,6 +74,16 @@ def test_a_task_travels_without_the_objects_of_the_package() -> None:
     assert list(pickle.loads(data).cases(None, 0)) == list(task.cases(None, 0))
 
 
+def test_prompts_that_take_too_much_room_are_worked_out_again(tmp_path: Path) -> None:
+    task, small = local("multiturn"), local("multiturn")
+    leaf = next(iter(small.leaves.values()))
+    leaf._room = 500  # a few prompts
+    early = small.cases(None, 0)
+    first = [next(early) for _ in range(5)]
+    assert list(small.cases(None, 0)) == list(task.cases(None, 0)) == [*first, *early]
+    assert leaf._kept is None and next(iter(task.leaves.values()))._kept is not None
+
+
 def test_filters_get_replies_in_which_the_first_finds_nothing(tmp_path: Path) -> None:
     # "first-vowel" reads lower case only; "last-vowel" reads E as well, and the metric ignores case.
     done = run(spec("two_filters", limit=4), tmp_path, Mock(function=lambda request: "E"))

@@ -9,7 +9,8 @@ from harness.api import Case
 from harness.errors import DataError
 from harness.replies import Continuation, Likelihoods
 
-from .leaf import Asked, Chat, Leaf
+from .asked import Asked, Chat
+from .leaf import Leaf
 
 AGENT = "Agent-0"
 

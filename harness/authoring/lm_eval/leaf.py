@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
+import itertools
 import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,74 +16,17 @@ from harness.errors import DataError, PluginError
 from harness.replies.reading import guarded
 
 from . import _package
-from ._mistakes import explained
+from ._mistakes import explained, unsafe
+from .asked import Asked, Settings, as_chat
 from .data import LocalData
+from .values import pairs_of, plain, sampling_of
 
 PYTHON_SEED, NUMPY_SEED = 0, 1234
 """What `lm_eval` seeds Python's and NumPy's global chance with, which some tasks draw from."""
+MOST_KEPT = 30_000_000
+"""Characters of prompts that are kept, so that a run's second look at its cases takes no time."""
 INVALID = "[invalid]"
 """The package's answer of a regex filter for a reply without a match."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What the command line of `lm_eval` says about a task, by the same names.
-
-    Attributes:
-        num_fewshot: examples before a document; None: the task's own number. A task whose YAML says 0 keeps 0.
-        system_instruction: a system message, or a text before everything.
-        apply_chat_template: whether the prompt is a conversation.
-        fewshot_as_multiturn: whether examples are turns of it.
-        fewshot_seed: of the draw of examples.
-        gen_kwargs: over the task's `generation_kwargs`.
-        limit: documents of each task; below 1 a share of them.
-        samples: task → numbers of documents; of other tasks all documents are asked.
-    """
-
-    num_fewshot: int | None = None
-    system_instruction: str | None = None
-    apply_chat_template: bool = False
-    fewshot_as_multiturn: bool = False
-    fewshot_seed: int = 1234
-    gen_kwargs: Mapping[str, Any] = field(default_factory=dict)
-    limit: float | None = None
-    samples: Mapping[str, Sequence[int]] | None = None
-
-
-class Chat(str):
-    """A conversation where the package wants a rendered text: the messages as JSON."""
-
-    @property
-    def messages(self) -> list[dict[str, str]]:
-        """The messages, {role, content}."""
-        messages: list[dict[str, str]] = json.loads(self)
-        return messages
-
-
-def _as_chat(messages: Any, **_: Any) -> Chat:
-    """What stands in for an engine's chat template."""
-    return Chat(json.dumps(messages, ensure_ascii=False))
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What is asked about one document.
-
-    Attributes:
-        number: the document's, from 0; None for an invented one.
-        kind: "generate_until", "loglikelihood" or "loglikelihood_rolling".
-        context: the text, or the conversation, that the reply continues; "" for a rolling log-likelihood.
-        continuations: (text, its own context if that differs) for each log-likelihood.
-        sampling: the generation's keyword arguments.
-        target: the right answer as the task writes it, for readers; None if the task has none that JSON keeps.
-    """
-
-    number: int | None
-    kind: str
-    context: str
-    continuations: tuple[tuple[str, str | None], ...] = ()
-    sampling: Mapping[str, Any] = field(default_factory=dict)
-    target: Any = None
 
 
 class Leaf:
@@ -100,6 +42,10 @@ class Leaf:
         self.name, self.task, self._data, self.settings = name, task, data, settings
         self._chance: tuple[Any, Any] | None = None
         self._documents: Any = None
+        self._last: tuple[int, Any] | None = None
+        self._kept: list[Asked] | None = []
+        self._source: Iterator[Asked] | None = None
+        self._room = MOST_KEPT
 
     # ------------------------------------------------------------------------------ what the YAML says
 
@@ -220,14 +166,44 @@ class Leaf:
             yield number, document
 
     def asked(self) -> Iterator[Asked]:
-        """What is asked about each document, in order: the same every time."""
+        """What is asked about each document, in order: the same every time.
+
+        It is worked out once for all who ask, as long as that takes no more than `MOST_KEPT` characters.
+        """
+        position = 0
+        while self._kept is not None:
+            if position == len(self._kept) and not self._keep_next():
+                return
+            if self._kept is not None:
+                yield self._kept[position]
+                position += 1
+        yield from itertools.islice(self._work_out(), position, None)
+
+    def _keep_next(self) -> bool:
+        """Work out what is asked about one more document. False: there is none."""
+        if self._source is None:
+            self._source = self._work_out()
+        try:
+            asked = next(self._source, None)
+        except BaseException:
+            self._kept, self._source, self._room = [], None, MOST_KEPT
+            raise
+        if asked is None or self._kept is None:
+            return False
+        self._kept.append(asked)
+        self._room -= len(asked.context) + sum(len(text) + len(context or "") for text, context in asked.continuations)
+        if self._room < 0:
+            self._kept = self._source = None
+        return True
+
+    def _work_out(self) -> Iterator[Asked]:
         self.open()
         self.task.set_fewshot_seed(self.settings.fewshot_seed)
         sampler = getattr(self.task, "sampler", None)
         drawn = (self.task.fewshot_rnd, getattr(sampler, "rnd", None))
         chance = self._chance
         for number, document in self.numbers():
-            # Others may ask this task's object meanwhile: each iteration draws from its own generators.
+            # Others may work out the same meanwhile: each draws from its own generators.
             self.task.fewshot_rnd = drawn[0]
             if sampler is not None:
                 sampler.rnd = drawn[1]
@@ -244,7 +220,7 @@ class Leaf:
             system_instruction=settings.system_instruction,
             apply_chat_template=chat,
             fewshot_as_multiturn=settings.fewshot_as_multiturn,
-            chat_template=_as_chat if chat else None,
+            chat_template=as_chat if chat else None,
             gen_prefix=task.doc_to_prefix(document),
         )
         requests = task.construct_requests(
@@ -252,7 +228,7 @@ class Leaf:
             ctx=context,
             metadata=(task.config["task"], number, task.config.repeats),
             apply_chat_template=chat,
-            chat_template=_as_chat if chat else None,
+            chat_template=as_chat if chat else None,
         )
         instances = requests if isinstance(requests, list) else [requests]
         kinds = {instance.request_type for instance in instances}
@@ -263,7 +239,7 @@ class Leaf:
         target = self._target(document)
         first = instances[0].args
         if kind == "generate_until":
-            return Asked(number, kind, first[0], (), _sampling(first[1]), target)
+            return Asked(number, kind, first[0], (), sampling_of(first[1]), target)
         if kind == "loglikelihood_rolling":
             return Asked(number, kind, "", ((str(first[0]), None),), {}, target)
         pairs = tuple((i.args[1], None if i.args[0] == first[0] else i.args[0]) for i in instances)
@@ -273,7 +249,7 @@ class Leaf:
         """What could be asked about an invented document."""
         source = f"(a document of {self.config.dataset_path or self.name})"
         if self.output_type == "generate_until":
-            return Asked(None, self.output_type, source, (), _sampling(self.config.generation_kwargs or {}))
+            return Asked(None, self.output_type, source, (), sampling_of(self.config.generation_kwargs or {}))
         kind = "loglikelihood" if self.output_type == "multiple_choice" else self.output_type
         texts = (" one", " two") if self.output_type == "multiple_choice" else (" one",)
         return Asked(None, kind, "" if "rolling" in kind else source, tuple((text, None) for text in texts))
@@ -287,11 +263,17 @@ class Leaf:
 
     # ---------------------------------------------------------------------------------------- grading
 
+    def _seen(self, number: int) -> Any:
+        """A document for code that only reads it; several questions about the same one follow each other."""
+        if self._last is None or self._last[0] != number:
+            self._last = number, self.document(number)
+        return self._last[1]
+
     def filtered(self, number: int, texts: Sequence[str], name: str) -> Any:
         """What a filter makes of the replies to a document. Raises whatever it raises."""
         from lm_eval.api.instance import Instance
 
-        instance = Instance("generate_until", self.document(number), ("", {}), 0, (self.name, number, len(texts)))
+        instance = Instance("generate_until", self._seen(number), ("", {}), 0, (self.name, number, len(texts)))
         instance.resps.extend(texts)
         self._ensemble(name).apply([instance])
         return instance.filtered_resps[name]
@@ -338,7 +320,7 @@ class Leaf:
 
         values: dict[str, Any] = {}
         with self._explaining(f"document {number} is graded"):
-            document = self.document(number)
+            document = self._seen(number)
             metadata = (self.name, number, len(samples))
             if self.output_type == "generate_until":
                 instances = [Instance(self.output_type, document, ("", {}), 0, metadata, list(samples))]
@@ -391,52 +373,6 @@ class Leaf:
                 self._chance = after[0]
             random.setstate(before[0])
             numpy.random.set_state(before[1])
-
-
-def unsafe(name: str) -> PluginError:
-    """The error for a task that runs what models write."""
-    message = (
-        f"task {name!r} grades by running programs that models wrote, in this very process: no sandbox confines them"
-    )
-    hint = "Programs run here in a sandbox of their own, e.g. with task: humaneval and --allow_code_execution."
-    return PluginError(message, hint=hint, at=("task",))
-
-
-def plain(value: Any) -> Any:
-    """A value as JSON keeps it: NumPy's numbers and arrays, tuples and truth values as numbers and lists."""
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, bool):
-        return float(value)
-    if isinstance(value, (list, tuple)):
-        return [item if isinstance(item, bool) else plain(item) for item in value]
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    return value
-
-
-def pairs_of(action: Action) -> list[tuple[float, bool]] | None:
-    """An action of a scored turn as the package's pairs; None for anything else."""
-    if not isinstance(action, (list, tuple)) or not action:
-        return None
-    for pair in action:
-        if not isinstance(pair, (list, tuple)) or len(pair) != 2 or isinstance(pair[0], bool):
-            return None
-        if not isinstance(pair[0], (int, float)) or not isinstance(pair[1], (bool, int)):
-            return None
-    return [(float(total), bool(greedy)) for total, greedy in action]
-
-
-def _sampling(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """A generation's keyword arguments with the package's default length, without empty stop texts."""
-    from lm_eval.defaults import DEFAULT_MAX_GEN_TOKS
-
-    sampling = dict(arguments)
-    until = sampling.get("until")
-    sampling["until"] = [stop for stop in ([until] if isinstance(until, str) else until or []) if stop]
-    if not any(word in sampling for word in ("max_gen_toks", "max_tokens", "max_new_tokens", "max_completion_tokens")):
-        sampling["max_gen_toks"] = DEFAULT_MAX_GEN_TOKS
-    return sampling
 
 
 @functools.cache

@@ -15,9 +15,10 @@ from typing import Any
 from harness.errors import PluginError, UserError
 
 from . import _package, index
-from ._mistakes import UnreadableDataError, explained
+from ._mistakes import UnreadableDataError, explained, unsafe
+from .asked import Settings
 from .data import LocalData
-from .leaf import Leaf, Settings, unsafe
+from .leaf import Leaf
 
 _LOCK = threading.Lock()
 
