@@ -66,7 +66,7 @@ class Kind:
 
     def has(self, name: str) -> bool:
         """Whether a row of the results belongs to it: the task, or a part of the group."""
-        return name == self.task or name.startswith(f"{self.task}_")
+        return name == self.task or name.startswith((f"{self.task}_", f"{self.task}::"))
 
 
 KINDS = (

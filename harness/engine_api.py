@@ -25,16 +25,19 @@ class Thread:
 
     Where `chat` is false the thread is a plain text: the contents of its messages, one after another, with no chat
     template. The model continues it. Only engines that are `ContinuesText` get such threads.
+
+    Where `verbatim` is true, as in every plain text, a reply counts as the model wrote it: its special tokens are part
+    of it, and nothing in it is reasoning. Engines that do not see special tokens leave it.
     """
 
-    __slots__ = ("age", "chat", "memo", "messages")
+    __slots__ = ("age", "chat", "memo", "messages", "verbatim")
     _opened = itertools.count()
 
-    def __init__(self, age: int | None = None, chat: bool = True) -> None:
+    def __init__(self, age: int | None = None, chat: bool = True, verbatim: bool = False) -> None:
         self.messages: list[dict[str, str]] = []
         self.memo: dict[str, Any] = {}
         self.age = next(self._opened) if age is None else age
-        self.chat = chat
+        self.chat, self.verbatim = chat, verbatim or not chat
 
     @property
     def text(self) -> str:

@@ -76,6 +76,7 @@ class PromptSetEntry(TypedDict, total=False):
     chat: Annotated[bool, "false: a plain text that the model continues, with no chat template"]
     history: Annotated[str | None, "a fact, a list of {role, content}, that opens a conversation in place of system.j2"]
     prefill: Annotated[str | None, "a fact, a text, with which every reply begins"]
+    verbatim: Annotated[bool, "true: a reply counts as the model wrote it, with special tokens and reasoning"]
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from harness.steps import LimitError
 from harness.templating import HINT, BoundedEnvironment
 
 SUFFIX = ".j2"
-FORM = ("chat", "history", "prefill")
+FORM = ("chat", "history", "prefill", "verbatim")
 """Keys of a `prompts.yaml` that say how its texts become what a model is asked; a variant takes its base's."""
 
 
@@ -49,6 +49,7 @@ class PromptSet:
         chat: whether the model's chat template is applied. False: it continues the rendered text.
         history: a fact of the context, a list of {"role", "content"}, that opens a conversation in place of `system`.
         prefill: a fact, a text, with which every reply begins.
+        verbatim: whether replies count as the model wrote them (`harness.engine_api.Thread`).
     """
 
     def __init__(
@@ -60,9 +61,10 @@ class PromptSet:
         chat: bool = True,
         history: str | None = None,
         prefill: str | None = None,
+        verbatim: bool = False,
     ) -> None:
         self.name, self.folders, self.description = name, tuple(folders), description
-        self.chat, self.history, self.prefill = chat, history, prefill
+        self.chat, self.history, self.prefill, self.verbatim = chat, history, prefill, verbatim
         self._environment = BoundedEnvironment(
             loader=jinja2.FileSystemLoader([str(f) for f in folders]),
             trim_blocks=True,
@@ -103,6 +105,8 @@ class PromptSet:
             sha.update(f"{name}\0".encode() + self.files[name].read_bytes() + b"\0")
         if self.continues or self.history is not None:
             sha.update(repr((self.chat, self.history, self.prefill)).encode())
+        if self.verbatim:
+            sha.update(b"verbatim")
         return sha.hexdigest()
 
     @property

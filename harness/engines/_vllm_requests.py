@@ -24,7 +24,7 @@ class Score(NamedTuple):
 
 def is_verbatim(request: Request) -> bool:
     """Whether the reply counts as the model wrote it: special tokens are part of it, and nothing is reasoning."""
-    return not request.thread.chat or request.sampling.get("skip_special_tokens") is False
+    return request.thread.verbatim or request.sampling.get("skip_special_tokens") is False
 
 
 def as_written(request: Request, text: str, eos: str) -> str:

@@ -147,6 +147,8 @@ class Cache(Wrapper):
             call = ["loglikelihood", [(text.text, text.context) for text in request.continuations], request.rolling]
         if request.prefill or not request.thread.chat:
             call += [request.prefill, request.thread.chat]
+        if request.thread.verbatim and request.thread.chat and isinstance(request, Request):
+            call.append("verbatim")
         return [hashlib.sha256(history + _canonical([place, *call])).digest() for place in self._places]
 
 

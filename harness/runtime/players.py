@@ -49,7 +49,7 @@ class ModelPlayer:
         self.engine, self.prompts, self.sampling, self.constrained = engine, prompts, sampling, constrained
         self.id, self.seed = f"{episode}/{agent}", seed
         self.turns = 0
-        self.thread = Thread(chat=prompts.chat)
+        self.thread = Thread(chat=prompts.chat, verbatim=prompts.verbatim)
         self.prefill = ""
 
     async def act(
@@ -158,7 +158,8 @@ class ModelPlayer:
         """Count the turn and put its question at the end of the thread; returns the template variables."""
         self.turns += 1
         if turn.fresh:
-            self.thread = Thread(self.thread.age, self.prompts.chat)  # in its episode's place among those that wait
+            # in its episode's place among those that wait
+            self.thread = Thread(self.thread.age, self.prompts.chat, self.prompts.verbatim)
         if not self.thread.messages:
             self.thread.messages += self.prompts.opening(turn.context)
         variables = {**turn.context, **turn.observation}

@@ -153,11 +153,12 @@ def test_special_tokens_and_tags_are_text_where_a_reply_counts_as_written(vllm_e
     tokenizer: Any = vllm_engine.engine._engine.get_tokenizer()
     start, think = (tokenizer.convert_tokens_to_ids(token) for token in ("<|im_start|>", "<think>"))
     words = {"temperature": 0, "max_tokens": 4, "ignore_eos": True}
-    chat = Thread()
-    chat.add("user", "Speak.")
+    chat, verbatim = Thread(), Thread(verbatim=True)
+    for thread in (chat, verbatim):
+        thread.add("user", "Speak.")
     for token, text in ((start, "<|im_start|>" * 4), (think, "<think>" * 4)):
         biased = {**words, "logit_bias": {token: 100}}
-        for thread, more in ((plain("Speak."), {}), (chat, {"skip_special_tokens": False})):
+        for thread, more in ((plain("Speak."), {}), (verbatim, {}), (chat, {"skip_special_tokens": False})):
             answer = vllm_engine.run(vllm_engine.engine.complete(Request("v", thread, {**biased, **more}, 0)))
             assert (answer.text, answer.reasoning) == (text, None)
         usual = vllm_engine.run(vllm_engine.engine.complete(Request("v", chat, biased, 0)))
