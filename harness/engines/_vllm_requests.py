@@ -22,11 +22,6 @@ class Score(NamedTuple):
     cached_tokens: int
 
 
-def is_verbatim(request: Request) -> bool:
-    """Whether the reply counts as the model wrote it: special tokens are part of it, and nothing is reasoning."""
-    return request.thread.verbatim or request.sampling.get("skip_special_tokens") is False
-
-
 def as_written(request: Request, text: str, eos: str) -> str:
     """A verbatim reply up to its first stop: vLLM stops at one of them, and its last tokens may hold another."""
     for stop in _stops(normalise(request.sampling), eos):
@@ -45,7 +40,7 @@ def generating(request: Request, room: int, eos: str) -> Any:
         words["logit_bias"] = {int(token): bias for token, bias in words["logit_bias"].items()}
     if request.constraint:
         words["structured_outputs"] = StructuredOutputsParams(**request.constraint)
-    verbatim = is_verbatim(request)
+    verbatim = request.thread.verbatim
     if verbatim:
         words |= {"skip_special_tokens": False, "spaces_between_special_tokens": False, "stop": _stops(words, eos)}
     # Turning ids into text while they come costs more than all else; only stop strings need it.

@@ -35,7 +35,7 @@ _NUMBERS: dict[str, tuple[type, Range]] = {
 }
 _OTHERS = {
     "stop", "stop_token_ids", "ignore_eos", "bad_words", "logit_bias", "allowed_token_ids",
-    "include_stop_str_in_output", "skip_special_tokens",
+    "include_stop_str_in_output",
 }  # fmt: skip
 WORDS = frozenset(_NUMBERS) | _OTHERS
 """The words that every engine reads."""

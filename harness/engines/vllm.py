@@ -43,7 +43,6 @@ from harness.engines._vllm_requests import (
     Score,
     as_written,
     generating,
-    is_verbatim,
     likelihood,
     score_all,
     scoring,
@@ -315,7 +314,7 @@ class VLLM(Engine, ComputesLikelihoods, ContinuesText, CountsTokens, Describes, 
         room = self._limit - len(prompt.ids)
         eos = self._chat.texts.eos
         output = await self._generate(request, prompt.ids, lambda: generating(request, room, eos))
-        reply, verbatim = output.outputs[0], is_verbatim(request)
+        reply, verbatim = output.outputs[0], request.thread.verbatim
         # Where vLLM stopped at a stop string it has taken that off the text, but not off the ids.
         cut_text = reply.text if isinstance(reply.stop_reason, str) else None
         if verbatim:

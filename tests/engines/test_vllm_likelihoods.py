@@ -158,8 +158,8 @@ def test_special_tokens_and_tags_are_text_where_a_reply_counts_as_written(vllm_e
         thread.add("user", "Speak.")
     for token, text in ((start, "<|im_start|>" * 4), (think, "<think>" * 4)):
         biased = {**words, "logit_bias": {token: 100}}
-        for thread, more in ((plain("Speak."), {}), (verbatim, {}), (chat, {"skip_special_tokens": False})):
-            answer = vllm_engine.run(vllm_engine.engine.complete(Request("v", thread, {**biased, **more}, 0)))
+        for thread in (plain("Speak."), verbatim):
+            answer = vllm_engine.run(vllm_engine.engine.complete(Request("v", thread, biased, 0)))
             assert (answer.text, answer.reasoning) == (text, None)
         usual = vllm_engine.run(vllm_engine.engine.complete(Request("v", chat, biased, 0)))
         assert usual.text == ""
@@ -178,9 +178,9 @@ def test_a_plain_text_that_leaves_no_room_is_cut_on_the_left(vllm_engine: Driven
 
 def test_a_reply_goes_on_where_it_has_begun(vllm_engine: Driven) -> None:
     chat = vllm_engine.engine._chat
-    thread = Thread()
+    thread = Thread(verbatim=True)
     thread.add("user", "Which colour?")
-    words = {"temperature": 0, "max_tokens": 12, "skip_special_tokens": False}
+    words = {"temperature": 0, "max_tokens": 12}
     ours = vllm_engine.run(vllm_engine.engine.complete(Request("p", thread, words, 0, prefill="It is")))
     text = chat.render(thread.messages) + "It is"
     same = vllm_engine.run(vllm_engine.engine.complete(Request("p", plain(text), words, 0)))
