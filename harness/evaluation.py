@@ -293,6 +293,7 @@ def execute(
     surveyed = survey(plan)
     _check(plan, surveyed.labels)
     asked = judgings(plan, judge, surveyed.cases) if ask_judges else []
+    check_judges(judging.plan for judging in asked)
     if judge is not None and not asked:
         hint = "Add one to metrics:, e.g. {use: judge, prompt: judges/helpfulness}; or let `harness score RUN --judge`."
         raise SpecError("a judge was given, and the spec has no metric that asks one", hint=hint)
@@ -329,6 +330,14 @@ def execute(
         return judge_and_finish(done, plan, asked, options, on_judge, began)
     finally:
         lock.release()
+
+
+def check_judges(plans: Iterable[Plan]) -> None:
+    """Raise `SpecError` for a judge whose prompts do not fit, before anything is played for it."""
+    for plan in plans:
+        from harness.check import examine  # what only runs with judges need
+
+        raise_all(examine(plan))
 
 
 def judge_and_finish(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,8 @@ from harness.config.project import Project, find
 from harness.config.spec import Spec, metric_name, parse
 from harness.engine_api import Engine
 from harness.engines.mock import Mock
-from harness.errors import DataError, Place, SpecError
-from harness.evaluation import OnJudge, Run, execute, judge_and_finish
+from harness.errors import DataError, Place, SpecError, UserError
+from harness.evaluation import OnJudge, Run, check_judges, execute, judge_and_finish
 from harness.judges import (
     CASES,
     FOLDER,
@@ -72,14 +73,15 @@ def judge(
     done = Run.load(folder, project)
     manifest.check_journals(done.meta, done.folder)
     spec = done.spec
-    if metric is not None or not any(isinstance(one, JudgedMetric) for one in done.metrics.values()):
-        spec = _with_metric(spec, {"use": METRIC, **(metric or {})}, project)
-    plan = plan_of(done, spec, project)
-    cases = survey(plan).cases
+    with _placed("--judge_metric"):
+        if metric is not None or not any(isinstance(one, JudgedMetric) for one in done.metrics.values()):
+            spec = _with_metric(spec, {"use": METRIC, **(metric or {})}, project)
+        plan = plan_of(done, spec, project)
+        asked = judgings(plan, judge, cases := survey(plan).cases)
+        check_judges(judging.plan for judging in asked)
     if QUESTIONS in changed(done.meta.get("cases", cases), cases):
         hint = "Answers are to the questions of then: take the change back."
         raise DataError(f"the task's questions changed since the run in {done.folder}", hint=hint)
-    asked = judgings(plan, judge, cases)
     lock = Lock(done.folder)
     try:
         storage.write_atomically(done.folder / manifest.SPEC, yamls.dump(spec.data))
@@ -121,7 +123,9 @@ def prefer(
         UserError: no common episode, a judge that cannot be asked.
         RunStoppedError: as `judge`.
     """
-    plan = pairs_plan(one.plan, judge, prompt, repeats, parse_retries, dict(sampling))
+    with _placed("--prompt"):
+        plan = pairs_plan(one.plan, judge, prompt, repeats, parse_retries, dict(sampling))
+        check_judges([plan])
     metas = [manifest.read_meta(side.folder / manifest.META) for side in (one, two)]
     for meta, side in zip(metas, (one, two), strict=True):
         manifest.check_journals(meta, side.folder)
@@ -145,6 +149,17 @@ def prefer(
         lock.release()
     record = {"judge": plan.model, **spent_in(folder)}
     return pair_tables(one, two, verdicts_of(folder, repeats), record)
+
+
+@contextlib.contextmanager
+def _placed(option: str) -> Iterator[None]:
+    """What is wrong with a spec that no file holds stands at an option."""
+    try:
+        yield
+    except UserError as error:
+        if error.place is not None and error.place.file.startswith("<"):
+            error.place = Place(option)
+        raise
 
 
 def plan_of(run: Run, spec: Spec, project: Project) -> Plan:

@@ -16,19 +16,19 @@ from harness.tables import EpisodeScore, load_scores
 from .plans import CASES, FOLDER, Judging
 
 Numbers = dict[str, float | None]
-CALLS = ("answers", "unanswered", "left_out", "replies", "missing", "calls", "input_tokens", "output_tokens")
 
 
 def records(judging: Judging, run: Path) -> dict[str, Facts]:
     """What run.json says of a judge that has judged all: metric → its record. Raises `DataError`."""
     folder, metric = run / judging.folder, judging.metric
-    counts = dict.fromkeys(CALLS, 0)
+    counts = dict.fromkeys(("answers", "unanswered", "left_out", "replies", "missing", "failed"), 0)
     for _, line in read_lines(folder / CASES):
         counts["unanswered" if line["answer"] is None else "answers"] += 1
         counts["left_out"] += bool(line.get("left_out"))
     each = judging.judges * metric.repeats
     for score in scores_of(folder):
         counts["missing"] += int(score.number("missing") or 0) if score.error is None else each
+        counts["failed"] += score.error is not None
     counts["replies"] = counts["answers"] * each
     counts |= spent_in(folder)
     record = {
@@ -145,6 +145,8 @@ def in_words(recorded: Mapping[str, Facts], model: str = "") -> Iterable[str]:
             yield "  It judged its own answers: models tend to prefer what they wrote themselves."
         if missing := record["missing"]:
             yield f"  {missing:,} of {record['replies']:,} replies gave no rating: they are missing, never zero."
+        if failed := record.get("failed"):
+            yield f"  {failed:,} answers could not be put to it: {folder}/errors.jsonl says why."
         if unanswered := record["unanswered"]:
             yield f"  {unanswered:,} answers were not given, so there was nothing to rate."
         if cut := record["left_out"]:

@@ -292,6 +292,7 @@ def test_runs_of_different_judges_are_not_ranked_together(tmp_path: Path) -> Non
         ({"of": "charm"}, "a judge gives no 'charm'"),
         ({"criteria": ["missing"]}, "is taken"),
         ({"prompt": "judges/none", "baseline": "random"}, "there is no prompt set"),
+        ({"prompt": "judges/pairwise", "baseline": "random"}, "undefined variable 'first'"),
     ],
 )
 def test_mistakes_show_before_anything_is_played(tmp_path: Path, metric: dict[str, Any], problem: str) -> None:
