@@ -33,11 +33,11 @@ from harness.runtime.sources import changed, code, commit
 from harness.storage.redaction import without_secrets
 
 META, SPEC = "run.json", "spec.yaml"
-_WRITTEN = (
+_OF_RUN = (
     *(META, SPEC, "journal*.jsonl", "scores.jsonl", "results.json", "tables.md", "samples*.jsonl", "requests*.jsonl"),
     *("errors*.jsonl", "shared.sqlite*", "index.sqlite*", "engine*.log"),
 )
-_WRITTEN = (*_WRITTEN, *(f"judges/*/{pattern}" for pattern in (*_WRITTEN, "cases.jsonl")))
+_WRITTEN = (*_OF_RUN, *(f"judges/*/{pattern}" for pattern in (*_OF_RUN, "cases.jsonl")))
 """What a run writes into its folder, as patterns; its judges' runs too."""
 _ELSEWHERE = "choose another --output_path, or add --overwrite to replace the run"
 _PROMPTING_KEYS = (

@@ -157,8 +157,8 @@ async def run(
         try:
             work = Work(plan, folder, options, progress.moves, scores, left, finished, usage, reports)
             reports.update(await play_left(work))
-        except BudgetSpentError as spent:
-            raise BudgetReachedError(spent, usage, len(scores), len(order)) from None
+        except BudgetSpentError as reached:
+            raise BudgetReachedError(reached, usage, len(scores), len(order)) from None
         except (EngineFatalError, StorageError) as error:
             what, hint = (error.message, error.hint) if isinstance(error, StorageError) else (error, None)
             hint = hint or "Mend the cause, then give the same command again: nothing that is recorded is asked twice."

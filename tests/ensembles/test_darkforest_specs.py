@@ -242,7 +242,7 @@ def test_every_column_is_filled_and_the_papers_figures_have_their_place(ran: tup
 def test_what_is_lost_was_available_and_what_is_gained_was_not(ran: tuple[Run, Model]) -> None:
     run, _ = ran
     for score in run.scores:
-        n = {name: score.numbers[name] or 0.0 for name in ("score", "available", "lost", "gained", "ever", "agreed")}
+        n = {name: score.number(name) or 0.0 for name in ("score", "available", "lost", "gained", "ever", "agreed")}
         assert n["score"] == n["available"] - n["lost"] + n["gained"], score.id
         assert n["ever"] >= max(n["available"], n["score"]) if score.labels["method"] not in WRITTEN else True
     stacked = next(t for t in run.tables if t.title == "Tokens a question on MATH")
