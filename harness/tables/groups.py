@@ -158,11 +158,13 @@ class GroupRows:
         return combined(cells, group.weight, kind, self.bounds.get(metric, UNBOUNDED))
 
     def _explained(self) -> Iterable[str]:
-        weights = {group.weight: None for group in self.groups}
+        weights = dict.fromkeys(group.weight for group in self.groups)
         words = {"size": "weighted by their observations (micro)", "equal": "all of which count the same (macro)"}
         for weight in weights:
             titles = ", ".join(self.titles.get(g.title, g.title) for g in self.groups if g.weight == weight)
             yield f"{titles}: the mean of the group's rows, {words[weight]}."
+        if any(error_of(self.error, metric) == "interval" for metric in self.bounds):
+            yield "Groups have t intervals of these means."
 
     def _gaps(self, group: RowGroup, by_name: Mapping[str, Row], columns: Sequence[str | None]) -> Iterable[str]:
         """Which members have no number where others have one."""
@@ -189,7 +191,7 @@ def combined(
 
     These are the numbers that lm-eval prints for a group (`weight_by_size: true`, `false`), summed in the same order.
     A value without an error leaves the mean without one. With `kind` "interval", `low` and `high` are the mean ± the
-    quantile of Student's t for Σ (nᵢ − 1) degrees of freedom times SE, cut at `bounds`.
+    quantile of Student's t for Σ (nᵢ − 1) degrees of freedom times SE, cut at `bounds`; there are none where SE is 0.
     """
     filled = [cell for cell in cells if cell.value is not None]
     sizes = [cell.n or 0 for cell in filled]
@@ -213,7 +215,7 @@ def combined(
         pooled = sum((n - 1) * error**2 * n for n, error in zip(sizes, errors, strict=True)) / df
         stderr = math.sqrt(pooled / sum(sizes))
     cell = replace(empty, value=value, stderr=stderr)
-    if kind != "interval" or stderr is None or df < 1:
+    if kind != "interval" or not stderr or df < 1:
         return cell
     half = t_quantile(df) * stderr
     return replace(cell, low=max(bounds[0], value - half), high=min(bounds[1], value + half))
