@@ -345,7 +345,7 @@ def many(folder: Path, count: int) -> None:
     shared = {"dataset_path": "json", "dataset_kwargs": {"data_files": {"test": str(folder / "many.jsonl")}}}
     shared |= {"test_split": "test", "doc_to_text": "Question: {{question}}\nAnswer:", "metadata": {"version": 1.0}}
     mean = {"aggregation": "mean", "higher_is_better": True}
-    choice = {
+    choice: Json = {
         "task": "many_choice",
         "output_type": "multiple_choice",
         "doc_to_choice": "options",

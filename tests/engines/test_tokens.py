@@ -60,9 +60,9 @@ def converse(chat: ChatTokens, tokenizer: Any, replies: list[str]) -> list[list[
 class Whole(ChatTokens):
     """Forgets the thread's tokens, so that every prompt is rendered and tokenized whole."""
 
-    def prompt(self, thread: Thread) -> Prompt:
+    def prompt(self, thread: Thread, prefill: str = "") -> Prompt:
         thread.memo.clear()
-        return super().prompt(thread)
+        return super().prompt(thread, prefill)
 
 
 class Told(ChatTokens):
@@ -73,9 +73,9 @@ class Told(ChatTokens):
         super().__init__(tokenizer)
         self.lengths.clear()  # what it tried the template on
 
-    def render(self, messages: Sequence[dict[str, str]]) -> str:
+    def render(self, messages: Sequence[dict[str, str]], begun: bool = False) -> str:
         self.lengths.append(len(messages))
-        return super().render(messages)
+        return super().render(messages, begun)
 
 
 REPLIES = ["hello there", "my colour is 3", '{"messages": {"Bob": "hi"}}', "Group 1"]
