@@ -183,8 +183,11 @@ class LmEval(QuestionTask):
 
     def replies_wanted(self, case: Case) -> int | None:
         """The `repeats` of the document's task, where tasks differ in that."""
-        repeats = {name: int(leaf.config.repeats or 1) for name, leaf in self.leaves.items()}
-        return repeats[case.labels["task"]] if len(set(repeats.values())) > 1 else None
+        return self._repeats[case.labels["task"]] if len(set(self._repeats.values())) > 1 else None
+
+    @functools.cached_property
+    def _repeats(self) -> dict[str, int]:
+        return {name: int(leaf.config.repeats or 1) for name, leaf in self.leaves.items()}
 
     def question_of(self, case: Case) -> Question:
         """The document's question with all that precedes it, and its choices."""
@@ -227,7 +230,7 @@ class LmEval(QuestionTask):
         answers = list(samples if samples is not None else history[-1] if history else outcome.answers.values())
         together = samples is not None and outcome.group is None
         # A group's one answer stands for each of the replies that the task's filters expect.
-        final = answers if together else [outcome.group] * max(1, int(leaf.config.repeats or 1))
+        final = answers if together else [outcome.group] * max(1, self._repeats[leaf.name])
         values = leaf.values(number, final)
         scores: dict[str, float | None] = {}
 
