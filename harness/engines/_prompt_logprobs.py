@@ -252,6 +252,9 @@ def _score(tokens: Sequence[_Token], part: Part) -> TextScore:
     if part.tokens is None and not part.text:
         return TextScore(0.0, True)  # no tokens, as in lm-eval
     start, stop = _counted(tokens, part) if part.tokens is not None else _spelled(tokens, part)
+    if part.is_chat:  # blanks with which the template opens a reply are the text's, as in lm-eval
+        while start > 1 and tokens[start - 1].text.isspace():
+            start -= 1
     scored = tokens[start:stop]
     values = [token.logprob for token in scored if token.logprob is not None]
     if len(values) < len(scored):

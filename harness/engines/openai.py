@@ -115,9 +115,7 @@ class OpenAI(Engine, ComputesLikelihoods, ContinuesText, CountsTokens, Describes
                 addresses = ", ".join(map(public, self.base_url)) or "none"
                 raise SetupError(f"base_url must be different addresses, found {addresses}", hint=hint)
         self._replicas = Replicas(())
-        self._key = ""
-        self._requests = 0
-        self._is_open = False
+        self._key, self._requests, self._is_open = "", 0, False
         self._scores = scoring.Ability(self.tokenizer, self.max_length, self.extra_body.get("chat_template_kwargs"))
         self._ended: asyncio.Future[Exception] | None = None  # why the engine sends no more requests
 
@@ -245,13 +243,18 @@ class OpenAI(Engine, ComputesLikelihoods, ContinuesText, CountsTokens, Describes
             SetupError: a sampling parameter or a constraint that cannot be sent.
         """
         body = self._body(request)
-        constrained = bool(request.constraint) and self.structured != "none"
         self._requests += 1
         if not request.thread.chat:
             return await self._answer(request.thread, TEXT, body, read_text)
-        verbatim = constrained or bool(request.prefill)  # what follows the beginning of a reply is no reasoning
-        read = partial(read_completion, constrained=verbatim)
-        return await self._answer(request.thread, CHAT, body, read)
+        constrained = bool(request.constraint) and self.structured != "none"
+        read = partial(read_completion, constrained=constrained or bool(request.prefill))
+        try:
+            return await self._answer(request.thread, CHAT, body, read)
+        except RefusedError as error:
+            if not request.prefill:
+                raise
+            why = "the request begins the reply (prefill) with continue_final_message, which vLLM and SGLang know"
+            raise RefusedError(f"{error}; {why}") from error
 
     async def loglikelihood(self, request: LikelihoodRequest) -> Completion:
         """Score texts: those of one question in one request where the server takes several prompts.

@@ -130,7 +130,8 @@ def test_the_bytes_of_a_letter_belong_to_it() -> None:
 
 def test_a_conversation_is_scored_through_the_chat_endpoint() -> None:
     def answer(body: Body) -> Body:
-        words = ["<s>", "user", *body["messages"][-1]["content"].split()]
+        begun = len(body["messages"]) > 1 and body["messages"][0]["content"] == "How many?"
+        words = ["<s>", "user", *([] if begun else ["\n"]), *body["messages"][-1]["content"].split()]
         rows: list[Any] = [None]
         for word in words[1:]:
             own = {"logprob": -len(word), "rank": 1 if len(word) < 4 else 9, "decoded_token": word}
@@ -143,8 +144,9 @@ def test_a_conversation_is_scored_through_the_chat_endpoint() -> None:
     own = Continuation(" four", ({"role": "user", "content": "How many?"}, {"role": "assistant", "content": "I see"}))
     with FakeOpenAI(answer) as server:
         [found] = ask(server, question(Continuation("A"), Continuation("Bobby"), own, thread=thread))
-    assert found.likelihoods == [[-1.0, True], [-5.0, False], [-4.0, False]]
-    assert found.input_tokens == 3 + 3 + 5 and found.output_tokens is None
+    # The line break that the template puts before a reply is scored with it, as in lm-eval.
+    assert found.likelihoods == [[-1.0 - 1, True], [-1.0 - 5, False], [-4.0, False]]
+    assert found.input_tokens == 4 + 4 + 5 and found.output_tokens is None
     assert [body["messages"][-1]["content"] for body in server.bodies] == ["A", "Bobby", "I see four"]
     flags = {"prompt_logprobs": 1, "continue_final_message": True, "add_generation_prompt": False, "max_tokens": 1}
     assert all(flags.items() <= body.items() for body in server.bodies)
@@ -172,6 +174,9 @@ def test_a_begun_reply_is_continued() -> None:
     assert server.bodies[0]["messages"][-1] == {"role": "assistant", "content": "The answer is"}
     assert (server.bodies[0]["continue_final_message"], server.bodies[0]["add_generation_prompt"]) == (True, False)
     assert len(begun.thread.messages) == 1
+    with FakeOpenAI(faults=lambda body: status(400, "unknown parameter")) as server:
+        [error] = ask(server, begun)
+    assert type(error) is RefusedError and "unknown parameter" in str(error) and "SGLang" in str(error)
 
 
 # -------------------------------------------------------------------------- servers without the ability
