@@ -96,7 +96,8 @@ def read_completion(data: Any, latency: float, constrained: bool = False) -> Com
     Args:
         data: the JSON.
         latency: seconds it took.
-        constrained: the reply was held to a form from its first token, so tags of reasoning in it are its content.
+        constrained: the reply was held to a form from its first token, or counts as it is written, so tags of reasoning
+            in it are its content.
 
     Raises:
         GarbledError: if there is no choice with a message in it.

@@ -247,7 +247,8 @@ class OpenAI(Engine, ComputesLikelihoods, ContinuesText, CountsTokens, Describes
         if not request.thread.chat:
             return await self._answer(request.thread, TEXT, body, read_text)
         constrained = bool(request.constraint) and self.structured != "none"
-        read = partial(read_completion, constrained=constrained or bool(request.prefill))
+        verbatim = constrained or request.thread.verbatim or bool(request.prefill)
+        read = partial(read_completion, constrained=verbatim)
         try:
             return await self._answer(request.thread, CHAT, body, read)
         except RefusedError as error:

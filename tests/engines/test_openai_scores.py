@@ -174,6 +174,10 @@ def test_a_begun_reply_is_continued() -> None:
     assert server.bodies[0]["messages"][-1] == {"role": "assistant", "content": "The answer is"}
     assert (server.bodies[0]["continue_final_message"], server.bodies[0]["add_generation_prompt"]) == (True, False)
     assert len(begun.thread.messages) == 1
+    begun.thread.verbatim = True
+    with FakeOpenAI(lambda body: "<think>A</think>B") as server:
+        [answer] = ask(server, replace(begun, prefill=""))
+    assert (answer.text, answer.reasoning) == ("<think>A</think>B", None)
     with FakeOpenAI(faults=lambda body: status(400, "unknown parameter")) as server:
         [error] = ask(server, begun)
     assert type(error) is RefusedError and "unknown parameter" in str(error) and "SGLang" in str(error)
