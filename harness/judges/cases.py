@@ -58,6 +58,7 @@ def judged_lines(plan: Plan, folder: Path, metric: JudgedMetric) -> Iterator[Lin
             cut += more
         hide = _Names(judged.batches, derive_seed(plan.seed, "judges", judged.id))
         if metric.judges == "transcript":
+            facts["question"] = hide(question)
             facts["transcript"], more = shortened(hide.transcript(), metric.max_chars)
             cut += more
         answers = judged.answers

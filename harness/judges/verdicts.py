@@ -141,7 +141,7 @@ def in_words(recorded: Mapping[str, Facts], model: str = "") -> Iterable[str]:
             f"{name}: {who} rated {record['answers']:,} answers from {low:g} to {high:g} ({record['prompt']}); "
             f"{_cost(record)}"
         )
-        if model in record.get("panel", ()) and not record.get("policy"):
+        if record["answers"] and model in record.get("panel", ()) and not record.get("policy"):
             yield "  It judged its own answers: models tend to prefer what they wrote themselves."
         if missing := record["missing"]:
             yield f"  {missing:,} of {record['replies']:,} replies gave no rating: they are missing, never zero."
