@@ -17,7 +17,7 @@ class Corpus(CorpusMetric):
     Attributes:
         of: "bleu", "chrf", "chrf++", "ter" (sacrebleu, from 0 to 100), "f1" (of the answer `positive`), "macro_f1" or
             "mcc" (scikit-learn).
-        filter: the filter behind which answers are read, if the task has several.
+        filter: the filter behind which answers are read; None: the first.
         positive: the answer whose F1 is taken.
         bootstrap: how often episodes are drawn anew for the standard error; 0: no standard error.
     """

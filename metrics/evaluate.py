@@ -20,7 +20,7 @@ class Evaluate(CorpusMetric):
         path: a folder or file with its script, where the cache has none.
         config_name: the configuration, where a metric has several.
         result: which of its numbers; None: the one with the metric's name, else the first.
-        filter: the filter behind which answers are read, if the task has several.
+        filter: the filter behind which answers are read; None: the first.
         kwargs: further arguments of its `compute`, such as {average: macro}.
         bootstrap: how often episodes are drawn anew for a standard error; 0: no standard error.
     """

@@ -315,6 +315,10 @@ def step(**settings: Any) -> dict[str, Any]:
         ({"answer": {"form": "label"}, "doc_to_choice": None}, "the answer form label needs labels"),
         ({"metric_list": ["exact_mach"]}, "no metric 'exact_mach' for answers\n  Did you mean exact_match?"),
         ({"metric_list": ["acc", "acc_norm"]}, "It needs the likelihood of texts, which replies do not have"),
+        (
+            {"metric_list": [{"metric": "bleu", "aggregation": "bleu"}]},
+            "{use: corpus, of: bleu} under the spec's metrics",
+        ),
         ({"metric_list": [{"metric": "exact_match", "ignore": 1}]}, "metric exact_match"),
         ({"metric_list": ["exact_match", "exact_match"]}, "two metrics are called 'exact_match'"),
         ({"metric_list": [{"metric": "exact_match", "name": "score"}]}, "the name 'score' of a metric is taken"),

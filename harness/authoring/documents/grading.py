@@ -45,6 +45,8 @@ class Measure:
     ungraded: bool = False
 
 
+_WHOLE = ("bleu", "chrf", "chrf++", "ter", "f1", "macro_f1", "mcc")
+"""Metrics of all answers together (`metrics/corpus.py`)."""
 IGNORED = ("aggregation", "higher_is_better")
 """lm-eval's keys without effect here: results are means, and tables say what is better."""
 
@@ -96,7 +98,8 @@ def grade(
     rights = None if prefers else case.target.get("answers")
     for suffix, pipeline in readings.items():
         read = pipeline.all(final, choices, enough=every)
-        if (name := f"pairs{suffix}") in wanted:
+        of_first = ["pairs"] if pipeline is reads else []
+        for name in {f"pairs{suffix}", *of_first} & {*wanted}:
             pairs[name] = [["" if x is None else str(x), rights] for x in read] if rights else None
         graded = [marks(answer) for answer in read]
         for name in measures:
@@ -124,7 +127,7 @@ def measures_of(metric_list: Sequence[str | Mapping[str, Any]]) -> dict[str, Mea
         name = str(settings.pop("name", metric))
         if name in measures:
             raise PluginError(f"two metrics are called {name!r}; give one a name:", at=("metric_list", i))
-        if settings.get("aggregation", "mean") != "mean":
+        if settings.get("aggregation", "mean") != "mean" and metric not in _WHOLE:
             message = f"aggregation {settings['aggregation']!r} is not supported"
             raise PluginError(message, hint="Results are means; tables aggregate.", at=("metric_list", i))
         settings = {key: value for key, value in settings.items() if key not in IGNORED}
@@ -142,6 +145,8 @@ def measures_of(metric_list: Sequence[str | Mapping[str, Any]]) -> dict[str, Mea
             hint = near(metric, [*MEASURES, "hf:NAME"])
             if metric in ("acc_norm", "perplexity", "word_perplexity", "byte_perplexity", "bits_per_byte"):
                 hint = "It needs the likelihood of texts, which replies do not have; leave it out."
+            elif metric in _WHOLE:
+                hint = f"It is one number of all answers: write {{use: corpus, of: {metric}}} under the spec's metrics."
             raise PluginError(f"there is no metric {metric!r} for answers", hint=hint, at=("metric_list", i))
     return measures
 

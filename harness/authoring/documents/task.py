@@ -150,8 +150,8 @@ class DatasetTask(QuestionTask):
 
     @property
     def optional_grades(self) -> tuple[str, ...]:
-        """`pairs`, of several filters one each: see `grade`."""
-        return tuple(f"pairs{suffix}" for suffix in self._readings)
+        """`pairs`, of several filters the first one's and one each: see `grade`."""
+        return tuple({"pairs": None, **{f"pairs{suffix}": None for suffix in self._readings}})
 
     def spec_defaults(self, protocol: type[Protocol]) -> Facts:
         """The prompt set of panels, or that of questions; the score, and how much of it could be read."""
