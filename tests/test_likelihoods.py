@@ -220,6 +220,34 @@ def test_a_conversation_opens_with_a_history_and_a_reply_with_its_beginning() ->
     assert again.thread.messages == who.thread.messages
 
 
+def test_a_transcript_shows_the_whole_opening_and_how_each_reply_began(tmp_path: Path) -> None:
+    done = run(tmp_path, Mock(text=" b"), spec("toy/opened", written=True))
+    first, *_, last = next(iter(done.transcripts())).turns
+    opening = [("system", "Be brief."), ("user", "Q"), ("assistant", "A"), ("user", "Round 0. Say one letter.")]
+    assert first.prompt == (*opening, ("assistant", "It is"))
+    asked = ("user", "Round 1. S0 said b. S1 said b. Say one letter.")
+    assert last.prompt == (asked, ("assistant", "It is")) and last.retries == ()
+
+
+def test_a_text_that_cannot_be_is_a_number_that_a_resumed_run_keeps(tmp_path: Path) -> None:
+    def score(request: LikelihoodRequest) -> list[list[float | bool]]:
+        return [[-math.inf, False], [-2.5, True]]
+
+    with pytest.raises(RunStoppedError):
+        run(tmp_path / "a", Mock(likelihoods=score), max_calls=7, max_concurrency=1)
+    done = run(tmp_path / "a", Mock(likelihoods=score))
+    assert set(map(str, numbers(tmp_path / "a").values())) == {"[[-inf, False], [-2.5, True]]"}
+    assert [one.numbers["agreed"] for one in done.scores] == [1.0] * 4
+    assert len(list(done.turns())) == 16
+
+
+def test_the_contract_checks_take_scored_tasks() -> None:
+    task, protocol = TOY.load("tasks", "weigh")(), TOY.load("protocols", "rounds")(rounds=2)
+    assert check.check_task(task) == [] == check.check_reply(FORM)
+    assert check.check_protocol(protocol, task) == []
+    assert check.check_policy(builtin().load("policies", "random"), protocol, task) == []
+
+
 def test_facts_that_a_set_takes_must_be_there_and_of_their_kind() -> None:
     prompts = TOY.prompts("toy/opened")
     with pytest.raises(PromptError, match="'history', which is not there"):

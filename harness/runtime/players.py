@@ -50,7 +50,8 @@ class ModelPlayer:
         self.id, self.seed = f"{episode}/{agent}", seed
         self.turns = 0
         self.thread = Thread(chat=prompts.chat, verbatim=prompts.verbatim)
-        self.prefill = ""
+        self.prefill = ""  # of the present turn
+        self.asked = 0  # how many messages stood before its first reply
 
     async def act(
         self,
@@ -165,6 +166,7 @@ class ModelPlayer:
         variables = {**turn.context, **turn.observation}
         self.thread.add("user", self.prompts.render(turn.name, variables))
         self.prefill = self.prompts.beginning(variables)
+        self.asked = len(self.thread.messages)
         return variables
 
 

@@ -287,8 +287,8 @@ def _replay(
                 before = 0 if turn.fresh else len(player.thread.messages)
                 player.recall(turn, move or Move(turn.agent, turn.name, None, "", _UNANSWERED))
                 messages = [(m["role"], m["content"]) for m in player.thread.messages[before:]]
-                replies = [i for i, (role, _) in enumerate(messages) if role == "assistant"]
-                first = replies[0] if replies else len(messages)
+                first = player.asked - before
+                begun = [("assistant", player.prefill)] if player.prefill else []
                 scored = likelihoods_of(turn.reply)
                 yield RecordedTurn(
                     number=number,
@@ -298,7 +298,7 @@ def _replay(
                     name=turn.name,
                     context=turn.context,
                     observation=turn.observation,
-                    prompt=tuple(messages[:first]),
+                    prompt=(*messages[:first], *begun),
                     retries=tuple(text for role, text in messages[first:] if role == "user"),
                     fresh=turn.fresh or index == 0,
                     move=move,

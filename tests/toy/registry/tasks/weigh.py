@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from harness.api import Case, Facts, Outcome, Reply, Task, plugin
-from harness.replies import Continuation, FreeText, Likelihoods, WrappedReply
+from harness.replies import Continuation, FreeText, Likelihoods, WrappedReply, likelihoods_of
 
 
 @plugin
@@ -41,10 +41,12 @@ class Weigh(Task):
         return WrappedReply(form) if self.wrapped else form
 
     def grade(self, case: Case, outcome: Outcome) -> Mapping[str, float | None]:
-        best = {_best(outcome.answers.get(agent)) for agent in case.agents}
+        best = {self._best(case, agent, outcome.answers.get(agent)) for agent in case.agents}
         return {"agreed": float(len(best) == 1 and None not in best)}
 
-
-def _best(values: Any) -> int | None:
-    numbers = [value for value, _ in values] if isinstance(values, list) and values else []
-    return numbers.index(max(numbers)) if numbers else None
+    def _best(self, case: Case, agent: str, values: Any) -> int | None:
+        form = likelihoods_of(self.reply(case, agent))
+        if form is None or not form.allows(values):
+            return None
+        numbers = [value for value, _ in values]
+        return numbers.index(max(numbers))
