@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import harness
 from harness.api import Completion
 from harness.config.project import builtin
 from harness.engine_api import Continuation, LikelihoodRequest, Thread
+from harness.engines._prompt_logprobs import Part, read_scores
+from harness.engines._wire import GarbledError
 from harness.engines.openai import OpenAI
-from harness.errors import EngineFatalError, RefusedError, RequestError, SetupError
+from harness.errors import EngineError, EngineFatalError, RefusedError, RequestError, SetupError
 from harness.runtime.runner import RunStoppedError
 from tests.conftest import request
 from tests.documents.documents_kit import jsonl
@@ -326,6 +331,46 @@ def test_deep_and_long_answers_cost_no_run() -> None:
         good, strange, failed, after = ask(server, *[question(Continuation(" A"))] * 4)
     assert isinstance(strange, RefusedError) and "do not spell" in str(strange)
     assert isinstance(failed, RequestError) and good.likelihoods == after.likelihoods
+
+
+PARTS = [Part("a b", " b"), Part([1, 2], tokens=1), Part([{"role": "assistant", "content": "b"}], "b")]
+KEYS = st.sampled_from(["index", "logprobs", "tokens", "rank", "logprob", "decoded_token", "error"])
+LEAVES = st.none() | st.booleans() | st.integers(-(10**400), 10**400) | st.floats() | st.text(max_size=4)
+JSON = st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=4))
+SHAPED = st.fixed_dictionaries(
+    {
+        "choices": st.lists(
+            st.fixed_dictionaries(
+                {
+                    "index": st.integers(-1, 2) | JSON,
+                    "logprobs": st.fixed_dictionaries(
+                        {
+                            "tokens": st.lists(st.text(max_size=3) | JSON, max_size=4) | JSON,
+                            "token_logprobs": st.lists(LEAVES, max_size=4) | JSON,
+                            "top_logprobs": st.lists(JSON, max_size=4) | JSON,
+                        }
+                    )
+                    | JSON,
+                }
+            )
+            | JSON,
+            max_size=3,
+        )
+        | JSON,
+        "prompt_logprobs": st.lists(JSON, max_size=4) | JSON,
+    }
+)
+
+
+@given(data=JSON | SHAPED, part=st.sampled_from(PARTS))
+def test_any_json_is_scores_or_an_error_of_the_server(data: Any, part: Part) -> None:
+    for parts in ([part], [part, part]) if not part.is_chat else ([part],):
+        try:
+            found = read_scores(data, parts)
+        except (GarbledError, EngineError):
+            continue
+        assert len(found) == len(parts)
+        assert all(-math.inf < number <= 0 and type(greedy) is bool for number, greedy in found)
 
 
 # ------------------------------------------------------------------------------------ without a tokenizer

@@ -1,0 +1,135 @@
+"""Log-likelihoods by vLLM's own OpenAI server, on the CPU, are those that the model computes by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.engine_api import Continuation, LikelihoodRequest, Thread
+from harness.engines._tokens import chat_tokens
+from harness.engines.openai import OpenAI
+
+pytestmark = pytest.mark.vllm
+
+WAIT = 300  # seconds for vLLM to load
+LENGTH = 2048
+
+
+@pytest.fixture(scope="module")
+def address(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A served tiny model, in single precision: how texts are batched then shows in no digit that counts."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    log = tmp_path_factory.mktemp("server") / "log"
+    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(tiny_model)]
+    command += ["--served-model-name", "tiny", "--host", "127.0.0.1", "--port", str(port), "--dtype", "float32"]
+    command += ["--max-model-len", str(LENGTH), "--max-num-seqs", "16", "--enforce-eager"]
+    environment = {**os.environ, "VLLM_CPU_KVCACHE_SPACE": "1"}
+    with log.open("wb") as file:
+        server = subprocess.Popen(command, stdout=file, stderr=file, env=environment, start_new_session=True)
+    url = f"http://127.0.0.1:{port}/v1"
+    try:
+        end = time.monotonic() + WAIT
+        while not _answers(f"{url}/models"):
+            assert server.poll() is None and time.monotonic() < end, log.read_text()[-3000:]
+            time.sleep(0.2)
+        yield url
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        server.wait(60)
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=5) as response:
+            return bool(response.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+@pytest.fixture(scope="module")
+def computed(tiny_model: Path) -> Callable[[LikelihoodRequest], list[list[Any]]]:
+    """What the model gives, without any engine, for the token ids that the engine `vllm` would send."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    model = AutoModelForCausalLM.from_pretrained(tiny_model, dtype=torch.float32)
+    tokens = chat_tokens(str(tiny_model))
+
+    def score(context: list[int], text: list[int]) -> tuple[float, bool]:
+        with torch.no_grad():
+            rows = torch.log_softmax(model(torch.tensor([[*context, *text]])).logits[0].double(), -1)
+        rows = rows[len(context) - 1 : -1]
+        own = rows.gather(1, torch.tensor(text).unsqueeze(1)).squeeze(1)
+        return float(own.sum()), bool((own >= rows.max(1).values).all())
+
+    def score_all(request: LikelihoodRequest) -> list[list[Any]]:
+        each = [[score(*pair) for pair in pairs] for pairs in tokens.pairs(request, LENGTH)]
+        return [[sum(number for number, _ in parts), all(greedy for _, greedy in parts)] for parts in each]
+
+    return score_all
+
+
+def ask(url: str, requests: list[LikelihoodRequest], **fields: Any) -> list[Any]:
+    async def main() -> list[Any]:
+        engine = OpenAI(base_url=url, model="tiny", api_key_env="NO_SUCH_KEY", **fields)
+        await engine.start()
+        try:
+            return [answer.likelihoods for answer in await asyncio.gather(*map(engine.loglikelihood, requests))]
+        finally:
+            await engine.close()
+
+    return asyncio.run(main())
+
+
+def plain(text: str, *texts: str, rolling: bool = False) -> LikelihoodRequest:
+    thread = Thread(chat=False)
+    thread.add("user", text)
+    return LikelihoodRequest("q", thread, tuple(map(Continuation, texts)), rolling)
+
+
+def chat(*texts: str) -> LikelihoodRequest:
+    thread = Thread()
+    thread.add("system", "Be brief.")
+    thread.add("user", "Which group are you?")
+    own = (*thread.messages, {"role": "assistant", "content": "We are"})
+    more = (Continuation(" Group 1", own), Continuation(" one", "Carol and Dave agree on"))
+    return LikelihoodRequest("q", thread, (*map(Continuation, texts), *more))
+
+
+REQUESTS = [
+    plain("The agents of a network talk to", " their neighbors.", " Bob", " my colour is 3"),
+    plain("The agents of a network talk to ", "their neighbors."),
+    chat("A", "Group 1", "final answer: 42"),
+    plain("In Japanese: ", "日本語 naïve", " Ünïcode"),
+]
+EXACT = [
+    plain("", "Yes No Group 1"),
+    plain("", "The agents of a network agree. " * 300, "short", rolling=True),
+    plain("A context that is longer than the model takes. " * 300, " Yes", " No"),
+]
+
+
+def test_a_servers_numbers_are_the_models(address: str, tiny_model: Path, computed: Any) -> None:
+    expected = [computed(one) for one in [*REQUESTS, *EXACT]]
+    assert_same(ask(address, [*REQUESTS, *EXACT], tokenizer=str(tiny_model)), expected)
+    assert_same(ask(address, REQUESTS), expected[: len(REQUESTS)])
+
+
+def assert_same(found: list[Any], expected: list[Any]) -> None:
+    for one, other in zip(found, expected, strict=True):
+        assert [pair[0] for pair in one] == pytest.approx([pair[0] for pair in other], rel=1e-5, abs=1e-4)
+        assert [pair[1] for pair in one] == [pair[1] for pair in other]
