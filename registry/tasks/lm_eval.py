@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
 
-from harness.api import Action, Case, Facts, Outcome, Parsed, Protocol, Range, Reply, plugin
+from harness.api import Action, Case, Facts, Grading, Outcome, Parsed, Protocol, Range, Reply, plugin
 from harness.authoring.lm_eval import Leaf, LoadedTasks, load
 from harness.authoring.lm_eval.asked import Settings
 from harness.authoring.lm_eval.cases import case_of, interleaved, likelihoods
@@ -143,6 +143,11 @@ class LmEval(QuestionTask):
             prompts = "ensembles/standard" if issubclass(protocol, Panel) else "lm_eval/text"
         task = {"task": self.task, "include_path": self.include_path}
         return {"prompts": prompts, **proposals(self._tasks, protocol, task)}
+
+    @property
+    def grading(self) -> Grading:
+        """Whether a task runs programs that models wrote: in our sandbox, with `--allow_code_execution`."""
+        return "executes" if any(leaf.runs_programs for leaf in self.leaves.values()) else "quick"
 
     @property
     def writes_text(self) -> bool:

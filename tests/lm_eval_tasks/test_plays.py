@@ -29,6 +29,17 @@ TASK = builtin().load("tasks", "lm_eval")
 SINGLE, VOTE = (builtin().load("protocols", name) for name in ("single", "vote"))
 
 
+PROGRAMS = """import evaluate
+
+metric = evaluate.load('code_eval')
+metric.compute(references=['assert True'], predictions=[['']], k=[1])
+
+
+def pass_at_k(references, predictions, k):
+    return metric.compute(references=references, predictions=[predictions], k=k)[0]
+"""
+
+
 def local(kind: str, **more: Any) -> Any:
     return TASK(task=f"local_{kind}", include_path=str(DATA), **more)
 
@@ -209,13 +220,31 @@ def test_mistakes_teach(task: dict[str, Any], message: str, tmp_path: Path) -> N
         run(what, tmp_path / "r", Mock())
 
 
-def test_programs_and_pictures_are_refused_with_a_reason(tmp_path: Path) -> None:
+def test_programs_of_unknown_doings_and_pictures_are_refused(tmp_path: Path) -> None:
     folder = own_task(tmp_path / "tasks", unsafe_code=True)
-    with pytest.raises(PluginError, match=r"running programs that models wrote.*\n.*task: humaneval"):
+    with pytest.raises(PluginError, match=r"runs programs that models wrote by code of its own.*\n.*code_eval"):
         parse(own(folder), builtin())
     own_task(folder, doc_to_image="question")
     with pytest.raises(PluginError, match="shows pictures"):
         parse(own(folder), builtin())
+
+
+def test_programs_of_the_metric_code_eval_run_in_the_sandbox(tmp_path: Path) -> None:
+    folder = own_task(
+        tmp_path / "tasks", unsafe_code=True, doc_to_target="assert answer() == {{answer}}", metric_list=None
+    )
+    entry = "{metric: !function programs.pass_at_k, aggregation: mean, higher_is_better: true, k: [1]}"
+    text = (folder / "own.yaml").read_text().replace("metric_list: null", f"metric_list: [{entry}]")
+    (folder / "own.yaml").write_text(text)
+    (folder / "programs.py").write_text(PROGRAMS)
+    with pytest.raises(UserError, match="allow_code_execution"):
+        run(own(folder), tmp_path / "a", Mock())
+    written = ["def answer(): return 1", "import os; os._exit(0)", "open('/etc/passwd')"]
+    model = Mock(function=lambda request: written[int(request.id.split("/")[2])])
+    done = harness.evaluate(
+        own(folder), model, output_path=tmp_path / "b", project=builtin(), allow_code_execution=True
+    )
+    assert not done.failed and values(done, "pass@1,none") == [1.0, 0.0, 0.0]
 
 
 # ------------------------------------------------------------------------------------------------- data

@@ -69,12 +69,3 @@ def _no_data(error: UnreadableDataError, name: str, yaml: Path | None) -> DataEr
     )
     place = Place(str(yaml), 1, 1) if yaml is not None else None
     return DataError(f"task {name!r}: {error} cannot be read ({first_line(cause)})", place=place, hint=hint)
-
-
-def unsafe(name: str) -> PluginError:
-    """The error for a task that runs what models write."""
-    message = (
-        f"task {name!r} grades by running programs that models wrote, in this very process: no sandbox confines them"
-    )
-    hint = "Programs run here in a sandbox of their own, e.g. with task: humaneval and --allow_code_execution."
-    return PluginError(message, hint=hint, at=("task",))

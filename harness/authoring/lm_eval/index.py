@@ -215,6 +215,7 @@ def listed(word: str, include_path: Iterable[Path] = ()) -> list[tuple[str, str,
     lines = []
     for entry in map(known.__getitem__, names):
         what = entry.output or "generate_until" if entry.kind == "task" else entry.kind
+        what += ", programs" if entry.unsafe else ""
         lines.append((entry.name, what, (entry.file or f"{len(entry.members)} tasks").removeprefix(home)))
     return lines
 

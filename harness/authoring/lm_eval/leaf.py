@@ -16,9 +16,10 @@ from harness.errors import DataError, PluginError
 from harness.replies.reading import guarded
 
 from . import _package
-from ._mistakes import explained, unsafe
+from ._mistakes import explained
 from .asked import Asked, Settings, as_chat
 from .data import LocalData
+from .programs import confined, unsafe
 from .values import pairs_of, plain, sampling_of
 
 PYTHON_SEED, NUMPY_SEED = 0, 1234
@@ -75,8 +76,11 @@ class Leaf:
 
     @functools.cached_property
     def metrics(self) -> tuple[str, ...]:
-        """The names of its metrics, in order."""
-        return tuple(map(str, self.task.aggregation()))
+        """The names of its metrics, in order; a function that gives pass@k for several k has one for each."""
+        counts = getattr(self.task, "_metric_fn_kwargs", {}).get("pass_at_k", {}).get("k", ())
+        several = {"pass_at_k": [f"pass@{k}" for k in ([counts] if isinstance(counts, int) else counts)]}
+        names = (several.get(str(name)) or [str(name)] for name in self.task.aggregation())
+        return tuple(dict.fromkeys(itertools.chain.from_iterable(names)))
 
     def aggregation(self, metric: str) -> Any:
         """The function that makes one number of all documents' values; the package's `mean` if none is declared."""
@@ -101,9 +105,14 @@ class Leaf:
         steps = [step for entry in listed for step in entry.get("filter", ())]
         return frozenset({INVALID, *(str(step["fallback"]) for step in steps if step.get("fallback") is not None)})
 
+    @property
+    def runs_programs(self) -> bool:
+        """Whether its grading runs programs that models wrote."""
+        return bool(getattr(self.task, "UNSAFE_CODE", False))
+
     def check(self) -> None:
         """Raise `PluginError` for a task that cannot be played here."""
-        if getattr(self.task, "UNSAFE_CODE", False):
+        if self.runs_programs and not confined(self.yaml):
             raise unsafe(self.name)
         if getattr(self.task, "MULTIMODAL", False):
             message = f"task {self.name!r} shows pictures or plays sounds; prompts here are text"
@@ -115,7 +124,11 @@ class Leaf:
         """Load the documents, once. Raises `DataError`, `PluginError` with the place of what failed."""
         if self._documents is not None:
             return
-        with self._explaining("its documents are prepared"), _package.quietly(), self._own_chance(first=True):
+        with (
+            self._explaining("its documents are prepared"),
+            _package.quietly(),
+            self._own_chance(first=True),
+        ):
             _cache_templates()
             if hasattr(self.task, "open_data"):
                 self.task.open_data(self._data)
@@ -265,9 +278,10 @@ class Leaf:
 
     def _seen(self, number: int) -> Any:
         """A document for code that only reads it; several questions about the same one follow each other."""
-        if self._last is None or self._last[0] != number:
-            self._last = number, self.document(number)
-        return self._last[1]
+        last = self._last  # other threads may grade meanwhile
+        if last is None or last[0] != number:
+            last = self._last = number, self.document(number)
+        return last[1]
 
     def filtered(self, number: int, texts: Sequence[str], name: str) -> Any:
         """What a filter makes of the replies to a document. Raises whatever it raises."""
