@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
@@ -26,6 +27,8 @@ _WITHOUT_EFFECT: Final = frozenset(
 """Keys that need no note: they mean nothing here, or another key's conversion reads them."""
 _CORPUS: Final = {"bleu": "bleu", "chrf": "chrf", "chrf++": "chrf++", "ter": "ter", "f1": "f1", "mcc": "mcc"}
 _SCORED: Final = ("acc", "acc_norm", "brier_score")
+_INDEX: Final = re.compile(r"\w+|\{\{[^{}]*(?:label|answer|target|gold|index|idx)[^{}]*\}\}")
+"""A `doc_to_text` that could be a number: a column by itself, or an expression with such a name."""
 _EXACT: Final = ("regexes_to_ignore", "ignore_case", "ignore_punctuation", "ignore_numbers")
 ITSELF: Final = "{use: lm_eval, task: NAME} plays the task as it is"
 
@@ -134,6 +137,9 @@ class TaskConversion:
                 task[key] = entry.value
             elif key not in _WITHOUT_EFFECT and key not in _LATER:
                 self._note(key, f"there is no such key here. If it matters, {ITSELF}")
+        if self.scored and _INDEX.fullmatch(str(task.get("doc_to_text", ""))):
+            text = "if this is the index of an option, the options are contexts (as in WinoGrande), which no spec has"
+            self._note("doc_to_text", f"{text}: {ITSELF}", "differs")
         task |= self._delimiters(task)
         return task
 

@@ -75,6 +75,33 @@ def test_a_converted_task_asks_and_grades_as_the_package_does(
         assert numbers[metric] == expected[key], metric
 
 
+def test_a_converted_group_has_the_packages_numbers_and_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what the notes ask for: the rows as files, and `process_docs` as a template."""
+    monkeypatch.setenv("DISABLE_MULTIPROC", "1")
+    theirs, ours = Oracle(), Oracle()
+    package = evaluated(["local_group"], theirs)
+    converted = dict(convert("local_group", [DATA]).spec)
+    converted["metrics"] = [{**metric, "bounds": [0, 1]} for metric in converted["metrics"]]
+    for member in converted["matrix"]["subtask"]:
+        topic = member["name"].rpartition("_")[2]
+        member["task"].pop("dataset_kwargs")
+        member["task"] |= {"data_files": rows_of("questions", tmp_path)}
+        member["task"] |= {"process_docs": {"where": f"{{{{topic == '{topic}'}}}}"}}
+    run = played_by(spec.parse(converted, project.builtin()), ours, tmp_path / "run")
+    assert ours.asked == theirs.asked
+    [table] = run.tables
+    cells = {row.names[0]: dict(zip(("acc", "acc_norm"), row.cells, strict=True)) for row in table.rows}
+    for name, title, metric in [
+        ("local_group_animals", "local_group_animals", "acc_norm"),
+        ("local_group::local_group_nature", "local_group_nature", "acc"),
+        ("local_group", "local_group", "acc"),
+        ("local_group", "local_group (equal)", "acc_norm"),
+    ]:
+        expected = package["results"].get(name) or package["results"][name.rpartition(":")[2]]
+        assert cells[title][metric].value == pytest.approx(expected[f"{metric},none"], rel=1e-12), title
+        assert cells[title][metric].stderr == pytest.approx(expected[f"{metric}_stderr,none"], rel=1e-9), title
+
+
 def problem(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
     code, _, err = invoke(capsys, "convert", "lm_eval", *arguments)
     return code, err

@@ -10,6 +10,7 @@ import re
 import string
 import sys
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -249,7 +250,7 @@ def majority_vote() -> Step:
 
     def most_frequent(values: list[Any]) -> list[Any]:
         keys = list(map(repr, values))
-        return [values[keys.index(max(dict.fromkeys(keys), key=keys.count))]]
+        return [values[keys.index(Counter(keys).most_common(1)[0][0])]]
 
     return Step(choose=most_frequent, needs=1)
 
