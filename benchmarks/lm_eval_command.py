@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import tempfile
 from importlib import metadata
@@ -43,10 +44,13 @@ def register() -> None:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as temporary:
+    temporary = tempfile.mkdtemp()  # TemporaryDirectory's end at exit would let vLLM's come too late
+    try:
         name_distribution(Path(temporary))
         if "TOKENS" in os.environ:
             register()
         from lm_eval.__main__ import cli_evaluate
 
         cli_evaluate()
+    finally:
+        shutil.rmtree(temporary)
