@@ -33,7 +33,7 @@ ELSEWHERE = ("pip ", "pytest", ".ci/", "python benchmarks/", "export ", "vllm se
 
 SLOW = {
     "simulated.md", "dpbench.md", "mas_bench.md", "agentsnet.md", "cli.md", "darkforest.md", "leaderboard.md",
-    "your_model.md", "cross.md", "results.md", "silo_bench.md", "reports.md", "export.md", "judge.md",
+    "your_model.md", "cross.md", "lm_eval.md", "results.md", "silo_bench.md", "reports.md", "export.md", "judge.md",
 }  # fmt: skip
 """Pages whose commands take five seconds and more; the slow tests run them."""
 PAGES_THAT_RUN = [pytest.param(p, marks=pytest.mark.slow) if p.name in SLOW else p for p in PAGES]
@@ -217,6 +217,8 @@ LOCAL: dict[str, list[dict[str, Any]]] = {
     "data/mmlu_pro_scored/validation.jsonl": [*_choices(10), *_choices(20)],
     "data/gsm8k/train.jsonl": [{"question": f"What is {i}?", "answer": f"It is. #### {i}"} for i in range(8)],
     "data/gsm8k/test.jsonl": [{"question": "What is 9?", "answer": "It is. #### 9"}],
+    "data/gsm8k_debate/train.jsonl": [{"question": f"What is {i}?", "answer": f"It is. #### {i}"} for i in range(8)],
+    "data/gsm8k_debate/test.jsonl": [{"question": "What is 9?", "answer": "It is. #### 9"}],
     "data/sums.jsonl": [{"question": "What is 4 + 5?", "answer": "9"}],
     "data/products.jsonl": [{"question": "What is 4 times 5?", "answer": "20"}],
     "data/arc_easy/test.jsonl": [
