@@ -398,6 +398,7 @@ class Metric(ABC):
 
     bounds: ClassVar[tuple[float, float]] = UNBOUNDED  # no number lies beyond: (0, 1) of a share; bounds its intervals
     needs: tuple[str, ...] = ()  # names among the task's grades, the protocol's facts, or the world's
+    note: str = ""  # what readers of its numbers must know; tables say it
 
     @abstractmethod
     def measure(self, episode: Episode) -> Any:

@@ -24,7 +24,7 @@ from harness.engine_api import Engine
 from harness.engines.budget import Spent
 from harness.errors import DataError, SetupError, SpecError, StorageError, near, raise_all
 from harness.executors import await_workers, choose_executor
-from harness.judges import Judging, ask, judgings, waiting, with_verdicts
+from harness.judges import Judging, annotate, ask, judgings, waiting, with_verdicts
 from harness.runtime import manifest
 from harness.runtime.options import NAMES, Options
 from harness.runtime.runner import BudgetReachedError, run
@@ -107,7 +107,9 @@ class Run:
                 f"the run in {folder} has lost its {manifest.SPEC}", hint="Give the same eval command again."
             )
         resolved = load(str(folder / manifest.SPEC), project)
-        return cls(folder, meta, resolved, [], resolve.metrics(resolved, project), project)
+        metrics = resolve.metrics(resolved, project)
+        annotate(metrics, meta.get("judges", {}))
+        return cls(folder, meta, resolved, [], metrics, project)
 
     @property
     def tables(self) -> list[Table]:
@@ -382,6 +384,7 @@ def finish(done: Run) -> Run:
     """Write scores, rows and tables beside the journal."""
     from harness.report import render
 
+    annotate(done.metrics, done.meta.get("judges", {}))
     lines = "".join(json.dumps(score.to_json(), default=str) + "\n" for score in done.scores)
     storage.write_atomically(done.folder / "scores.jsonl", lines)
     storage.write_atomically(done.folder / "results.json", manifest.as_json(done.rows))

@@ -4,13 +4,14 @@ from .asking import ask, waiting
 from .cases import prepare
 from .pairs import PairSide, pair_lines, pair_tables, pairs_plan, verdicts_of
 from .plans import CASES, FOLDER, Judging, judgings
-from .verdicts import in_words, spent_in, with_verdicts
+from .verdicts import annotate, in_words, spent_in, with_verdicts
 
 __all__ = [
     "CASES",
     "FOLDER",
     "Judging",
     "PairSide",
+    "annotate",
     "ask",
     "in_words",
     "judgings",

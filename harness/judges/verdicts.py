@@ -69,6 +69,23 @@ def with_verdicts(
     return complete
 
 
+def annotate(metrics: Mapping[str, Metric], recorded: Mapping[str, Facts]) -> None:
+    """Let tables say who rated."""
+    for name, metric in metrics.items():
+        record = recorded.get(name)
+        if isinstance(metric, JudgedMetric) and metric.of not in COUNTS and record and record.get("answers"):
+            metric.note = f"rated by {_who(record)} {_how(record)}."
+
+
+def _who(record: Mapping[str, Any]) -> str:
+    return f"{record['judge']}, a policy and no judge," if record.get("policy") else str(record["judge"])
+
+
+def _how(record: Mapping[str, Any]) -> str:
+    low, high = record["scale"]
+    return f"from {low:g} to {high:g} ({record['prompt']})"
+
+
 def _inside(run: Path, folder: str) -> Path:
     """The folder of a judge's run. Raises `DataError` for a path that run.json has from elsewhere."""
     parts = Path(folder).parts
@@ -135,12 +152,7 @@ def in_words(recorded: Mapping[str, Facts], model: str = "") -> Iterable[str]:
         if (folder := str(record.get("folder"))) in seen:
             continue
         seen.add(folder)
-        who = f"{record['judge']}, a policy and no judge," if record.get("policy") else record["judge"]
-        low, high = record["scale"]
-        yield (
-            f"{name}: {who} rated {record['answers']:,} answers from {low:g} to {high:g} ({record['prompt']}); "
-            f"{_cost(record)}"
-        )
+        yield f"{name}: {_who(record)} rated {record['answers']:,} answers {_how(record)}; {_cost(record)}"
         if record["answers"] and model in record.get("panel", ()) and not record.get("policy"):
             yield "  It judged its own answers: models tend to prefer what they wrote themselves."
         if missing := record["missing"]:

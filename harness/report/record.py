@@ -59,6 +59,12 @@ def _facts(meta: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         "ended": meta.get("end"),
         "duration": f"{meta['duration']:,.1f} s" if isinstance(meta.get("duration"), int | float) else None,
         "engine report": meta.get("engines"),
+        "judges": {
+            name: {
+                key: one.get(key) for key in ("judge", "answers", "missing", "calls", "input_tokens", "output_tokens")
+            }
+            for name, one in (meta.get("judges") or {}).items()
+        },
         "graded again": meta.get("graded_again"),
     }
     for name, value in rows.items():

@@ -41,6 +41,7 @@ def notes(
     lines += left_out(scores)
     lines += limited(scores)
     for metric in (name for name in table.cells if name not in table.derived):
+        lines += [f"{metric}: {metrics[metric].note}"] if metric in metrics and metrics[metric].note else []
         lines += without_number(table, _in_columns(table, scores, metric), metric)
         lines += _without_error(table, filled, scores, metric)
     for reference in references:

@@ -64,7 +64,9 @@ def test_a_judge_rates_every_answer_and_learns_nothing_of_who_gave_it(tmp_path: 
     record = run.meta["judges"]["helpful"]
     assert (record["judge"], record["answers"], record["missing"], record["calls"]) == ("strict", 4, 0, 4)
     assert (record["input_tokens"], record["output_tokens"]) == (200, 16)
-    assert harness.Run.load(tmp_path / "run").rows == run.rows
+    again = harness.Run.load(tmp_path / "run")
+    assert again.rows == run.rows and again.tables == run.tables
+    assert "helpful: rated by strict from 1 to 10 (judges/helpfulness)." in again.tables[0].notes
     inner = harness.Run.load(tmp_path / "run" / record["folder"])  # an ordinary run
     assert numbers(inner, "rating") == [8, 8, 8, 8] and inner.meta["status"] == "finished"
 

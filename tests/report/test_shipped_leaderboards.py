@@ -24,6 +24,8 @@ ELSEWHERE = {
     *("agentsnet_camoc", "agentsnet_prompts", "agentsnet_reference", "dpbench_ablations", "dpbench_paper"),
     *("dpbench_release01", "dpbench_release02", "mas_coupling", "silo_camoc", "silo_rcc", "silo_scaffolds"),
     "silo_silence",
+    # judged by a script that is no judge
+    "judged",
 }
 
 
