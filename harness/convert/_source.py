@@ -14,6 +14,7 @@ from harness.errors import DataError, Place, PluginError
 
 _MOST: Final = 1_000_000
 _DEEPEST: Final = 30
+_VALUES: Final = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,7 @@ def _keys(file: Path) -> dict[str, Entry]:
         for key, node in root.value:
             at = Place(_shown(file), key.start_mark.line + 1, key.start_mark.column + 1)
             keys[str(loader.construct_object(key))] = Entry(loader.construct_object(node, deep=True), at)
+        _refuse_bombs([entry.value for entry in keys.values()], file)
         return keys
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
@@ -84,6 +86,20 @@ def _keys(file: Path) -> dict[str, Entry]:
     except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
         what = " ".join(str(error).split())[:300]
         raise DataError(f"not YAML as lm-eval reads it: {what}", place=Place(_shown(file))) from None
+
+
+def _refuse_bombs(values: list[Any], file: Path) -> None:
+    """Raise `DataError` where aliases stand for more values than a spec has."""
+    waiting, count = list(values), 0
+    while waiting:
+        value = waiting.pop()
+        count += 1
+        if count > _VALUES:
+            raise DataError(f"more than {_VALUES:,} values, with those that aliases repeat", place=Place(_shown(file)))
+        if isinstance(value, Mapping):
+            waiting += value.values()
+        elif isinstance(value, list | tuple | set):
+            waiting += value
 
 
 def _shown(file: Path) -> str:

@@ -197,6 +197,11 @@ def test_a_group_becomes_a_matrix_with_the_groups_rows() -> None:
         ("include: nothing.yaml\n", "the file cannot be read: No such file"),
         ("task: !python/object:os.system x\n", "not YAML as lm-eval reads it"),
         ("a: [\n", "not YAML as lm-eval reads it"),
+        ("a: &a\n  b: [1]\n  c: *a\n", "recursive"),
+        (
+            "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9) if i else 1}]\n" for i in range(9)),
+            "more than 50,000 values",
+        ),
     ],
 )
 def test_bad_files_are_named(text: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
