@@ -10,6 +10,7 @@ from typing import Any
 from harness.api import plugin
 from harness.authoring.documents import DatasetTask
 from harness.authoring.documents.rows import Row
+from harness.authoring.documents.scored import CUE
 from harness.errors import DataError, Place
 from harness.replies import canonical_label
 
@@ -67,6 +68,6 @@ class LegalBench(DatasetTask):
         allowed = ", ".join(labels)
         answer = str(doc["answer"]).strip()
         label = next((label for label in labels if label.casefold() == answer.casefold()), answer)
-        question = f"{doc['text'].strip()}\n\nAllowed answers: {allowed}"
+        question = f"{doc['text'].strip()}\n\nAllowed answers: {allowed}{CUE if self.scored else ''}"
         task = doc.get("task", self.dataset_name or "–")
         return {**doc, "question": question, "labels": labels, "answer": label, "task": task}

@@ -64,6 +64,7 @@ def test_labels_are_scored_as_they_are(tmp_path: Path) -> None:
     assert graded(made, first, likely(-2, -1))["acc"] == 1
     built_in = task_of("legalbench", data_files="tests/data/legalbench.jsonl", scored="loglikelihood")
     assert "acc" in built_in.grades and "exact_match" not in built_in.grades
+    assert built_in.context(cases(built_in)[0], "Agent-0")["question"].endswith("Allowed answers: Yes, No\nAnswer:")
 
 
 def test_accuracy_is_of_the_likeliest_option_and_acc_norm_of_that_by_character(tmp_path: Path) -> None:

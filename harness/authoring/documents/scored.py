@@ -18,7 +18,7 @@ from .grading import IGNORED, Measure
 Scored = Literal["loglikelihood"]
 What = Literal["letter", "text"]
 CUE = "\nAnswer:"
-"""Ends a question whose options the task lists itself."""
+"""Ends a question whose options or labels the task lists itself."""
 
 
 class ScoredOptions:
