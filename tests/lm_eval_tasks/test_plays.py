@@ -139,6 +139,18 @@ def test_repeats_of_the_task_are_those_of_the_protocol(tmp_path: Path) -> None:
     assert "Need at least 3 responses" in str(done.failed[0].error)
 
 
+def test_tasks_with_other_metrics_have_tables_of_their_own(tmp_path: Path) -> None:
+    what = spec("cloze", limit=2)
+    what["task"]["task"] = ["local_group", "local_rolling", "local_multiple_choice", "local_two_filters"]
+    done = run(what, tmp_path, Mock(text="e"))
+    titles = [table.title for table in done.tables]
+    assert titles == ["topics", "local_rolling", "local_multiple_choice", "local_two_filters", "Replies"]
+    assert [row.names[0] for row in done.tables[0].rows][-3:] == ["topics (by size)", "topics (equal)", "nature"]
+    assert not any("no number in" in note for table in done.tables[:4] for note in table.notes)
+    assert [row.names[0] for row in done.tables[4].rows] == ["local_two_filters"]
+    assert done.headline.table.where == {"task": ("local_group_animals", "local_group_rivers", "local_group_numbers")}
+
+
 def test_random_play_is_a_floor(tmp_path: Path) -> None:
     chance = run(spec("cloze"), tmp_path / "a")
     assert not chance.failed and 0 < sum(value or 0 for value in values(chance, "acc,none")) < 12

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.api import Facts, Protocol
@@ -36,15 +36,14 @@ def proposals(tasks: LoadedTasks, protocol: type[Protocol], task: Mapping[str, A
     generates = any(leaf.output_type == "generate_until" for leaf in leaves)
     more = [{"use": "grade", "of": "answered", "name": "answered", "bounds": [0, 1]}, *_REPLIES] if generates else []
     title = ", ".join(map(str, task["task"])) if isinstance(task["task"], list) else str(task["task"])
-    shown = {"title": title, "rows": "task", "columns": "metric", "cell": [*metrics], "digits": 4, "error": "sem"}
-    table: dict[str, Any] = {**shown, "hide_empty": len(leaves) > 1}
-    if groups := _groups(tasks):
-        table["groups"] = groups
-    tables = [table]
+    parts = _parts(tasks)
+    tables = [_table(tasks, part, title, len(parts) > 1) for part in parts]
     if more:
-        tables.append(
-            {"title": "Replies", "rows": "task", "columns": "metric", "cell": ["answered", *_REPLIES]},
-        )
+        writing = [leaf.name for leaf in leaves if leaf.output_type == "generate_until"]
+        replies = {"title": "Replies", "rows": "task", "columns": "metric", "cell": ["answered", *_REPLIES]}
+        tables.append({**replies, **({"where": {"task": writing}} if len(writing) < len(leaves) else {})})
+    if len(parts) > 1:
+        headline["where"] = {"task": [name for name in parts[0] if tables[0]["cell"][0] in _names(tasks.leaves[name])]}
     kept: dict[str, Any] = {
         "description": _description(first, title, len(leaves)),
         "metrics": [*metrics.values(), *more],
@@ -57,6 +56,33 @@ def proposals(tasks: LoadedTasks, protocol: type[Protocol], task: Mapping[str, A
     if repeats != {1} and "repeats" in parameters and not issubclass(protocol, Panel):
         kept["protocol"] = {"repeats": max(repeats)}
     return kept
+
+
+def _parts(tasks: LoadedTasks) -> list[list[str]]:
+    """The tasks in as many lists as tables: together are those of one group, and those with the same metrics."""
+    whole: list[set[str]] = [{task.task_name for task in group.get_all_tasks()} for group in tasks.groups.values()]
+    by_metrics: dict[tuple[str, ...], set[str]] = {}
+    for name, leaf in tasks.leaves.items():
+        by_metrics.setdefault(tuple(_names(leaf)), set()).add(name)
+    parts: list[set[str]] = []
+    for together in (*whole, *by_metrics.values()):
+        touched = [part for part in parts if part & together]
+        parts = [part for part in parts if part not in touched] + [together.union(*touched)]
+    order = list(tasks.leaves)
+    listed = [sorted(part, key=order.index) for part in parts]
+    return sorted(listed, key=lambda part: order.index(part[0]))
+
+
+def _table(tasks: LoadedTasks, part: Sequence[str], title: str, several: bool) -> dict[str, Any]:
+    """The table of some tasks, and of the groups that they are in."""
+    cells = list(dict.fromkeys(name for leaf in part for name in _names(tasks.leaves[leaf])))
+    groups = _groups(tasks, part)
+    if several:
+        names = [str(group["title"]).partition(" (")[0] for group in groups] or list(part)
+        title = ", ".join(dict.fromkeys(names[:1] if groups else names))
+    entry = {"title": title, "rows": "task", "columns": "metric", "cell": cells, "digits": 4, "error": "sem"}
+    where = {"where": {"task": list(part)}} if several else {}
+    return {**entry, **where, **({"groups": groups} if groups else {})}
 
 
 def _names(leaf: Leaf) -> list[str]:
@@ -74,11 +100,13 @@ def _metric(name: str, leaf: Leaf, task: Mapping[str, Any]) -> dict[str, Any]:
     return {"use": "lm_eval", "metric": metric, "filter": filter, "name": name, **how}
 
 
-def _groups(tasks: LoadedTasks) -> list[dict[str, Any]]:
-    """A row for each group and weight that the package's groups declare."""
+def _groups(tasks: LoadedTasks, part: Sequence[str]) -> list[dict[str, Any]]:
+    """A row for each weight that a group of these tasks declares."""
     rows: list[dict[str, Any]] = []
     for group in tasks.groups.values():
         members = [task.task_name for task in group.get_all_tasks()]
+        if not set(members) <= set(part):
+            continue
         by_weight: dict[bool, list[str]] = {}
         for entry in group.aggregate_metric_list or ():
             every = {name for member in members for name in tasks.leaves[member].filters}
