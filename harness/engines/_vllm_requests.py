@@ -87,9 +87,9 @@ def likelihood(output: Any, ids: Sequence[int]) -> tuple[float, bool] | None:
     gives for it, if anything, is left over in memory.
     """
     cached = getattr(output, "num_cached_tokens", None) or 0
-    if cached >= len(output.prompt_token_ids) - len(ids):
-        return None
     logprobs = output.prompt_logprobs
+    if cached >= len(output.prompt_token_ids) - len(ids) or logprobs is None or len(logprobs.start_indices) <= len(ids):
+        return None
     values: list[float] = []
     greedy = True
     # From the end: vLLM's newer runner gives no rows for cached tokens.

@@ -40,5 +40,6 @@ def test_what_came_from_the_cache_has_no_numbers() -> None:
     rows = (7, -0.25, 7, -0.25), (8, -1.5, 8, -1.5)
     assert likelihood(output(*rows, cached=3), TEXT) is not None
     assert likelihood(output(*rows, cached=4), TEXT) is None
+    assert likelihood(output(*rows[1:], whole=False), TEXT) is None  # fewer rows than tokens
     # A row that is about another token was never written.
     assert likelihood(output((7, -0.25, 7, -0.25), (6, -1.5, 6, -1.5)), TEXT) is None
