@@ -11,6 +11,9 @@ from harness.api import Case, Play, Range, Task, plugin
 from harness.authoring.panels import Opinion, Panel, Ties, majority
 from harness.errors import PluginError
 
+_UNSURE = 0.5
+"""The confidence of a vote that has none, as DarkForest's c_miss."""
+
 
 @plugin
 class Vote(Panel):
@@ -23,13 +26,14 @@ class Vote(Panel):
         calls: the total number of answers, for a vote with as many calls as another method. The agents answer in turn,
             repeatedly; None: each answers once.
         weights: agent → weight; None: all equal. An agent without an entry has weight 1; weight 0 removes its vote.
+            "confidence": each vote has its own confidence, 0.5 where there is none.
         ties: which of several leading answers wins: the "first" in the agents' order, a "random" one, or "none".
         invalid: how unreadable answers count: "ignored", or "vote": together they are one more answer, and if it leads,
             the group has no answer.
     """
 
     calls: Annotated[int, Range(ge=1, le=100_000)] | None = None
-    weights: dict[str, float] | None = None
+    weights: dict[str, float] | Literal["confidence"] | None = None
     ties: Ties = "first"
     invalid: Literal["ignored", "vote"] = "ignored"
 
@@ -37,7 +41,10 @@ class Vote(Panel):
     reads_text = False
 
     def __post_init__(self) -> None:
-        for agent, weight in (self.weights or {}).items():
+        if self.weights == "confidence" and self.confidence == "none":
+            hint = "Set confidence: line, json or likelihood."
+            raise PluginError("weights: confidence needs votes that have one", hint=hint, at=("weights",))
+        for agent, weight in self._weights.items():
             if not 0 <= weight < float("inf"):
                 raise PluginError(f"the weight of {agent} is {weight}; it must be 0 or more", at=("weights", agent))
 
@@ -48,8 +55,8 @@ class Vote(Panel):
         for number, voters in enumerate(self._voters(members)):
             moves = yield [self.ask(task, case, agent, fresh=number > 0) for agent in voters]
             ballots += [self.read(task, case, move) for move in moves]
-        yield from self.likelihoods(task, case, members)
-        weights = [(self.weights or {}).get(ballot.agent, 1.0) for ballot in ballots]
+        ballots = self.sure(ballots, (yield from self.likelihoods(task, case, members)))
+        weights = [self._weight(ballot) for ballot in ballots]
         count = majority(task, case, [ballot.answer for ballot in ballots], weights, self.ties, rng)
         unreadable_weight = sum(
             weight for ballot, weight in zip(ballots, weights, strict=True) if ballot.answer is None
@@ -69,11 +76,20 @@ class Vote(Panel):
     def members(self, case: Case) -> tuple[str, ...]:
         """The panel. Raises `PluginError` if `weights` names an unknown agent."""
         panel = super().members(case)
-        unknown = [agent for agent in self.weights or () if agent not in panel]
+        unknown = [agent for agent in self._weights if agent not in panel]
         if unknown:
             message = f"weights names {unknown[0]!r}, which is not an agent of this case"
             raise PluginError(message, hint=f"The agents are: {', '.join(panel)}.", at=("weights",))
         return panel
+
+    @property
+    def _weights(self) -> dict[str, float]:
+        return self.weights if isinstance(self.weights, dict) else {}
+
+    def _weight(self, ballot: Opinion) -> float:
+        if self.weights == "confidence":
+            return _UNSURE if ballot.confidence is None else ballot.confidence
+        return self._weights.get(ballot.agent, 1.0)
 
     def _voters(self, members: Sequence[str]) -> Iterator[Sequence[str]]:
         """Yield the agents that answer, batch by batch."""

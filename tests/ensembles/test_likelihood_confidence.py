@@ -16,7 +16,7 @@ from harness.cli import main
 from harness.engine_api import Engine, LikelihoodRequest, Request
 from harness.engines.mock import Mock
 from harness.engines.replay import Replay
-from harness.errors import RequestError, SpecError
+from harness.errors import PluginError, RequestError, SpecError
 from harness.runtime.runner import RunStoppedError
 from tests.documents.documents_kit import jsonl
 from tests.ensembles.darkforest_kit import BUILTIN, A, B, C, DarkForest, moved, question
@@ -111,6 +111,20 @@ def test_reconcile_weighs_votes_by_it() -> None:
     assert outcome.facts["votes"] == {"B": 1.0, "C": 1.0 + 8.0} and outcome.facts["imputed"] == 0
     members = [member for group in batches[2][0].observation["groups"] for member in group["members"]]
     assert sorted(member["confidence"] for member in members) == [0.25, 0.6, 0.9]
+
+
+def test_a_vote_weighs_by_confidence() -> None:
+    vote = BUILTIN.load("protocols", "vote")
+    batches, outcome = played(vote(agents=3, confidence="likelihood", weights="confidence"))
+    assert [turn.name for turn in batches[1]] == ["confidence"] * 3
+    assert outcome.facts["votes"] == {"B": pytest.approx(0.6 + 0.25), "C": 0.9} and outcome.group == "C"
+    _, missing = played(vote(agents=3, confidence="likelihood", weights="confidence"), shares={C: SHARES[C]})
+    assert missing.facts["votes"] == {"B": 1.0, "C": 0.9}
+    stated = {A: "The answer is (B)\nConfidence: 0.2", B: "The answer is (B)\nConfidence: 0.3", C: SAID[C]}
+    _, line = played(vote(agents=3, confidence="line", weights="confidence"), stated)
+    assert line.facts["votes"] == {"B": 0.5, "C": 0.5} and line.facts["tied"]
+    with pytest.raises(PluginError, match="needs votes that have one"):
+        vote(agents=3, weights="confidence")
 
 
 # ------------------------------------------------------------------------------------ in a run
