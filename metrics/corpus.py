@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Annotated, Any, Literal
@@ -8,6 +9,8 @@ from harness.api import CorpusMetric, Episode, Range, Statistic, plugin
 from harness.errors import SetupError
 
 from ._pairs import Pair, grade_name, pairs, statistic
+
+_BOUNDS = {"f1": (0.0, 1.0), "macro_f1": (0.0, 1.0), "mcc": (-1.0, 1.0), "ter": (0.0, math.inf)}
 
 
 @plugin
@@ -29,6 +32,7 @@ class Corpus(CorpusMetric):
 
     def __post_init__(self) -> None:
         self.needs = (grade_name(self.filter),)
+        self.bounds = _BOUNDS.get(self.of, (0, 100))  # type: ignore[misc]
         module = "sklearn" if self.of in ("f1", "macro_f1", "mcc") else "sacrebleu"
         if find_spec(module) is None:
             hint = "pip install 'mas-eval-harness[lm-eval]'"

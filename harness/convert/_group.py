@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from harness.authoring.lm_eval.index import TaskEntry
-from harness.errors import Place
+from harness.errors import Place, PluginError
 
 from ._source import Entry, file_of, lookup, overridden, read
 from ._task import Converted, Note, TaskConversion, word
@@ -25,6 +25,9 @@ class GroupConversion:
     def spec(self, name: str, keys: Mapping[str, Entry]) -> Converted:
         """One spec with a matrix over the group's tasks."""
         self._add(name, keys, {})
+        if not self.tasks:
+            hint = f"{{use: lm_eval, task: {name}}} plays them as they are."
+            raise PluginError(f"{name} has no task in YAML", hint=hint)
         specs = {member: task.spec(member) for member, task in self.tasks.items()}
         cells: dict[str, dict[str, Any]] = {}
         for converted in specs.values():
@@ -54,7 +57,7 @@ class GroupConversion:
             "matrix": {"subtask": members},
             **{part: f"${{subtask.{part}}}" for part in used},
             "metrics": metrics,
-            "headline": {"cell": first, "title": first},
+            "headline": next(c.spec["headline"] for c in specs.values() if c.spec["headline"]["cell"] == first),
             "tables": [{**table, "groups": [self._shown(row, cells) for row in self.rows]}],
         }
         return Converted(spec, tuple(dict.fromkeys((*self.notes, *(note for c in specs.values() for note in c.notes)))))

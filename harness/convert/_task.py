@@ -113,7 +113,7 @@ class TaskConversion:
             **rest,
             **({"generation_kwargs": sampling} if sampling else {}),
             "metrics": metrics,
-            "headline": {"cell": metrics[0]["name"], "title": metrics[0]["name"]},
+            "headline": self._headline(metrics[0]["name"]),
         }
         order = {key: i for i, key in enumerate(self.keys)}
         return Converted(spec, tuple(sorted(self.notes, key=lambda note: order.get(note.key.split(".")[0], 0))))
@@ -302,6 +302,13 @@ class TaskConversion:
                 chosen = {"filter": suffix[1:]} if suffix else {}
                 metrics.append({**made, **chosen, "name": f"{made['of']}{suffix}"})
         return metrics
+
+    def _headline(self, name: str) -> dict[str, Any]:
+        """The first metric; lower numbers are better where the task says so."""
+        entries = lookup(self.keys, "metric_list", [])
+        lower = [entry.get("metric") for entry in entries if entry.get("higher_is_better") is False]
+        better = {"better": "lower"} if name.partition(",")[0] in lower else {}
+        return {"cell": name, "title": name, **better}
 
     def _usual(self) -> tuple[str, ...]:
         return ("acc", "acc_norm") if self.scored else ("exact_match",)

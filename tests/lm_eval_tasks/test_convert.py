@@ -196,6 +196,7 @@ def test_a_group_becomes_a_matrix_with_the_groups_rows() -> None:
         ("include: x.yaml\ntask: a\n", "the file includes itself"),
         ("include: nothing.yaml\n", "the file cannot be read: No such file"),
         ("task: !python/object:os.system x\n", "not YAML as lm-eval reads it"),
+        ("group: g\ntask: []\n", "g has no task in YAML"),
         ("a: [\n", "not YAML as lm-eval reads it"),
         ("a: &a\n  b: [1]\n  c: *a\n", "recursive"),
         (
