@@ -13,6 +13,7 @@ from harness.api import Case, Metric, Move, Outcome, Policy, Protocol, Task
 from harness.authoring.worlds import SteppedTask, World
 from harness.config import project, resolve, spec
 from harness.engines.mock import Mock
+from harness.judges import judgings
 from tests.helpers.toy import TOY
 
 ROOT = Path(__file__).parent.parent
@@ -211,7 +212,9 @@ def test_every_prompt_set_is_used_by_a_spec_and_so_examined() -> None:
     used = set()
     for entry in BUILTIN.listing("specs"):
         plan = resolve.plan(spec.load(entry.name, BUILTIN), BUILTIN, Mock())
-        used |= {group.prompts.name for condition in plan.conditions for group in condition.groups}
+        judges = [judging.plan for judging in judgings(plan, Mock(), {})]
+        used |= {group.prompts.name for one in (plan, *judges) for c in one.conditions for group in c.groups}
+    used.add("judges/pairwise")  # of no spec: `harness judge` examines it, in tests/judges/test_pairs.py
     assert used == {entry.name for entry in BUILTIN.listing("prompts")}
 
 
