@@ -24,7 +24,7 @@ from harness.engine_api import Engine
 from harness.engines.budget import Spent
 from harness.errors import DataError, SetupError, SpecError, StorageError, near, raise_all
 from harness.executors import await_workers, choose_executor
-from harness.judges import Judging, annotate, ask, judgings, waiting, with_verdicts
+from harness.judges import Judging, annotate, ask, judgings, unchanged, waiting, with_verdicts
 from harness.runtime import manifest
 from harness.runtime.options import NAMES, Options
 from harness.runtime.runner import BudgetReachedError, run
@@ -423,11 +423,7 @@ def rescored(
     plan = replace(resolve.plan(before.spec, project, Mock()), model=str(before.meta["model"]))
     check_execution(plan, allow_code_execution, sandbox)
     meta = manifest.graded_again(before.meta, plan, survey(plan).cases, folder)
-    judged = {
-        name: record
-        for name, record in meta.get("judges", {}).items()
-        if record.get("right") in (None, meta["cases"].get(ANSWERS))  # else it has seen others
-    }
+    judged = unchanged(meta.get("judges", {}), meta["cases"].get(ANSWERS))
     scores = with_verdicts(rescore(plan, folder, sandbox), plan.metrics, judged, folder)
     return finish(replace(before, meta=meta, scores=scores))
 

@@ -55,15 +55,20 @@ def evaluate(options: argparse.Namespace) -> int:
         progress_text = (
             f"{progress.done} of {progress.total} episodes are in {folder}" if folder.exists() else "nothing was run"
         )
-        print(f"\nstopped; {progress_text}. To go on:", file=sys.stderr)
-        print(f"  {shlex.join(['harness', *sys.argv[1:]])}", file=sys.stderr)
-        return INTERRUPTED
+        return interrupted(progress_text)
     finally:
         progress.close()
         bars.close()
     print_tables(done, options)
     print(f"results: {folder}")
     return 1 if done.scores and len(done.failed) == len(done.scores) else 0
+
+
+def interrupted(text: str) -> int:
+    """Say how to go on after Ctrl-C; returns the exit code."""
+    print(f"\nstopped; {text}. To go on:", file=sys.stderr)
+    print(f"  {shlex.join(['harness', *sys.argv[1:]])}", file=sys.stderr)
+    return INTERRUPTED
 
 
 def judge_engine(options: argparse.Namespace, project: Project) -> Engine | None:

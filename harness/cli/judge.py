@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from harness.cli.evaluate import judge_engine, pairs
+from harness.cli.evaluate import interrupted, judge_engine, pairs
 from harness.cli.output import show
 from harness.cli.parser import JUDGING
 from harness.cli.progress import SeveralProgress, notes
@@ -39,6 +39,8 @@ def judge(options: argparse.Namespace) -> int:
                 options=how,
                 on_judge=bars,
             )
+    except KeyboardInterrupt:
+        return interrupted("what was chosen is kept")
     finally:
         bars.close()
     show(tables, options.format, f"{two.name} against {one.name}", options.output)

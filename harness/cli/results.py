@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
-from harness.cli.evaluate import judge_engine, pairs
+from harness.cli.evaluate import interrupted, judge_engine, pairs
 from harness.cli.output import print_tables, published, readable, show, tables_named, write
 from harness.cli.parser import JUDGING
 from harness.cli.progress import SeveralProgress, notes
@@ -26,7 +26,10 @@ from harness.tables import Table
 def score(options: argparse.Namespace) -> int:
     """Recompute metrics from the journal and print the tables."""
     if options.judge is not None:
-        done = _judged(options)
+        try:
+            done = _judged(options)
+        except KeyboardInterrupt:
+            return interrupted("what was rated is kept")
     else:
         for flag in ("judge_args", "judge_metric"):
             if getattr(options, flag):

@@ -4,7 +4,7 @@ from .asking import ask, waiting
 from .cases import prepare
 from .pairs import PairSide, pair_lines, pair_tables, pairs_plan, verdicts_of
 from .plans import CASES, FOLDER, Judging, judgings
-from .verdicts import annotate, in_words, spent_in, with_verdicts
+from .verdicts import annotate, in_words, spent_in, unchanged, with_verdicts
 
 __all__ = [
     "CASES",
@@ -20,6 +20,7 @@ __all__ = [
     "pairs_plan",
     "prepare",
     "spent_in",
+    "unchanged",
     "verdicts_of",
     "waiting",
     "with_verdicts",

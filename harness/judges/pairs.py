@@ -12,6 +12,7 @@ from typing import Any
 from harness.authoring.judged import answer_text, read_lines, shortened
 from harness.config.plan import Plan
 from harness.engine_api import Engine
+from harness.errors import DataError
 from harness.tables import Cell, Column, EpisodeScore, Row, Table, text
 from harness.tables.paired import FEWEST, paired
 from harness.tables.stats import wilson
@@ -148,11 +149,13 @@ def verdicts_of(folder: Path, repeats: int) -> Verdicts:
     scores = {score.case: score for score in scores_of(folder)}
     result = Verdicts([], dict.fromkeys(_KINDS, 0))
     waiting: dict[str, float | None] = {}
-    for _, line in read_lines(folder / CASES):
+    for place, line in read_lines(folder / CASES):
+        if not isinstance(line.get("case"), str) or ("order" in line) == ("without_judge" in line):
+            raise DataError("not a pair that was judged", place=place)
         if "order" not in line:
             _without_judge(result, line)
             continue
-        score = scores.get(str(line["id"]))
+        score = scores.get(str(line.get("id")))
         waiting[line["order"]] = _order(result, score, repeats)
         if line["order"] == "BA":
             ab, ba = waiting.get("AB"), waiting.get("BA")
@@ -171,7 +174,7 @@ def _without_judge(result: Verdicts, line: Line) -> None:
         return
     result.values.append((str(line["case"]), {"A": -1.0, "B": 1.0}.get(side, 0.0)))
     result.kinds["same" if side == "tie" else "default"] += 1
-    result.kinds[side] += 1
+    result.kinds[side if side in ("A", "B") else "tie"] += 1
 
 
 def _order(result: Verdicts, score: EpisodeScore | None, repeats: int) -> float | None:

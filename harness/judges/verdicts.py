@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from harness import storage
 from harness.api import Facts, Metric
@@ -22,7 +22,7 @@ def records(judging: Judging, run: Path) -> dict[str, Facts]:
     """What run.json says of a judge that has judged all: metric → its record. Raises `DataError`."""
     folder, metric = run / judging.folder, judging.metric
     counts = dict.fromkeys(("answers", "unanswered", "left_out", "replies", "missing", "failed"), 0)
-    for _, line in read_lines(folder / CASES):
+    for line in _lines(folder / CASES):
         counts["unanswered" if line["answer"] is None else "answers"] += 1
         counts["left_out"] += bool(line.get("left_out"))
     each = judging.judges * metric.repeats
@@ -49,6 +49,7 @@ def with_verdicts(
     scores: Sequence[EpisodeScore], metrics: Mapping[str, Metric], recorded: Mapping[str, Facts], run: Path
 ) -> list[EpisodeScore]:
     """The scores with the numbers of judges, from the folders that run.json names. Raises `DataError`."""
+    recorded = _usable(recorded)
     verdicts: dict[str, dict[str, Numbers]] = {}
     judged: dict[str, JudgedMetric] = {}
     for name, metric in metrics.items():
@@ -69,10 +70,35 @@ def with_verdicts(
     return complete
 
 
+_RECORD: Final[dict[str, type | tuple[type, ...]]] = {
+    **dict.fromkeys(("folder", "judge", "prompt"), str),
+    **dict.fromkeys(("answers", "unanswered", "left_out", "replies", "missing", "calls"), int),
+    **dict.fromkeys(("input_tokens", "output_tokens"), int),
+    "scale": list,
+}
+
+
+def unchanged(recorded: Mapping[str, Facts], right: str | None) -> dict[str, Facts]:
+    """The records of judges that saw no right answers, or those of this digest."""
+    return {name: record for name, record in recorded.items() if record.get("right") in (None, right)}
+
+
+def _usable(recorded: Mapping[str, Facts]) -> dict[str, Facts]:
+    """The records of judges in run.json that are whole: a file may have been edited."""
+    return {
+        name: record
+        for name, record in recorded.items()
+        if all(isinstance(record.get(key), kind) for key, kind in _RECORD.items())
+        and len(record["scale"]) == 2
+        and all(isinstance(end, int | float) for end in record["scale"])
+    }
+
+
 def annotate(metrics: Mapping[str, Metric], recorded: Mapping[str, Facts]) -> None:
     """Let tables say who rated."""
+    usable = _usable(recorded)
     for name, metric in metrics.items():
-        record = recorded.get(name)
+        record = usable.get(name)
         if isinstance(metric, JudgedMetric) and metric.of not in COUNTS and record and record.get("answers"):
             metric.note = f"rated by {_who(record)} {_how(record)}."
 
@@ -126,10 +152,18 @@ def scores_of(folder: Path) -> list[EpisodeScore]:
     return load_scores(file) if file.exists() else []
 
 
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The answers as they were written down. Raises `DataError`."""
+    for place, line in read_lines(path):
+        if not (isinstance(line.get("id"), str) and isinstance(line.get("episode"), str) and "answer" in line):
+            raise DataError("not an answer that was judged", place=place)
+        yield line
+
+
 def _by_episode(cases: Path, by_case: Mapping[str, EpisodeScore]) -> Iterator[tuple[str, list[EpisodeScore | None]]]:
     """(episode, what the judge's run has for each of its answers; None: nothing was answered)."""
     episode, answers = "", list[EpisodeScore | None]()
-    for _, line in read_lines(cases):
+    for line in _lines(cases):
         if line["episode"] != episode:
             if answers:
                 yield episode, answers
@@ -148,7 +182,7 @@ def in_words(recorded: Mapping[str, Facts], model: str = "") -> Iterable[str]:
     `model`: the model that was judged.
     """
     seen: set[str] = set()
-    for name, record in recorded.items():
+    for name, record in _usable(recorded).items():
         if (folder := str(record.get("folder"))) in seen:
             continue
         seen.add(folder)

@@ -224,6 +224,9 @@ def read_meta(path: Path) -> dict[str, Any]:
     if missing:
         keys = f"key{'s' * (len(missing) > 1)} {', '.join(missing)}"
         raise DataError(f"not a run's record: missing required {keys}", place=Place(str(path)))
+    judges = meta.get("judges", {})
+    if not isinstance(judges, dict) or not all(isinstance(record, dict) for record in judges.values()):
+        raise DataError("not a run's record: judges is no mapping of records", place=Place(str(path)))
     return meta
 
 

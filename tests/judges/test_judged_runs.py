@@ -307,3 +307,27 @@ def test_mistakes_show_before_anything_is_played(tmp_path: Path, metric: dict[st
 def test_a_judge_that_nothing_asks_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="no metric that asks one"):
         harness.evaluate({**spec(), "metrics": ["calls"]}, Mock(), judge=Mock(), output_path=tmp_path / "run")
+
+
+def test_a_damaged_record_of_a_judge_is_no_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rater, _ = judge()
+    run = harness.evaluate(spec(), Mock(text="So."), judge=rater, output_path=tmp_path / "run")
+    file, record = run.folder / "run.json", dict(run.meta["judges"]["helpful"])
+    broken: list[Any] = [
+        {"helpful": {**record, "folder": "../../elsewhere/x"}},
+        {"helpful": [1]},
+        {"helpful": {}},
+        [],
+        3,
+    ]
+    for judges in broken:
+        file.write_text(json.dumps({**run.meta, "judges": judges}))
+        code = main(["score", str(run.folder), "--quiet"])
+        error = capsys.readouterr().err
+        assert code in (0, 2) and "Traceback" not in error
+        assert code == 0 or "no folder of judges/" in error or "judges is no mapping of records" in error
+    file.write_text(json.dumps(run.meta))
+    cases = run.folder / record["folder"] / "cases.jsonl"
+    cases.write_text('{"id": 3}\n')
+    assert main(["score", str(run.folder)]) == 2
+    assert "cases.jsonl:1:1: not an answer that was judged" in capsys.readouterr().err
