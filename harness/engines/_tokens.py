@@ -133,9 +133,7 @@ class ChatTokens:
             SetupError: if the model has no template that can be used.
         """
         if not thread.chat or prefill or self._refusal is not None:
-            text = self._asked(thread, prefill)
-            self.encoded += 1
-            return Prompt(text, [*self._ids(text)] if thread.chat else self.texts.encode(text))
+            return self._whole(thread, self._asked(thread, prefill))
         history: _History | None = thread.memo.get(self._key)
         short = None if history is None or not self._flat else self._short(history, thread.messages)
         if history is not None and short is not None and history.replies & (history.replies - 1):
@@ -148,8 +146,13 @@ class ChatTokens:
             new = self._behind(before, text)
             if new is not None:
                 return self._append(history, new)
+        return self._whole(thread, text)
+
+    def _whole(self, thread: Thread, text: str) -> Prompt:
+        """A prompt that is tokenized anew. A chat template writes all special tokens itself; where a reply counts as
+        written the ids are those of lm-eval, which adds the first one to a template that lacks it."""
         self.encoded += 1
-        return Prompt(text, [*self._ids(text)])
+        return Prompt(text, self.texts.encode(text) if thread.verbatim else [*self._ids(text)])
 
     def _append(self, history: _History, new: str) -> Prompt:
         self.appended += 1

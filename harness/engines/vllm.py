@@ -357,6 +357,7 @@ class VLLM(Engine, ComputesLikelihoods, ContinuesText, CountsTokens, Describes, 
         context, text = pair
         if not text:
             return Score(0.0, True, 0, 0)
+        self._counts["scored_texts"] += 1
         ids = [*context, *text]
         output = await self._generate(request, ids, scoring)
         # Where the prefix cache held more than the context nothing was computed there: once more without it.

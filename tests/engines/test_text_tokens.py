@@ -135,6 +135,17 @@ def test_each_kind_of_context_becomes_its_text(tokenizer: Any) -> None:
     assert chat.prompt(thread, "It is").text == asked + "It is"
 
 
+def test_a_verbatim_conversation_has_the_ids_of_lm_eval(tokenizer: Any, reference: Any) -> None:
+    chat = ChatTokens(tokenizer)
+    usual, written = Thread(), Thread(verbatim=True)
+    for thread in (usual, written):
+        thread.add("user", "Which?")
+    text = chat.render(written.messages)
+    assert chat.prompt(written).ids == reference.tok_encode(text) == chat.prompt(written, "").ids
+    assert chat.prompt(usual).ids == tokenizer.encode(text, add_special_tokens=False)
+    assert chat.prompt(written, "It").ids == reference.tok_encode(text + "It")
+
+
 def test_a_model_without_template_takes_texts_and_refuses_chats(tokenizer: Any) -> None:
     template, tokenizer.chat_template = tokenizer.chat_template, None
     try:
