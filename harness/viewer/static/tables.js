@@ -3,7 +3,8 @@
 import { h, said, scroller } from "./dom.js";
 
 export function table(data) {
-  const { header, body, names, best = [] } = data.grid;
+  const { header, body, names, best = [], groups = 0 } = data.grid;
+  const apart = body.length - groups;
   const levels = Math.max(...header.map((column) => column.length), 0);
   const head = [];
   for (let level = 0; level < levels; level += 1) {
@@ -52,7 +53,8 @@ export function table(data) {
         { class: "numbers" },
         h("caption", { class: "hidden" }, data.title),
         h("thead", {}, head),
-        h("tbody", {}, rows),
+        h("tbody", {}, rows.slice(0, apart)),
+        groups > 0 && h("tbody", { class: "groups" }, rows.slice(apart)),
       ),
     ),
     notes.length > 0 && h("ul", { class: "notes" }, notes),
