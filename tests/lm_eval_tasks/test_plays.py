@@ -205,6 +205,15 @@ def test_a_function_that_raises_is_named_with_its_line(tmp_path: Path) -> None:
         run(own(folder), tmp_path / "c", Mock())
 
 
+def test_an_argument_of_generation_that_no_engine_knows_is_named_with_its_task(tmp_path: Path) -> None:
+    folder = own_task(tmp_path / "tasks", generation_kwargs={"until": ["\n", ""], "num_beams": 1, "max_new_tokens": 7})
+    case = next(iter(TASK(task="own", include_path=str(folder)).cases(1, 0)))
+    assert case.sampling == {"until": ["\n"], "max_new_tokens": 7}
+    own_task(folder, generation_kwargs={"until": ["\n"], "num_beams": 4})
+    with pytest.raises(UserError, match=r"own\.yaml:1:1: task 'own': generation_kwargs: unknown word 'num_beams'"):
+        run(own(folder), tmp_path / "a", Mock())
+
+
 def test_a_text_that_breaks_a_function_counts_as_empty(tmp_path: Path) -> None:
     folder = own_task(tmp_path / "tasks", process_results="picky")
     done = run(own(folder), tmp_path / "a", Mock(text="boom"))

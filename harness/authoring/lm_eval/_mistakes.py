@@ -43,6 +43,8 @@ def explained(error: BaseException, name: str, yaml: Path | None, doing: str) ->
         doing: what was being done, in words that follow "while".
     """
     if isinstance(error, UserError):
+        if error.place is None and yaml is not None:
+            error.message, error.place = f"task {name!r}: {error.message}", Place(str(yaml), 1, 1)
         return error
     if isinstance(error, UnreadableDataError) and error.__cause__ is not None:
         return _no_data(error, name, yaml)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.api import Action
+from harness.engines.sampling import normalise
 
 
 def plain(value: Any) -> Any:
@@ -34,12 +35,17 @@ def pairs_of(action: Action) -> list[tuple[float, bool]] | None:
 
 
 def sampling_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """A generation's keyword arguments with the package's default length, without empty stop texts."""
+    """A generation's keyword arguments with the package's default length, without empty stop texts and lone beams.
+
+    Raises:
+        SetupError: engines know no such argument.
+    """
     from lm_eval.defaults import DEFAULT_MAX_GEN_TOKS
 
-    sampling = dict(arguments)
+    sampling = {name: value for name, value in arguments.items() if (name, value) != ("num_beams", 1)}
     until = sampling.get("until")
     sampling["until"] = [stop for stop in ([until] if isinstance(until, str) else until or []) if stop]
     if not any(word in sampling for word in ("max_gen_toks", "max_tokens", "max_new_tokens", "max_completion_tokens")):
         sampling["max_gen_toks"] = DEFAULT_MAX_GEN_TOKS
+    normalise(sampling)
     return sampling
