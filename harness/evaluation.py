@@ -356,7 +356,7 @@ def judge_and_finish(
         return execute(judges, how, on_judge(name) if on_judge else None, spent=spent)
 
     if asked:
-        recorded = ask(asked, plan, done.folder, options, play, began)
+        recorded = {**done.meta.get("judges", {}), **ask(asked, plan, done.folder, options, play, began)}
         scores = with_verdicts(done.scores, done.metrics, recorded, done.folder)
         done = replace(done, meta={**done.meta, "judges": recorded}, scores=scores)
     return finish(done)

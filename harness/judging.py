@@ -57,7 +57,8 @@ def judge(
 
     Args:
         folder: the run's.
-        judge: judges in place of those that the spec names.
+        judge: judges in place of those that the spec names; those of other metrics than `metric`, if there is one, keep
+            what they gave.
         metric: parameters of a judged metric, with `name`, that is added to the run's spec, or replaces the one of that
             name there. A spec without a judged metric gets one in any case.
         options: how to run; `output_path` and whether to resume are given.
@@ -77,7 +78,7 @@ def judge(
         if metric is not None or not any(isinstance(one, JudgedMetric) for one in done.metrics.values()):
             spec = _with_metric(spec, {"use": METRIC, **(metric or {})}, project)
         plan = plan_of(done, spec, project)
-        asked = judgings(plan, judge, cases := survey(plan).cases)
+        asked = judgings(plan, judge, cases := survey(plan).cases, _kept(plan, done, judge, metric))
         check_judges(judging.plan for judging in asked)
     if QUESTIONS in changed(done.meta.get("cases", cases), cases):
         hint = "Answers are to the questions of then: take the change back."
@@ -149,6 +150,17 @@ def prefer(
         lock.release()
     record = {"judge": plan.model, **spent_in(folder)}
     return pair_tables(one, two, verdicts_of(folder, repeats), record)
+
+
+def _kept(plan: Plan, run: Run, judge: Engine | None, metric: Mapping[str, Any] | None) -> set[str]:
+    """The judged metrics that keep what they have: all but the one that is added, or those that name no judge."""
+    judged = {name: one for name, one in plan.metrics.items() if isinstance(one, JudgedMetric)}
+    if metric is not None:
+        return judged.keys() - {metric_name({"use": METRIC, **metric})}
+    if judge is not None:
+        return set()
+    recorded = run.meta.get("judges", {})
+    return {name for name, one in judged.items() if not one.models and one.baseline is None and name in recorded}
 
 
 @contextlib.contextmanager

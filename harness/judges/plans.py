@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -71,20 +71,23 @@ class Judging:
         return self.plan
 
 
-def judgings(plan: Plan, judge: Engine | None, cases: Mapping[str, str]) -> list[Judging]:
+def judgings(
+    plan: Plan, judge: Engine | None, cases: Mapping[str, str], leave_out: Container[str] = ()
+) -> list[Judging]:
     """What the judged metrics of a plan need, those of equal parameters together.
 
     Args:
         plan: what is judged.
         judge: judges in place of those that the metrics name.
         cases: digests of what the plan's task asks and holds right (`Survey.cases`).
+        leave_out: metrics whose judges are not asked.
 
     Raises:
         SpecError, PluginError: at the metric that names no judge, or one that cannot be asked.
     """
     shared: dict[str, list[str]] = {}
     for name, metric in plan.metrics.items():
-        if isinstance(metric, JudgedMetric):
+        if isinstance(metric, JudgedMetric) and name not in leave_out:
             settings = {field.name: getattr(metric, field.name) for field in fields(metric) if field.name != "of"}
             shared.setdefault(json.dumps(settings, sort_keys=True), []).append(name)
     return [_judging(plan, names, judge, cases) for names in shared.values()]

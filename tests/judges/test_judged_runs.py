@@ -213,17 +213,21 @@ def test_score_lets_a_judge_rate_an_old_run(tmp_path: Path, capsys: pytest.Captu
     asking = ["score", str(tmp_path / "run"), "--quiet", "--judge"]
     fixed = ["--judge_args", "text='{\"rating\": 3}'"]
     assert main([*asking, "mock", *fixed]) == 0
-    assert main([*asking, "mock", *fixed, "--judge_metric", "name=right,prompt=judges/correctness,scale=[0,3]"]) == 0
+    metric = "name=right,prompt=judges/correctness,scale=[0,3]"
+    other = ["--judge_args", "model=other,text='{\"rating\": 2}'", "--judge_metric", metric]
+    assert main([*asking, "mock", *other]) == 0
     output = capsys.readouterr()
     assert "judge: what the judge gives" in output.out and "right: what the judge gives" in output.out
-    assert "right: mock rated 4 answers from 0 to 3 (judges/correctness)" in output.err
+    assert "right: other rated 4 answers from 0 to 3 (judges/correctness)" in output.err
     judged = harness.Run.load(tmp_path / "run")
-    assert numbers(judged, "judge") == numbers(judged, "right") == [3, 3, 3, 3]
+    assert (numbers(judged, "judge"), numbers(judged, "right")) == ([3, 3, 3, 3], [2, 2, 2, 2])
+    assert judged.meta["judges"]["judge"]["judge"] == "mock"  # was not asked again
     assert judged.meta["spec_digest"] == digest
     assert main(["score", str(tmp_path / "run")]) == 0  # asks nothing, keeps what was given
-    assert numbers(harness.Run.load(tmp_path / "run"), "right") == [3, 3, 3, 3]
+    assert numbers(harness.Run.load(tmp_path / "run"), "right") == [2, 2, 2, 2]
+    assert main(asking) == 0  # nothing to ask: no judge is named, and both have rated
     assert main(["eval", "--spec", str(plain), *run]) == 0  # its own command finds it again
-    assert main(asking) == 2 and "has no judge" in capsys.readouterr().err
+    assert main([*asking, "--judge_metric", "name=third"]) == 2 and "has no judge" in capsys.readouterr().err
     assert main(["score", str(tmp_path / "run"), "--judge_args", "text=3"]) == 2
     assert "--judge_args without --judge" in capsys.readouterr().err
 
