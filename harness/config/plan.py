@@ -245,15 +245,14 @@ def _check_players(plan: Plan, agents: Mapping[str, Collection[str]]) -> None:
 
 
 def without_judges(spec: Spec, metrics: Mapping[str, api.Metric], engines: Container[str]) -> Spec:
-    """The spec without its judged metrics and the models that only judge: another judge is no other run.
+    """The spec without its judged metrics and the models that do not play: another judge is no other run.
 
     `engines`: names of the models that play.
     """
     judged = {name: metric for name, metric in metrics.items() if isinstance(metric, JudgedMetric)}
     if not judged:
         return spec
-    judges = {model for metric in judged.values() for model in metric.models if model not in engines}
-    models = {name: model for name, model in spec.get("models", {}).items() if name not in judges}
+    models = {name: model for name, model in spec.get("models", {}).items() if name in engines}
     data = {key: value for key, value in spec.data.items() if key != "models"} | ({"models": models} if models else {})
     return replace(spec, data={**data, "metrics": [e for e in data["metrics"] if metric_name(e) not in judged]})
 

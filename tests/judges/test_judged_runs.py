@@ -335,3 +335,15 @@ def test_a_damaged_record_of_a_judge_is_no_traceback(tmp_path: Path, capsys: pyt
     cases.write_text('{"id": 3}\n')
     assert main(["score", str(run.folder)]) == 2
     assert "cases.jsonl:1:1: not an answer that was judged" in capsys.readouterr().err
+
+
+def test_a_model_may_play_and_judge_and_the_spec_may_name_another_judge(tmp_path: Path) -> None:
+    models = {"g": {"use": "mock", "model": "g", "text": "4"}, "h": {"use": "mock", "model": "h", "text": "9"}}
+    for name, rating in (("h", 9), ("g", 4)):
+        run = harness.evaluate(
+            spec({**METRIC, "model": name}, models=models, agents={"default": {"model": "g"}}),
+            output_path=tmp_path / "run",
+        )
+        assert numbers(run) == [rating] * 4
+    assert run.meta["identity"]["spec"]["models"].keys() == {"g"}
+    assert len((tmp_path / "run" / "journal.jsonl").read_text().splitlines()) == 4 * 2  # a move and an end, played once
