@@ -25,7 +25,8 @@ def version() -> str:
         raise SetupError("lm-eval's tasks need the package lm_eval", hint=hint) from None
     if tuple(map(int, re.findall(r"\d+", installed)[:3])) < OLDEST:
         oldest = ".".join(map(str, OLDEST))
-        raise SetupError(f"lm_eval {installed} is too old: tasks are loaded with {oldest} and later", hint=hint)
+        message = f"lm_eval {installed} is too old: tasks are loaded with {oldest} and later"
+        raise SetupError(message, hint=hint.replace("install", "install --upgrade"))
     return installed
 
 
