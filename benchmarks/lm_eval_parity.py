@@ -9,7 +9,8 @@ harness exactly, so that the sixteenth digit of a mean or its error may differ).
 command, and its time, unless `--each` gives every kind commands of its own. The second part times both on many
 documents: wall time of the whole command, and the CPU time of its main process, which is all that is not vLLM's engine.
 
-Both get the same engine arguments: float32, no prefix cache, nothing compiled. It needs vllm and lm_eval.
+Both get the same engine arguments: float32, nothing compiled; in the first part no prefix cache, so that as many tokens
+are computed. It needs vllm and lm_eval.
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ def theirs(model: Path, kinds: Sequence[Kind], folder: Path, *, noted: bool = Tr
     name = "vllm_noted" if noted else "vllm"
     command = [str(ROOT / "benchmarks" / "lm_eval_command.py"), "--model", name]
     command += ["--tasks", ",".join(kind.task for kind in kinds)]
-    command += ["--model_args", words({"pretrained": model, **ARGUMENTS}), "--include_path", str(include)]
+    command += ["--model_args", words({"pretrained": model, **arguments(noted)}), "--include_path", str(include)]
     command += ["--output_path", str(folder / "out"), "--log_samples", "--batch_size", "auto"]
     for option, value in kinds[0].options.items():
         command += [f"--{option}"] if value is True else [f"--{option}", str(value)]
@@ -137,15 +138,25 @@ def ours(model: Path, kinds: Sequence[Kind], folder: Path, *, noted: bool = True
     spec = {"name": "parity", "task": task, "protocol": "single"}
     (folder / "spec.yaml").write_text(yaml.safe_dump(spec, sort_keys=False), "utf-8")
     command = ["-m", "harness", "eval", "--spec", "spec.yaml", "--output_path", str(folder / "run"), "--quiet"]
-    command += ["--model", "noted" if noted else "vllm", "--model_args", words({"pretrained": model, **ARGUMENTS})]
+    command += [
+        "--model",
+        "noted" if noted else "vllm",
+        "--model_args",
+        words({"pretrained": model, **arguments(noted)}),
+    ]
     wall, cpu = timed(command, folder, noted)
     export = [sys.executable, "-m", "harness", "export", str(folder / "run"), "--to", "lm_eval", "-o", "out"]
     subprocess.run(export, cwd=folder, check=True, stdout=subprocess.DEVNULL)
     return read(folder / "out", folder, wall, cpu)
 
 
-def words(arguments: Json) -> str:
-    return ",".join(f"{name}={value}" for name, value in arguments.items())
+def arguments(noted: bool) -> Json:
+    """Of the engine. What is timed may use the prefix cache, as users do."""
+    return {name: value for name, value in ARGUMENTS.items() if noted or name != "enable_prefix_caching"}
+
+
+def words(values: Json) -> str:
+    return ",".join(f"{name}={value}" for name, value in values.items())
 
 
 NOTED = '''\
