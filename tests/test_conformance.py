@@ -215,6 +215,7 @@ def test_every_prompt_set_is_used_by_a_spec_and_so_examined() -> None:
         judges = [judging.plan for judging in judgings(plan, Mock(), {})]
         used |= {group.prompts.name for one in (plan, *judges) for c in one.conditions for group in c.groups}
     used.add("judges/pairwise")  # of no spec: `harness judge` examines it, in tests/judges/test_pairs.py
+    used |= {"lm_eval/text", "lm_eval/chat"}  # of no spec, since it would need the package: tests/lm_eval_tasks
     assert used == {entry.name for entry in BUILTIN.listing("prompts")}
 
 

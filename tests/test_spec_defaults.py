@@ -35,6 +35,12 @@ def test_what_the_spec_has_stays() -> None:
     assert parse({**QUESTIONS, "prompts": "ensembles/standard"}, builtin()).data["prompts"] == "ensembles/standard"
 
 
+def test_scored_options_have_their_own_prompts_and_all_their_metrics() -> None:
+    scored = parse({**QUESTIONS, "task": {"use": "mmlu_pro", "scored": "loglikelihood"}}, builtin())
+    names = [metric if isinstance(metric, str) else metric["of"] for metric in scored.data["metrics"]]
+    assert scored.data["prompts"] == "qa/scored" and names == ["score", "acc_norm", "brier_score", "engine_errors"]
+
+
 def test_a_matrix_takes_the_proposals_of_its_first_condition() -> None:
     swept = {**QUESTIONS, "task": {"use": "arithmetic", "terms": "${terms}"}, "matrix": {"terms": [2, 3]}}
     assert parse(swept, builtin()).data["prompts"] == "qa/standard"

@@ -19,7 +19,7 @@ SLOWER = (
 ELSEWHERE = {
     # of data or models that are not here
     *("darkforest", "darkforest_ablations", "darkforest_disclosure", "darkforest_panels", "finqa", "gpqa", "humaneval"),
-    *("legalbench", "math", "mmlu_pro"),
+    *("legalbench", "math", "mmlu_pro", "mmlu_pro_scored"),
     # of the same games in other words, or with other counts: policies play them as they play their base
     *("agentsnet_camoc", "agentsnet_prompts", "agentsnet_reference", "dpbench_ablations", "dpbench_paper"),
     *("dpbench_release01", "dpbench_release02", "mas_coupling", "silo_camoc", "silo_rcc", "silo_scaffolds"),

@@ -154,11 +154,13 @@ class DatasetTask(QuestionTask):
         return tuple({"pairs": None, **{f"pairs{suffix}": None for suffix in self._readings}})
 
     def spec_defaults(self, protocol: type[Protocol]) -> Facts:
-        """The prompt set of panels, or that of questions; the score, and how much of it could be read."""
-        answered = {"use": "grade", "of": "answered", "name": "answered"}
+        """The prompt set of panels, or that of questions; the score, all other metrics, and how much could be read."""
+        own = "qa/standard" if self.writes_text else "qa/scored"
+        others = [*list(self._measures)[1:], *(["answered"] if self.writes_text else [])]
+        read = ["parse_failures", "truncated"] if self.writes_text else []
         return {
-            "prompts": "ensembles/standard" if issubclass(protocol, Panel) else "qa/standard",
-            "metrics": ["score", answered, "parse_failures", "truncated", "engine_errors"],
+            "prompts": "ensembles/standard" if issubclass(protocol, Panel) else own,
+            "metrics": ["score", *({"use": "grade", "of": o, "name": o} for o in others), *read, "engine_errors"],
             "headline": {"cell": "score", "title": "Score"},
         }
 
