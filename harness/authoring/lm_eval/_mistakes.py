@@ -22,7 +22,8 @@ def place_of_function(error: BaseException, yaml: Path | None) -> Place | None:
     homes = [_package.folder().resolve()] + ([yaml.resolve().parent] if yaml else [])
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         file = Path(frame.filename).resolve()
-        if any(file.is_relative_to(home) and file.parent != homes[0] for home in homes):
+        # A compiled module names a relative path that no folder here holds.
+        if file.is_file() and any(file.is_relative_to(home) and file.parent != homes[0] for home in homes):
             return Place(str(file), frame.lineno or 1, 1)
     return None
 
