@@ -20,3 +20,44 @@ def test_unreadable_yaml_is_no_fault_of_a_function(
     out, err = capsys.readouterr()
     assert "deep.yaml" in out + err and "ParserError" in out + err
     assert "_yaml.pyx" not in out + err and "its function fails" not in out + err
+
+
+TASK = """
+task: hits
+dataset_path: json
+dataset_kwargs: {data_files: {test: hits.jsonl}}
+test_split: test
+output_type: generate_until
+doc_to_text: "{{q}}"
+doc_to_target: "{{a}}"
+"""
+SPEC = "name: s\ntask: {use: lm_eval, task: hits.yaml}\nprotocol: single\n"
+
+
+@pytest.fixture
+def hits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("hits.jsonl").write_text('{"q": "one", "a": "1"}\n')
+    Path("spec.yaml").write_text(SPEC)
+    return tmp_path
+
+
+def test_an_unknown_metric_is_named_before_anything_is_asked(hits: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("hits.yaml").write_text(
+        TASK + "metric_list: [{metric: exact_mtch, aggregation: mean, higher_is_better: true}]"
+    )
+    assert main(["validate", "spec.yaml"]) == 2
+    out, err = capsys.readouterr()
+    assert "metric_list names 'exact_mtch'" in out + err and "Did you mean exact_match" in out + err
+
+
+def test_values_that_no_metric_takes_are_no_silence(hits: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("utils.py").write_text("def graded(doc, results):\n    return {'other': 1.0}\n")
+    Path("hits.yaml").write_text(
+        TASK
+        + "process_results: !function utils.graded\n"
+        + "metric_list: [{metric: hit, aggregation: mean, higher_is_better: true}]"
+    )
+    main(["eval", "--spec", "spec.yaml", "--model", "mock", "--model_args", "text=x", "--output_path", "r", "--quiet"])
+    out, err = capsys.readouterr()
+    assert "process_results gives other, and metric_list names hit" in out + err

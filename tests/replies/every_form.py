@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from harness.api import Reply
+from harness.authoring.documents.filters import pipelines
+from harness.authoring.documents.forms import filtered
 from harness.authoring.panels import Ballot
 from harness.config import project
 from harness.replies import (
@@ -28,6 +30,8 @@ from harness.replies import (
     Messages,
     Number,
     Pattern,
+    Preference,
+    Rating,
     Verb,
     WrappedReply,
 )
@@ -40,9 +44,15 @@ def _plugin(module: str) -> Any:
     return importlib.import_module(f"{_MOUNTED}.registry.{module}")
 
 
-FINQA, NETWORK, GRAPH, FEEDBACK = (
+FINQA, LM_EVAL, NETWORK, GRAPH, FEEDBACK = (
     _plugin(name)
-    for name in ("tasks._finqa_reply", "tasks._network.answers", "protocols._graph_replies", "protocols._feedback")
+    for name in (
+        "tasks._finqa_reply",
+        "tasks.lm_eval",
+        "tasks._network.answers",
+        "protocols._graph_replies",
+        "protocols._feedback",
+    )
 )
 VERBS = (
     Verb("send_message", ("target_id",), "content"),
@@ -73,7 +83,17 @@ MOVES = Actions(
     noop={"action": "WAIT"},
 )
 
+REGEX = {"function": "regex", "regex_pattern": r"#### (\d+)"}
+FILTERED = filtered(pipelines([{"name": "strict", "filter": [REGEX, {"function": "take_first"}]}])).reply(None)
+
 FORMS: dict[str, tuple[Reply, str]] = {
+    "filtered": (FILTERED, "It is #### 18."),
+    "rating": (Rating(1, 10), "Short and right, though dry.\nRating: **7**/10"),
+    "rating in JSON": (Rating(1, 10), 'The answer claims 9. {"rating": 6.5}'),
+    "rating by criteria": (Rating(0, 5, ("clarity", "depth")), "Clarity: 4\n**Depth:** 3 of 5"),
+    "preference": (Preference(), "A is longer, B is right.\nBetter: **B**"),
+    "preference in JSON": (Preference(), 'Both say the same. {"better": "tie"}'),
+    "raw text": (LM_EVAL.RawText(), "Question: no.\n#### 18"),
     "actions": (MOVES, "I think.\nACTION: OFFER amount=3 price=2.5 to_whom=Bob"),
     "actions on lines": (MOVES, "**Action:** offer\n- Amount: 3\n- price: 1\n- to whom: 3"),
     "actions in JSON": (MOVES, '{"action": "OFFER", "parameters": {"amount": 1, "price": 2, "to_whom": "Ann"}}'),

@@ -70,5 +70,7 @@ def _no_data(error: UnreadableDataError, name: str, yaml: Path | None) -> DataEr
         "Without a network give task: {data_dir: FOLDER} (or --data_dir) with a copy of the data set, one file a split "
         "(test.jsonl, train.jsonl, …), or data_files: {test: FILE, …}."
     )
+    if isinstance(cause, FileNotFoundError):
+        hint = f"Look for a slip in the file's name. {hint}"
     place = Place(str(yaml), 1, 1) if yaml is not None else None
     return DataError(f"task {name!r}: {error} cannot be read ({first_line(cause)})", place=place, hint=hint)

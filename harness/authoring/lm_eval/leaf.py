@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.api import Action
-from harness.errors import DataError, PluginError
+from harness.errors import DataError, Place, PluginError, near
 from harness.replies.reading import guarded
 
 from . import _package
@@ -66,6 +66,11 @@ class Leaf:
         source = (self.config.metadata or {}).get("config_source")
         return Path(source) if source not in (None, "inline") else None
 
+    @property
+    def place(self) -> Place | None:
+        """Its file, for errors."""
+        return Place(str(self.yaml), 1, 1) if self.yaml is not None else None
+
     @functools.cached_property
     def filters(self) -> tuple[str, ...]:
         """The names of its filters, in order."""
@@ -112,6 +117,13 @@ class Leaf:
 
     def check(self) -> None:
         """Raise `PluginError` for a task that cannot be played here."""
+        functions = getattr(self.task, "_metric_fn_list", {})
+        unknown = next((str(name) for name, function in functions.items() if function is None), None)
+        if unknown is not None and self.config.process_results is None:
+            from lm_eval.api.registry import METRIC_REGISTRY
+
+            message = f"task {self.name!r}: metric_list names {unknown!r}, which is no metric of the package"
+            raise PluginError(message, place=self.place, hint=near(unknown, METRIC_REGISTRY))
         if self.runs_programs and not confined(self.yaml):
             raise unsafe(self.name)
         if getattr(self.task, "MULTIMODAL", False):
@@ -351,6 +363,12 @@ class Leaf:
                 replies = [instance.filtered_resps[name] for instance in instances]
                 for metric, value in self.task.process_results(self.document(number), replies).items():
                     values[f"{metric},{name}"] = plain(value)
+            given = dict.fromkeys(name.rpartition(",")[0] for name in values)
+            if given and not given.keys() & {*self.metrics}:
+                message = (
+                    f"its process_results gives {', '.join(given)}, and metric_list names {', '.join(self.metrics)}"
+                )
+                raise PluginError(message, hint="Name in metric_list what process_results gives.")
         return values
 
     # ----------------------------------------------------------------------------------------- guards

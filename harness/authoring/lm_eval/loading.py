@@ -62,7 +62,9 @@ def load(
     wanted: list[str] = []
     for spec in specs:
         matches = fnmatch.filter(known, spec) if "*" in spec else []
-        wanted += sorted(matches) if matches else [spec]
+        whole = [known[name] for name in matches if known[name].kind in ("group", "tag")]
+        inner = {member for entry in whole for member in entry.members}  # they come with it
+        wanted += sorted({*matches} - inner) if matches else [spec]
     for spec in wanted:
         if spec not in known and not Path(spec).is_file():
             raise index.unknown(spec, known)
@@ -86,6 +88,9 @@ def load(
         except UserError:
             raise
         except Exception as error:
+            if str(error).startswith("Duplicate task"):
+                hint = "Leave one of them out: `harness list tasks --lm_eval` shows which are groups and tags."
+                raise PluginError(str(error), hint=hint, at=("task",)) from None
             at = known[wanted[0]].path if wanted[0] in known else Path(wanted[0])
             raise explained(error, ", ".join(wanted), at, "while it is loaded") from error
         finally:
