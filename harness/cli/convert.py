@@ -15,8 +15,11 @@ from harness.printable import clean
 
 def convert(options: argparse.Namespace) -> int:
     """Write the spec, and say line by line what it cannot say. 1 if something was left out."""
-    converted = converted_from(options.task, [Path(folder) for folder in options.include_path])
-    text = converted.text(options.task)
+    *source, task = options.names
+    if source not in ([], ["lm_eval"]):
+        raise DataError(f"cannot convert {' '.join(options.names)}", hint="Give one task: harness convert lm_eval TASK")
+    converted = converted_from(task, [Path(folder) for folder in options.include_path])
+    text = converted.text(task)
     if options.output:
         try:
             with Path(options.output).open("x", encoding="utf-8") as file:
@@ -33,6 +36,6 @@ def convert(options: argparse.Namespace) -> int:
         found = project.builtin()
         resolve.plan(spec.parse(dict(converted.spec), found), found, Mock())
     except UserError as error:
-        print(f"{options.task}: the spec cannot be played yet: {clean(error.message)}", file=sys.stderr)
+        print(f"{task}: the spec cannot be played yet: {clean(error.message)}", file=sys.stderr)
         complete = False
     return 0 if complete else 1

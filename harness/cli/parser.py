@@ -220,9 +220,8 @@ def parser() -> argparse.ArgumentParser:
     convert = _command(
         commands, "convert", "convert:convert", "write a spec for a task of another harness", "lm_eval TASK"
     )
-    convert.add_argument("source", choices=("lm_eval",), metavar="lm_eval", help="the harness whose task it is")
-    text = "a task, group or tag by name (extra lm-eval), or a task's YAML file"
-    convert.add_argument("task", metavar="TASK", help=text)
+    text = "a task, group or tag of lm-eval by name (extra lm-eval), or a task's YAML file"
+    convert.add_argument("names", nargs="+", metavar="lm_eval TASK", help=text)
     convert.add_argument(
         "--include_path", action="append", default=[], metavar="FOLDER", help="a folder with more tasks; repeatable"
     )

@@ -182,10 +182,18 @@ def _add_defaults(spec: Spec, project: Project) -> None:
         if key in proposals and key not in data:
             data[key] = proposals[key]
             spec.places[(key,)] = spec.place("task")
+    if "tables" in wanted and data.get("tables") is proposals.get("tables") is not None:
+        data["tables"] = [_swept(table, spec) for table in proposals["tables"]]
     own = {"use": data["protocol"]} if isinstance(data["protocol"], str) else data["protocol"]
     if "metrics" in lacking and "protocol" in proposals and VARIABLE.search(own["use"]) is None:
         data["protocol"] = {**proposals["protocol"], **own}
     raise_all(SpecError(f"proposed by the task: {what}", place=at()) for _, what in problems(data, schema.SpecEntry))
+
+
+def _swept(table: Mapping[str, Any], spec: Spec) -> dict[str, Any]:
+    """A table that a task proposes, with the spec's name as title where it has none, and a row for each condition."""
+    rows = [table["rows"]] if isinstance(table["rows"], str) else [*table["rows"]]
+    return {"title": spec.name, **table, "rows": rows + [name for name in spec.get("matrix", {}) if name not in rows]}
 
 
 def _metrics_are_others(spec: Spec) -> bool:

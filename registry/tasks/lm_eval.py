@@ -164,9 +164,13 @@ class LmEval(QuestionTask):
         return (case_of(leaf, asked) for asked in leaf.asked())
 
     def example(self) -> Case:
-        """An invented document of the first task, so that checks need no data."""
+        """The first document if the data are the user's own files, otherwise an invented one: checks download nothing.
+
+        The first document of every task that has such files is tried, so that checks find what is wrong with it.
+        """
+        firsts = [next(leaf.asked(), None) if leaf.at_hand else None for leaf in self.leaves.values()]
         leaf = next(iter(self.leaves.values()))
-        return case_of(leaf, leaf.example())
+        return case_of(leaf, firsts[0] or leaf.example())
 
     def context(self, case: Case, agent: str) -> Facts:
         """`question`: the text to continue, or the last user message; before it `history`, a list of messages, behind

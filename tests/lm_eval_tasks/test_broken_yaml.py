@@ -61,3 +61,34 @@ def test_values_that_no_metric_takes_are_no_silence(hits: Path, capsys: pytest.C
     main(["eval", "--spec", "spec.yaml", "--model", "mock", "--model_args", "text=x", "--output_path", "r", "--quiet"])
     out, err = capsys.readouterr()
     assert "process_results gives other, and metric_list names hit" in out + err
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (("test_split: test", "test_split: dev"), "test_split: the data set has no split 'dev'\n    Available: test"),
+        (("test_split: test", "test_splt: test"), "hits.yaml:5:1: a task of lm-eval has no key 'test_splt'"),
+        (("{{q}}", "{{quest.x}}"), "'quest' is undefined"),
+        (("{{q}}", "{{q"), "TemplateSyntaxError"),
+        (("hits.jsonl", "hit.jsonl"), "Look for a slip in the file's name"),
+    ],
+)
+def test_validate_looks_at_the_first_document_of_local_data(
+    hits: Path, capsys: pytest.CaptureFixture[str], change: tuple[str, str], says: str
+) -> None:
+    """lm-eval's own `validate` reads the YAML; a slip in it, or in the data, would else show when a run begins."""
+    metric = "metric_list: [{metric: exact_match, aggregation: mean, higher_is_better: true}]"
+    Path("hits.yaml").write_text(TASK + metric)
+    assert main(["validate", "spec.yaml"]) == 0
+    Path("hits.yaml").write_text((TASK + metric).replace(*change))
+    assert main(["validate", "spec.yaml"]) == 2
+    out, err = capsys.readouterr()
+    assert says in out + err
+
+
+def test_convert_takes_a_file_alone(hits: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("hits.yaml").write_text(TASK)
+    main(["convert", "hits.yaml"])
+    assert "name: hits" in capsys.readouterr()[0]
+    assert main(["convert", "inspect", "hits.yaml"]) == 2
+    assert "harness convert lm_eval TASK" in capsys.readouterr()[1]

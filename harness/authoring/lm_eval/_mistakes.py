@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 import traceback
 from pathlib import Path
 
-from harness.errors import DataError, Place, PluginError, UserError
+from harness.errors import DataError, Place, PluginError, UserError, near
 
 from . import _package
 
+_UNKNOWN_KEY = re.compile(r"TaskConfig\.__init__\(\) got an unexpected keyword argument '(\w+)'")
 _HUB = ("huggingface_hub", "requests", "httpx")
 """Packages whose errors say that the hub cannot be reached."""
 
@@ -56,12 +59,27 @@ def explained(error: BaseException, name: str, yaml: Path | None, doing: str) ->
             "Its own Python code loads them: run it once with a network, so that they are in the cache of `datasets`."
         )
         return DataError(message, place=where, hint=hint)
+    key = _UNKNOWN_KEY.search(str(error)) if isinstance(error, TypeError) else None
+    if key is not None:
+        from lm_eval.config.task import TaskConfig
+
+        hint = near(key[1], (field.name for field in dataclasses.fields(TaskConfig)))
+        return PluginError(f"a task of lm-eval has no key {key[1]!r}", place=_line_of(key[1], yaml) or where, hint=hint)
     function = place_of_function(error, yaml)
     if isinstance(error, ModuleNotFoundError) and function is not None:
         hint = f'{function} imports it: install it, e.g. pip install "lm_eval[…]" with the task\'s extra.'
         return PluginError(f"task {name!r} needs the package {error.name}", place=where, hint=hint)
     of = f"; its function fails at {function}" if function is not None else ""
     return PluginError(f"task {name!r}, {doing}: {first_line(error)}{of}", place=where)
+
+
+def _line_of(key: str, yaml: Path | None) -> Place | None:
+    """Where a key at the left of a YAML file stands."""
+    try:
+        lines = yaml.read_text("utf-8").splitlines() if yaml is not None else []
+    except (OSError, UnicodeDecodeError):
+        return None
+    return next((Place(str(yaml), i, 1) for i, line in enumerate(lines, 1) if line.startswith(f"{key}:")), None)
 
 
 def _no_data(error: UnreadableDataError, name: str, yaml: Path | None) -> DataError:

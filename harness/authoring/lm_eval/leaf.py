@@ -7,7 +7,7 @@ import functools
 import itertools
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,8 @@ from .values import pairs_of, plain, sampling_of
 
 PYTHON_SEED, NUMPY_SEED = 0, 1234
 """What `lm_eval` seeds Python's and NumPy's global chance with, which some tasks draw from."""
+LOCAL = ("json", "csv", "parquet", "text")
+"""Data sets that are files: `dataset_path` names their form."""
 MOST_KEPT = 30_000_000
 """Characters of prompts that are kept, so that a run's second look at its cases takes no time."""
 INVALID = "[invalid]"
@@ -142,13 +144,32 @@ class Leaf:
             self._own_chance(first=True),
         ):
             _cache_templates()
-            if hasattr(self.task, "open_data"):
-                self.task.open_data(self._data)
+            try:
+                if hasattr(self.task, "open_data"):
+                    self.task.open_data(self._data)
+            except KeyError as error:
+                raise self._no_split(error) or error from None
             self._override(self.settings)
             documents = self.task.task_docs if hasattr(self.task, "task_docs") else self.task.eval_docs
         self._documents = documents
         self.__dict__.pop("filters", None)
         self.__dict__.pop("metrics", None)
+
+    def _no_split(self, error: KeyError) -> DataError | None:
+        """The error for a split that the data set lacks; None if something else was not there."""
+        there = getattr(self.task, "dataset", None)
+        missing, keys = error.args[0], ("test_split", "validation_split", "training_split", "fewshot_split")
+        key = next((key for key in keys if getattr(self.config, key, None) == missing), None)
+        if key is None or not isinstance(there, Mapping) or missing in there:
+            return None
+        return DataError(f"{key}: the data set has no split {missing!r}", hint=near(missing, map(str, there)))
+
+    @property
+    def at_hand(self) -> bool:
+        """Whether its data are the user's own files, so that looking at them downloads nothing."""
+        path = str(self.config.dataset_path or "")
+        files = (self.config.dataset_kwargs or {}).get("data_files")
+        return self._data.replaces_hub or (path in LOCAL and files is not None) or Path(path).is_dir()
 
     def _override(self, settings: Settings) -> None:
         """Apply settings in the order of `simple_evaluate`."""

@@ -30,17 +30,19 @@ def proposals(tasks: LoadedTasks, protocol: type[Protocol], task: Mapping[str, A
     metrics = {name: _metric(name, leaf, task) for leaf in leaves for name in _names(leaf)}
     first = leaves[0]
     metric = first.metrics[0]
-    headline = {"cell": f"{metric},{first.filters[0]}", "title": metric, "digits": 4}
+    cell = f"{metric},{first.filters[0]}"
+    headline = {"cell": cell, "title": metric if len(first.filters) == 1 else cell, "digits": 4}
     if not first.higher_is_better(metric):
         headline["better"] = "lower"
     generates = any(leaf.output_type == "generate_until" for leaf in leaves)
     more = [{"use": "grade", "of": "answered", "name": "answered", "bounds": [0, 1]}, *_REPLIES] if generates else []
     title = ", ".join(map(str, task["task"])) if isinstance(task["task"], list) else str(task["task"])
     parts = _parts(tasks)
-    tables = [_table(tasks, part, title, len(parts) > 1) for part in parts]
+    tables = [_table(tasks, part, len(parts) > 1) for part in parts]
     if more:
         writing = [leaf.name for leaf in leaves if leaf.output_type == "generate_until"]
-        replies = {"title": "Replies", "rows": "task", "columns": "metric", "cell": ["answered", *_REPLIES]}
+        replies = {"title": "Replies", "rows": ["task", "model"], "columns": "metric", "hide_empty": True}
+        replies["cell"] = ["answered", *_REPLIES]
         tables.append({**replies, **({"where": {"task": writing}} if len(writing) < len(leaves) else {})})
     if len(parts) > 1:
         headline["where"] = {"task": [name for name in parts[0] if tables[0]["cell"][0] in _names(tasks.leaves[name])]}
@@ -73,16 +75,15 @@ def _parts(tasks: LoadedTasks) -> list[list[str]]:
     return sorted(listed, key=lambda part: order.index(part[0]))
 
 
-def _table(tasks: LoadedTasks, part: Sequence[str], title: str, several: bool) -> dict[str, Any]:
+def _table(tasks: LoadedTasks, part: Sequence[str], several: bool) -> dict[str, Any]:
     """The table of some tasks, and of the groups that they are in."""
     cells = list(dict.fromkeys(name for leaf in part for name in _names(tasks.leaves[leaf])))
     groups = _groups(tasks, part)
-    if several:
-        names = [str(group["title"]).partition(" (")[0] for group in groups] or list(part)
-        title = ", ".join(dict.fromkeys(names[:1] if groups else names))
-    entry = {"title": title, "rows": "task", "columns": "metric", "cell": cells, "digits": 4, "error": "sem"}
-    where = {"where": {"task": list(part)}} if several else {}
-    return {**entry, **where, **({"groups": groups} if groups else {})}
+    names = [str(group["title"]).partition(" (")[0] for group in groups] or list(part)
+    title = ", ".join(dict.fromkeys(names[:1] if groups else names))
+    entry = {"rows": ["task", "model"], "columns": "metric", "cell": cells, "digits": 4, "error": "sem"}
+    some = {"title": title, "where": {"task": list(part)}} if several else {}  # a single table has the spec's name
+    return {**entry, **some, **({"groups": groups} if groups else {})}
 
 
 def _names(leaf: Leaf) -> list[str]:
