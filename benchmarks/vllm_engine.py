@@ -217,11 +217,11 @@ def _kept(engine: Any) -> Any:
             self.cached = self.prompted = 0
             inner = engine._generate
 
-            async def noted(request: Any, prompt: Any, room: int) -> Any:
-                self.asked.append((request.id, prompt.ids, dict(request.sampling), request.seed))
-                output = await inner(request, prompt, room)
+            async def noted(request: Any, ids: list[int], make_parameters: Any) -> Any:
+                self.asked.append((request.id, ids, dict(request.sampling), request.seed))
+                output = await inner(request, ids, make_parameters)
                 self.cached += output.num_cached_tokens or 0
-                self.prompted += len(prompt.ids)
+                self.prompted += len(ids)
                 return output
 
             engine._generate = noted
