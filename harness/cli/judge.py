@@ -8,10 +8,10 @@ from harness.cli.evaluate import interrupted, judge_engine, pairs
 from harness.cli.output import show
 from harness.cli.parser import JUDGING
 from harness.cli.progress import SeveralProgress, notes
+from harness.cli.sides import two_sides
 from harness.config.project import find
 from harness.engines.sampling import normalise
-from harness.errors import DataError, SpecError
-from harness.evaluation import Run
+from harness.errors import SpecError
 from harness.judges import PairSide
 from harness.judging import SAMPLING, plan_of, prefer
 from harness.runtime.options import Options
@@ -48,21 +48,10 @@ def judge(options: argparse.Namespace) -> int:
 
 
 def _sides(options: argparse.Namespace) -> tuple[PairSide, PairSide]:
-    """Two runs, or one and the values of a label."""
-    count = len(options.runs)
-    if count != (1 if options.label else 2):
-        hint = "Give two run folders, or one and `--label LABEL A B`: the label's values on the two sides."
-        there = "one run" if count == 1 else f"{count} runs"
-        raise DataError(f"{there} and {'a' if options.label else 'no'} label: nothing to choose between", hint=hint)
-    where = dict(entry.partition("=")[::2] for entry in options.where)
-    runs = [Run.load(folder) for folder in options.runs]
-    plans = [plan_of(run, run.spec, find()) for run in runs]
-    if options.label:
-        label, *values = options.label
-        one, two = (PairSide(v, runs[0].folder, plans[0], {**where, label: v}, label) for v in values)
-        return one, two
-    names = [str(run.meta["model"]) for run in runs]
-    if names[0] == names[1]:
-        names = [run.folder.name if runs[0].folder.name != runs[1].folder.name else str(run.folder) for run in runs]
-    one, two = (PairSide(*of, where) for of in zip(names, (r.folder for r in runs), plans, strict=True))
-    return one, two
+    one, two = two_sides(options, "to choose between")
+    plan = plan_of(one.run, one.run.spec, find())
+    other = plan if two.run is one.run else plan_of(two.run, two.run.spec, find())
+    return (
+        PairSide(one.name, one.run.folder, plan, one.where, one.label),
+        PairSide(two.name, two.run.folder, other, two.where, two.label),
+    )

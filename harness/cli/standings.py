@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.cli.output import published, readable, show, tables_named
+from harness.cli.sides import two_sides
 from harness.config import resolve
 from harness.config.plan import QUESTIONS
 from harness.config.project import find
@@ -86,29 +87,20 @@ def compare(options: argparse.Namespace) -> int:
 
 
 def _sides(options: argparse.Namespace) -> tuple[comparison.Side, comparison.Side, Run, Run]:
-    """A and B with their runs, as the options name them: two runs, or one and the values of a label."""
-    count = len(options.runs)
-    if count != (1 if options.label else 2):
-        hint = "Give two run folders, or one and `--label LABEL A B`: the label's values on the two sides."
-        there = "one run" if count == 1 else f"{count} runs"
-        raise DataError(f"{there} and {'a' if options.label else 'no'} label: nothing to compare", hint=hint)
-    where = dict(entry.partition("=")[::2] for entry in options.where)
-    runs = [Run.load(folder) for folder in options.runs]
-    if options.label:
-        label, *values = options.label
-        run = runs[0]
-        parts = [comparison.part(run.scores, {**where, label: value}, run.folder.name) for value in values]
-        a, b = (
-            comparison.Side(value, str(run.folder), run.meta, run.spec, scores, label)
-            for value, scores in zip(values, parts, strict=True)
-        )
-        return a, b, run, run
-    names = _names(runs)
+    """A and B with their runs."""
+    one, two = two_sides(options, "to compare")
     a, b = (
-        comparison.Side(name, str(run.folder), run.meta, run.spec, comparison.part(run.scores, where, name))
-        for name, run in zip(names, runs, strict=True)
+        comparison.Side(
+            side.name,
+            str(side.run.folder),
+            side.run.meta,
+            side.run.spec,
+            comparison.part(side.run.scores, side.where, side.run.folder.name if side.label else side.name),
+            side.label,
+        )
+        for side in (one, two)
     )
-    return a, b, runs[0], runs[1]
+    return a, b, one.run, two.run
 
 
 def _headline(run: Run, options: argparse.Namespace) -> tuple[HeadlineSpec, str | None]:
@@ -120,15 +112,6 @@ def _headline(run: Run, options: argparse.Namespace) -> tuple[HeadlineSpec, str 
     plain = replace(headline.table, where={}, title=headline.metric)
     note = f"{headline.metric} is not {headline.name}, which is about {headline.where} only."
     return replace(headline, table=plain), note
-
-
-def _names(runs: Sequence[Run]) -> list[str]:
-    """The models' names if they differ, else the folders'."""
-    models = [str(run.meta["model"]) for run in runs]
-    folders = [run.folder.name or str(run.folder) for run in runs]
-    if models[0] != models[1]:
-        return models
-    return folders if folders[0] != folders[1] else [str(run.folder) for run in runs]
 
 
 def _usual(run: Run, headline: HeadlineSpec) -> list[str]:
