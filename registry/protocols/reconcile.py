@@ -12,7 +12,7 @@ from harness.api import Action, Case, Play, Range, Task, Turn, plugin
 from harness.authoring.panels import Confidence, Opinion, Panel, Ties, candidate, leading, majority
 from harness.authoring.traffic import Traffic
 
-from ._discussion import as_text, check_demonstrations, examples_for, group_answers, tenths
+from ._reconcile import as_text, check_demonstrations, examples_for, group_answers, tenths
 
 
 @plugin
