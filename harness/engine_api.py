@@ -109,8 +109,8 @@ class Engine(ABC):
     """Turns requests into completions. It owns its client, retries and rate limits, and knows nothing of agents.
 
     An engine needs `model` and `complete`, and usually `start` and `close`. A second base class declares what else it
-    can do: `ComputesLikelihoods`, `ContinuesText`, `CountsTokens`, `Describes`, `Reports`, `Retries`, `Sleeps`,
-    `WritesLog`.
+    can do: `ComputesLikelihoods`, `ContinuesText`, `CountsTokens`, `Describes`, `Reports`, `Retries`, `RunsPrograms`,
+    `Sleeps`, `WritesLog`.
 
     Raises:
         ContextLengthError, RefusedError, RequestError: for one request.
@@ -191,6 +191,24 @@ class Retries(ABC):
     @abstractmethod
     def stop_retrying(self, reason: Exception) -> None:
         """The run is about to end: raise `reason` instead of retrying a failed request. Requests in flight continue."""
+
+
+class RunsPrograms(ABC):
+    """An engine that runs programs on this machine: those of models, or a person's own.
+
+    A spec that declares one under `models:` runs only with `--allow_code_execution`. To give it on the command line
+    (`--model`), or from Python, is consent.
+
+    Attributes:
+        sandboxed: whether all of them run in `harness.sandbox`, which this machine must then offer.
+    """
+
+    sandboxed: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def programs(self) -> str | None:
+        """What it runs, in words that follow "runs"; None: nothing, as it is."""
 
 
 class Sleeps(ABC):

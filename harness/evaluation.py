@@ -295,7 +295,7 @@ def execute(
     surveyed = survey(plan)
     _check(plan, surveyed.labels)
     asked = judgings(plan, judge, surveyed.cases) if ask_judges else []
-    check_judges(judging.plan for judging in asked)
+    check_judges((judging.plan for judging in asked), options)
     if judge is not None and not asked:
         hint = "Add one to metrics:, e.g. {use: judge, prompt: judges/helpfulness}; or let `harness score RUN --judge`."
         raise SpecError("a judge was given, and the spec has no metric that asks one", hint=hint)
@@ -334,9 +334,11 @@ def execute(
         lock.release()
 
 
-def check_judges(plans: Iterable[Plan]) -> None:
-    """Raise `SpecError` for a judge whose prompts do not fit, before anything is played for it."""
+def check_judges(plans: Iterable[Plan], options: Options) -> None:
+    """Raise `SpecError` for a judge whose prompts do not fit, before anything is played for it, and `SetupError` for
+    one that runs programs without leave."""
     for plan in plans:
+        check_execution(plan, options.allow_code_execution, options.sandbox)
         from harness.check import examine  # what only runs with judges need
 
         raise_all(examine(plan))
@@ -421,7 +423,7 @@ def rescored(
     folder = before.folder
     manifest.check_journals(before.meta, folder)
     plan = replace(resolve.plan(before.spec, project, Mock()), model=str(before.meta["model"]))
-    check_execution(plan, allow_code_execution, sandbox)
+    check_execution(plan, allow_code_execution, sandbox, playing=False)
     meta = manifest.graded_again(before.meta, plan, survey(plan).cases, folder)
     judged = unchanged(meta.get("judges", {}), meta["cases"].get(ANSWERS))
     scores = with_verdicts(rescore(plan, folder, sandbox), plan.metrics, judged, folder)

@@ -79,7 +79,7 @@ def judge(
             spec = _with_metric(spec, {"use": METRIC, **(metric or {})}, project)
         plan = plan_of(done, spec, project)
         asked = judgings(plan, judge, cases := survey(plan).cases, _kept(plan, done, judge, metric))
-        check_judges(judging.plan for judging in asked)
+        check_judges((judging.plan for judging in asked), options or Options())
     if QUESTIONS in changed(done.meta.get("cases", cases), cases):
         hint = "Answers are to the questions of then: take the change back."
         raise DataError(f"the task's questions changed since the run in {done.folder}", hint=hint)
@@ -126,7 +126,7 @@ def prefer(
     """
     with _placed("--prompt"):
         plan = pairs_plan(one.plan, judge, prompt, repeats, parse_retries, dict(sampling))
-        check_judges([plan])
+        check_judges([plan], options or Options())
     metas = [manifest.read_meta(side.folder / manifest.META) for side in (one, two)]
     for meta, side in zip(metas, (one, two), strict=True):
         manifest.check_journals(meta, side.folder)

@@ -47,7 +47,8 @@ def _judged(options: argparse.Namespace) -> Run:
 
     metric = None if options.judge_metric is None else pairs(options.judge_metric, "--judge_metric")
     bars = SeveralProgress("judge of", options.quiet)
-    how = Options(**{name: getattr(options, name) for name in JUDGING})
+    names = (*JUDGING, "allow_code_execution", "sandbox")
+    how = Options(**{name: getattr(options, name) for name in names})
     try:
         with notes(options.quiet):
             return judge(options.run, judge_engine(options, find()), metric, options=how, on_judge=bars)

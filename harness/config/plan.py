@@ -19,7 +19,7 @@ from harness.config.limits import EpisodeLimits
 from harness.config.project import Project
 from harness.config.prompts import PromptSet
 from harness.config.spec import Spec, metric_name
-from harness.engine_api import Engine
+from harness.engine_api import Engine, RunsPrograms
 from harness.errors import Place, PluginError, SetupError, SpecError, near
 
 
@@ -117,6 +117,7 @@ class Plan:
         sampling: generation_kwargs of the spec.
         share_calls: whether identical calls of different conditions are asked once.
         executor: where the spec wants it to run.
+        declared: those of `engines` that the spec names; who gives the command chose the others.
         elsewhere: agents that players may name though they do not play here: those of the run that this plan prepares.
     """
 
@@ -133,6 +134,7 @@ class Plan:
     sampling: Mapping[str, Any]
     share_calls: bool = False
     executor: str | Mapping[str, Any] = "local"
+    declared: frozenset[str] = frozenset()
     elsewhere: frozenset[str] = frozenset()
 
     def inputs(self) -> list[str]:
@@ -277,21 +279,32 @@ def agent_seed(plan: Plan, condition: Condition, case: api.Case, repeat: int, ag
     return api.derive_seed(api.derive_seed(plan.seed, *shared), agent)
 
 
-def check_execution(plan: Plan, allowed: bool, sandbox: str) -> None:
-    """No program that a model wrote is run unless the person who gives the command says so; a spec cannot.
+def check_execution(plan: Plan, allowed: bool, sandbox: str, *, playing: bool = True) -> None:
+    """No program that a model wrote, or that a spec names, is run unless the person who gives the command says so.
 
     Warns of a fence with holes, which that person asked for.
+
+    Args:
+        plan: what is to be run.
+        allowed: what that person says.
+        sandbox: the provider of the sandbox.
+        playing: whether engines are asked; False where recorded answers are only graded.
 
     Raises:
         SetupError: if it is not allowed, or the sandbox lacks something on this machine.
     """
-    running = sorted({type(c.task).__name__ for c in plan.conditions if c.task.grading == "executes"})
-    if running and not allowed:
+    grading = sorted({type(c.task).__name__ for c in plan.conditions if c.task.grading == "executes"})
+    engines = {name: e for name, e in plan.engines.items() if isinstance(e, RunsPrograms) and e.programs and playing}
+    if grading and not allowed:
         raise SetupError(
-            f"{' and '.join(running)} runs programs that models wrote, to grade them",
+            f"{' and '.join(grading)} runs programs that models wrote, to grade them",
             hint="If you want that, give --allow_code_execution; docs/how-to/sandbox.md describes its protection.",
         )
-    if running:
+    for name in sorted(engines.keys() & plan.declared) if not allowed else ():
+        place = plan.spec.place("models", name) if name in plan.spec.get("models", {}) else None
+        message = f"{plan.engines[name].model}, a model of the spec, runs {engines[name].programs}"
+        raise SetupError(message, place=place, hint="If you trust it, give --allow_code_execution.")
+    if grading or any(engine.sandboxed for engine in engines.values()):
         from harness.sandbox import report  # what only such runs need
 
         fence = report(sandbox)

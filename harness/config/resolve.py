@@ -62,6 +62,7 @@ def plan(spec: Spec, project: Project, model: Engine | None = None) -> Plan:
         sampling=spec.get("generation_kwargs", {}),
         share_calls=bool(spec.get("share_calls", False)),
         executor=spec.get("executor", "local"),
+        declared=frozenset(resolver.engines) - {"model"},
     )
 
 

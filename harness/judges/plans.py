@@ -172,7 +172,7 @@ def judge_plan(
     spec = parse(data, judged.project)
     plan = resolve.plan(spec, judged.project, engine)
     label = " + ".join(plan.engines[model].model for model in panel) if len(panel) > 1 else plan.model
-    return replace(plan, model=label)
+    return replace(plan, model=label, declared=frozenset(plan.engines if panel else ()))
 
 
 def _name(entry: Any) -> str:
