@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.api import CorpusMetric, Metric, Parts, RatioMetric, Statistic, linearised
-from harness.errors import DataError, Place, PluginError
+from harness.errors import DataError, Place, PluginError, UserError
 from harness.storage.plugin_errors import describe
 
 from .table import SCHEMA, text
@@ -231,8 +231,12 @@ def aggregate(metric: Metric, scores: Sequence[EpisodeScore], name: str) -> Stat
     try:
         statistic = metric.aggregate(values)
     except Exception as error:
-        message = f"{type(metric).__name__}.aggregate fails: {describe(error)}"
-        raise PluginError(message, hint="Mend it, then `harness score RUN`: no episode is lost.") from error
+        place = error.place if isinstance(error, UserError) else None
+        why = error.message if isinstance(error, UserError) and place is not None else describe(error)
+        message = f"{type(metric).__name__}.aggregate fails: {why}"
+        raise PluginError(
+            message, place=place, hint="Mend it, then `harness score RUN`: no episode is lost."
+        ) from error
     if not isinstance(statistic, Statistic):
         raise PluginError(f"{type(metric).__name__}.aggregate gives {statistic!r:.80}, not a Statistic")
     return statistic

@@ -92,3 +92,28 @@ def test_convert_takes_a_file_alone(hits: Path, capsys: pytest.CaptureFixture[st
     assert "name: hits" in capsys.readouterr()[0]
     assert main(["convert", "inspect", "hits.yaml"]) == 2
     assert "harness convert lm_eval TASK" in capsys.readouterr()[1]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (
+            ("metric_list", "filter_list: [{name: x, filter: [{function: regexx}]}]\nmetric_list"),
+            "KeyError: Unknown filter 'regexx'. Did you mean: regex",
+        ),
+        (("aggregation: mean", "aggregation: meen"), "hits.yaml:1:1: task 'hits': lm-eval has no aggregation 'meen'"),
+        (
+            ("aggregation: mean", "aggregation: !function utils.broken"),
+            "utils.py:2:1: LmEval.aggregate fails: metric 'exact_match': broken fails: ZeroDivisionError",
+        ),
+    ],
+)
+def test_a_mistake_is_shown_where_the_author_made_it(
+    hits: Path, capsys: pytest.CaptureFixture[str], change: tuple[str, str], says: str
+) -> None:
+    Path("utils.py").write_text("def broken(items):\n    return 1 / 0\n")
+    whole = TASK + "metric_list: [{metric: exact_match, aggregation: mean, higher_is_better: true}]\n"
+    Path("hits.yaml").write_text(whole.replace(*change))
+    assert main(["eval", "--spec", "spec.yaml", "--model", "mock", "--output_path", "r", "--quiet"]) != 0
+    out, err = capsys.readouterr()
+    assert says in out + err and "\\n" not in out + err and "Traceback" not in out + err

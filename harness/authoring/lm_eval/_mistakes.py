@@ -33,7 +33,8 @@ def place_of_function(error: BaseException, yaml: Path | None) -> Place | None:
 
 def first_line(error: BaseException) -> str:
     """Kind and first line of a foreign error's message."""
-    text = next(iter(str(error).strip().splitlines()), "")
+    own = error.args[0] if isinstance(error, KeyError) and error.args else error  # a KeyError's text is a repr
+    text = next(iter(str(own).strip().splitlines()), "")
     return f"{type(error).__name__}: {text[:300]}" if text else type(error).__name__
 
 

@@ -8,12 +8,13 @@ import io
 import math
 import random
 import statistics
+import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from harness.api import Statistic
-from harness.errors import PluginError
+from harness.errors import Place, PluginError
 
 BOOTSTRAPS = 100_000
 """Resamples of a bootstrapped standard error, as in the package."""
@@ -42,8 +43,10 @@ def statistic(function: Aggregation, values: Sequence[Any], metric: str, iterati
         with _silent():
             value = float(function(items))
     except Exception as error:
-        name = getattr(function, "__name__", metric)
-        raise PluginError(f"metric {metric!r}: {name} fails: {type(error).__name__}: {error}") from error
+        name, last = getattr(function, "__name__", metric), traceback.extract_tb(error.__traceback__)[-1]
+        place = Place(last.filename, last.lineno or 1, 1)
+        message = f"metric {metric!r}: {name} fails: {type(error).__name__}: {error}"
+        raise PluginError(message, place=place) from error
     count = min(iterations, 100) if metric in SLOW else iterations
     stderr = _stderr(function, items, count) if len(items) > 1 and count > 0 else None
     return Statistic(value, stderr if stderr is not None and math.isfinite(stderr) else None, len(items))

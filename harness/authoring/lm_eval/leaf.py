@@ -17,6 +17,7 @@ from harness.replies.reading import guarded
 
 from . import _package
 from ._mistakes import explained
+from .aggregation import registered
 from .asked import Asked, Settings, as_chat
 from .data import LocalData
 from .programs import confined, unsafe
@@ -90,10 +91,18 @@ class Leaf:
         return tuple(dict.fromkeys(itertools.chain.from_iterable(names)))
 
     def aggregation(self, metric: str) -> Any:
-        """The function that makes one number of all documents' values; the package's `mean` if none is declared."""
+        """The function that makes one number of all documents' values; the package's `mean` if none is declared.
+
+        Raises `PluginError` for a name that the package does not know: there it is None.
+        """
         from lm_eval.api.metrics import mean
 
-        return self.task.aggregation().get(metric, mean)
+        function = self.task.aggregation().get(metric, mean)
+        if function is None:
+            entries = self.config.metric_list or ()
+            with self._explaining(f"metric {metric!r} is read"):
+                registered(next(str(e.get("aggregation")) for e in entries if e.get("metric") == metric))
+        return function
 
     def is_mean(self, metric: str) -> bool:
         """Whether a metric's number is the plain mean of its documents' numbers."""
