@@ -154,8 +154,9 @@ class Turn:
 class Completion:
     """One finished model call.
 
-    Tokens are counts, `peer_tokens` those of `Turn.peer_texts`; `latency` is in seconds. A value is None if the
-    engine does not report it. `reasoning` never enters the conversation again.
+    Tokens are counts, `peer_tokens` those of `Turn.peer_texts`; `latency` is in seconds; `cost` is in USD, as
+    an agent of your own reports it. A value is None if the engine does not report it. `reasoning` never enters the
+    conversation again.
 
     A call that scored texts (`harness.engine_api.ComputesLikelihoods`) has no text, and as `likelihoods` one
     `[log-likelihood, whether greedy decoding gives this text]` for each of them.
@@ -170,6 +171,7 @@ class Completion:
     reasoning_tokens: int | None = None
     peer_tokens: int | None = None
     latency: float | None = None
+    cost: float | None = None
     likelihoods: Sequence[Sequence[float | bool]] | None = None
 
 

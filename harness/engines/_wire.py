@@ -160,7 +160,7 @@ def _storable(text: str) -> str:
 
 def read_usage(usage: Any) -> dict[str, Any]:
     def count(*places: tuple[Any, str]) -> int | None:
-        numbers = (_count(part.get(name)) for part, name in places if isinstance(part, dict))
+        numbers = (count_of(part.get(name)) for part, name in places if isinstance(part, dict))
         return next((n for n in numbers if n is not None), None)
 
     details = usage if isinstance(usage, dict) else {}
@@ -173,7 +173,7 @@ def read_usage(usage: Any) -> dict[str, Any]:
     }
 
 
-def _count(number: Any) -> int | None:
+def count_of(number: Any) -> int | None:
     """A count as servers write it: 7, 7.0, "7"."""
     if isinstance(number, str) and number.isdecimal() and len(number) < 16:
         return int(number)
