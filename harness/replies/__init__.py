@@ -29,6 +29,7 @@ from .messages import Messages
 from .number import Number
 from .pattern import Pattern
 from .rating import Preference, Rating
+from .stance import AgreeOrCounter, NamesFlaw
 from .with_confidence import AnswerWithConfidence, confidence, split_confidence
 from .with_message import ActionWithMessage, MessageLine
 from .wrapped import WrappedReply
@@ -38,6 +39,7 @@ __all__ = [
     "ActionParameter",
     "ActionWithMessage",
     "Actions",
+    "AgreeOrCounter",
     "Answer",
     "AnswerForm",
     "AnswerWithConfidence",
@@ -55,6 +57,7 @@ __all__ = [
     "Likelihoods",
     "MessageLine",
     "Messages",
+    "NamesFlaw",
     "Number",
     "Parsing",
     "Pattern",

@@ -16,7 +16,7 @@ from harness.replies import AnswerWithConfidence, likelihoods_of
 from ._skill import Copying, Skill, copyings, skills
 
 Share = Annotated[float, Range(ge=0, le=1)]
-HELPERS = ("Coordinator", "Aggregator", "Meta", "Summariser")
+HELPERS = ("Coordinator", "Aggregator", "Meta", "Summariser", "Moderator", "Recruiter", "Judge")
 """The default names of agents that protocols add to their panel."""
 
 

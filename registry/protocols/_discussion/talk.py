@@ -1,0 +1,229 @@
+"""The talk of a discussion: what each agent has heard, what it holds now, and the turns that show it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
+
+from harness.api import Action, Case, Facts, Move, Reply, Task, Turn
+from harness.authoring.panels import Opinion, Panel, leading
+from harness.authoring.peers import peer_text
+from harness.authoring.traffic import Traffic
+from harness.replies import AgreeOrCounter, AnswerWithConfidence, NamesFlaw
+
+from .hearing import Hearing
+from .personas import Persona
+
+Style = Literal["free", "step_by_step", "critical", "short", "agree"]
+"""How a turn of talk is answered."""
+ALONE = ("step_by_step", "short")
+"""Styles of an agent that has not heard another one yet."""
+Batch = Generator[list[Turn], list[Move], None]
+
+
+class Message(NamedTuple):
+    """What an agent said in a round. `adopted` is the answer to which it agreed, if it did no more than that."""
+
+    round: int
+    opinion: Opinion
+    text: str
+    adopted: str | None
+
+
+@dataclass(slots=True)
+class _Ear:
+    """What an agent has heard.
+
+    `unread`: what none of its turns has shown; `read`: what its last turn was the first to show; `recent`: with its own
+    words, the rounds that a new conversation shows; `latest`: the last answer of another agent; `own`: its last words.
+    """
+
+    unread: list[Message] = field(default_factory=list)
+    read: list[Message] = field(default_factory=list)
+    recent: list[Message] = field(default_factory=list)
+    latest: Message | None = None
+    own: Message | None = None
+    opened: bool = False
+
+
+class Talk:
+    """What was said so far. The work of a turn is proportional to the messages that it shows.
+
+    Args:
+        panel: the protocol, which makes turns and reads moves.
+        hears: who hears whom.
+        visible: how many rounds a turn shows, in a new conversation; None: every message once, in one conversation.
+        labels: agent → the name by which others know it; empty: speakers have no names.
+        personas: agent → its persona.
+        agents: all agents of the episode.
+        chair: an agent beside the panel that hears all of it.
+
+    Attributes:
+        current: agent → what it holds now, if it has spoken.
+        traffic: who read whose texts.
+        changes: the fact of that name.
+        speeches: the number of contributions.
+    """
+
+    def __init__(
+        self,
+        panel: Panel,
+        task: Task,
+        case: Case,
+        hears: Hearing,
+        visible: int | None,
+        labels: Mapping[str, str],
+        personas: Mapping[str, Persona],
+        agents: Sequence[str],
+        chair: str | None,
+    ) -> None:
+        self._panel, self._task, self._case = panel, task, case
+        self._hears, self._visible, self._labels = hears, visible, labels
+        self._ears = {agent: _Ear() for agent in (*hears, *([chair] if chair is not None else ()))}
+        self._listeners: dict[str, list[str]] = {agent: [] if chair is None else [chair] for agent in hears}
+        for listener, speakers in hears.items():
+            for speaker in speakers:
+                self._listeners[speaker].append(listener)
+        self._more = {agent: _more(labels.get(agent), personas.get(agent)) for agent in hears}
+        self.current: dict[str, Opinion] = {}
+        self.traffic = Traffic(agents)
+        self.changes: list[Facts] = []
+        self.speeches = 0
+
+    @property
+    def opinions(self) -> list[Opinion]:
+        """What each member holds now, in the panel's order."""
+        return [self.current.get(agent) or Opinion(agent, None, None) for agent in self._hears]
+
+    def speak(self, number: int, agents: Sequence[str], style: Style) -> Batch:
+        """Yield one batch: these agents speak at once in round `number`, each after what it has heard."""
+        turns = [self._turn(number, agent, style) for agent in agents]
+        moves = yield turns
+        for turn, move in zip(turns, moves, strict=True):
+            self._take(number, turn, move)
+
+    def choose(self, number: int, chair: str, reply: Reply) -> Generator[list[Turn], list[Move], Action]:
+        """Yield one turn, `moderate`: the chair reads what was said, with names, and chooses. Returns its action."""
+        ear = self._ears[chair]
+        messages = self._listen(number, ear)
+        observation = {
+            "messages": [self._shown(message, chair, message.opinion.agent) for message in messages],
+            "restated": self._visible is not None or not ear.opened,
+            "dated": self._dated,
+            "speakers": [{"name": agent, "persona": self._more[agent].get("persona")} for agent in self._hears],
+            "reminded": False,
+        }
+        turn = self._ask(chair, "moderate", observation, ear, {})
+        [move] = yield [replace(turn, reply=reply)]
+        return move.action
+
+    # --------------------------------------------------------------------------------------- turns
+
+    def _turn(self, number: int, agent: str, style: Style) -> Turn:
+        """The turn in which an agent speaks: alone, or after what it has heard."""
+        ear, more = self._ears[agent], self._more[agent]
+        messages = self._listen(number, ear)
+        if not ear.opened and not messages:
+            return self._ask(agent, "answer", {"style": style} if style in ALONE else {}, ear, more)
+        others = any(message is not ear.own and message.opinion.agent != agent for message in messages)
+        proposal = ear.latest if style == "agree" and self._is_visible(number, ear.latest) else None
+        held = [self.current[speaker] for speaker in self._hears[agent] if speaker in self.current]
+        observation = {
+            "messages": [self._shown(m, agent, self._labels.get(m.opinion.agent)) for m in messages],
+            "restated": self._visible is not None or not ear.opened,
+            "dated": self._dated,
+            "answered": ear.own is not None or (ear.opened and self._visible is None),
+            "style": "free" if style == "critical" and not others else style,
+            "proposal": None if proposal is None else _in_words(proposal.opinion.answer),
+            "leading": leading(held),
+        }
+        turn = self._ask(agent, "talk", observation, ear, more)
+        form = turn.reply
+        assert isinstance(form, AnswerWithConfidence)
+        if proposal is not None:
+            form = replace(form, inner=AgreeOrCounter(form.inner, proposal.opinion.answer))
+        elif observation["style"] == "critical":
+            form = replace(form, inner=NamesFlaw(form.inner))
+        return replace(turn, reply=form)
+
+    def _ask(self, agent: str, name: str, observation: Facts, ear: _Ear, more: Facts) -> Turn:
+        for message in ear.read:
+            self.traffic.note(message.opinion.agent, [agent], message.opinion.text)
+        fresh, ear.opened = ear.opened and self._visible is not None, True
+        texts = [message.opinion.text for message in ear.read]
+        return self._panel.ask(
+            self._task, self._case, agent, name, observation, peer_texts=texts, fresh=fresh, more=more
+        )
+
+    def _listen(self, number: int, ear: _Ear) -> Sequence[Message]:
+        """The messages that the next turn shows, oldest first; they count as read."""
+        if self._visible is None:
+            ear.read, ear.unread = ear.unread, []
+            return ear.read
+        ear.read, ear.unread = [m for m in ear.unread if self._is_visible(number, m)], []
+        ear.recent = [m for m in ear.recent if self._is_visible(number, m)]
+        forgotten = ear.own is not None and not self._is_visible(number, ear.own)
+        return [ear.own, *ear.recent] if forgotten and ear.own is not None else ear.recent
+
+    def _is_visible(self, number: int, message: Message | None) -> bool:
+        if message is None:
+            return False
+        return self._visible is None or message.round >= number - self._visible
+
+    @property
+    def _dated(self) -> bool:
+        return self._visible is not None and self._visible > 1
+
+    @staticmethod
+    def _shown(message: Message, reader: str, label: str | None) -> Facts:
+        own = message.opinion.agent == reader
+        return {
+            "text": message.text, "label": label, "round": message.round, "own": own, "adopted": message.adopted,
+        }  # fmt: skip
+
+    # --------------------------------------------------------------------------------------- moves
+
+    def _take(self, number: int, turn: Turn, move: Move) -> None:
+        """Note a contribution, and bring it to all that hear it. Without a text there is nothing to hear."""
+        agent, opinion = move.agent, self._panel.read(self._task, self._case, move)
+        ear, before = self._ears[agent], self.current.get(agent)
+        if before is not None and before.candidate != opinion.candidate:
+            heard = (m.opinion.agent for m in ear.read if m.opinion.candidate == opinion.candidate is not None)
+            self.changes.append(
+                {
+                    "round": number,
+                    "agent": agent,
+                    "before": before.answer,
+                    "after": opinion.answer,
+                    "heard": list(dict.fromkeys(heard)),
+                }
+            )
+        self.current[agent] = opinion
+        self.speeches += 1
+        if not opinion.text:
+            return
+        form = turn.reply.inner if isinstance(turn.reply, AnswerWithConfidence) else turn.reply
+        agrees = isinstance(form, AgreeOrCounter) and form.agrees(opinion.text)
+        message = Message(number, opinion, opinion.peer_text, _in_words(opinion.answer) if agrees else None)
+        ear.own = message
+        if self._visible is not None:
+            ear.recent.append(message)
+        for listener in self._listeners[agent]:
+            other = self._ears[listener]
+            other.unread.append(message)
+            if self._visible is not None:
+                other.recent.append(message)
+            if opinion.answer is not None:
+                other.latest = message
+
+
+def _more(label: str | None, persona: Persona | None) -> dict[str, Any]:
+    """What an agent knows of itself beside the task."""
+    seat = {} if label is None else {"seat": label}
+    return seat if persona is None else {**seat, "persona": persona}
+
+
+def _in_words(answer: Action) -> str:
+    return peer_text(answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False), block=True)
