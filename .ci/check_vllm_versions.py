@@ -57,9 +57,13 @@ USED: dict[str, tuple[str, ...]] = {
     "vllm.utils.cpu_resource_utils:get_visible_memory_node": (),
     "vllm.utils.cpu_resource_utils:MemoryNodeInfo": ("available_memory",),
     # Where a reasoning parser is named.
-    "vllm.entrypoints.openai.chat_completion.protocol:ChatCompletionRequest": ("model", "messages"),
+    "vllm.entrypoints.openai.chat_completion.protocol:ChatCompletionRequest": ("model", "messages", "tools"),
     "vllm.reasoning:ReasoningParserManager": ("get_reasoning_parser",),
     "vllm.reasoning.abs_reasoning_parsers:ReasoningParser": ("extract_reasoning",),
+    # Where a tool parser is named.
+    "vllm.tool_parsers:ToolParserManager": ("get_tool_parser", "tool_parsers", "lazy_parsers"),
+    "vllm.tool_parsers.abstract_tool_parser:ToolParser.__init__()": ("tokenizer", "tools"),
+    "vllm.tool_parsers.abstract_tool_parser:ToolParser.extract_tool_calls()": ("model_output", "request"),
     # Attributes of what it makes and hands back.
     "vllm.v1.engine.output_processor:OutputProcessor": ("log_stats",),
     "vllm.v1.metrics.loggers:StatLoggerManager": ("stat_loggers",),

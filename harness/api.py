@@ -124,6 +124,18 @@ class Reply(ABC):
         """One of {"json": schema}, {"choice": [text]}, {"regex": …}, {"grammar": …} for constrained decoding."""
         return None
 
+    @property
+    def tools(self) -> tuple[Facts, ...]:
+        """Functions that a model calls instead of writing a text, each {"name", "parameters"}; none by default.
+
+        `parameters` is the JSON schema of the arguments. The template `tool` of the prompt set says what each is for.
+        """
+        return ()
+
+    def parse_calls(self, calls: Sequence[Facts]) -> Parsed:
+        """Parse calls of `tools`, each {"id", "name", "arguments"} (a JSON text), into what `parse` gives."""
+        return Parsed(error="this form takes no calls of tools")
+
 
 @dataclass(frozen=True, slots=True)
 class Turn:
@@ -138,6 +150,8 @@ class Turn:
         parse_retries: how often an unreadable reply is asked for again.
         fresh: whether to start a new conversation.
         peer_texts: texts of other agents that appear here for the first time; their tokens are counted.
+        call_results: what the agent's last calls of `Reply.tools` have returned, in their order. A model reads each as
+            the answer to its call; the observation may hold them too, for policies.
     """
 
     agent: str
@@ -148,6 +162,7 @@ class Turn:
     parse_retries: int = 0
     fresh: bool = False
     peer_texts: tuple[str, ...] = ()
+    call_results: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +175,9 @@ class Completion:
 
     A call that scored texts (`harness.engine_api.ComputesLikelihoods`) has no text, and as `likelihoods` one
     `[log-likelihood, whether greedy decoding gives this text]` for each of them.
+
+    `tool_calls` are the model's calls of `Reply.tools`, each with the texts "id", "name" and "arguments" (JSON, if the
+    model wrote it well); None if it made none.
     """
 
     text: str
@@ -173,6 +191,15 @@ class Completion:
     latency: float | None = None
     cost: float | None = None
     likelihoods: Sequence[Sequence[float | bool]] | None = None
+    tool_calls: Sequence[Mapping[str, str]] | None = None
+
+    @property
+    def shown(self) -> str:
+        """The text, and below it a line `name(arguments)` for each call of a tool: what readers see of the reply."""
+        if not self.tool_calls:
+            return self.text
+        calls = (f"{call.get('name', '')}({call.get('arguments', '')})" for call in self.tool_calls)
+        return "\n".join([*filter(None, [self.text]), *calls])
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +219,8 @@ class Move:
 
     @property
     def text(self) -> str | None:
-        """The last reply, as the model wrote it."""
-        return self.calls[-1].text if self.calls else None
+        """The last reply, as the model wrote it, with its calls of tools."""
+        return self.calls[-1].shown if self.calls else None
 
 
 @dataclass(frozen=True, slots=True)

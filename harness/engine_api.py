@@ -34,7 +34,7 @@ class Thread:
     _opened = itertools.count()
 
     def __init__(self, age: int | None = None, chat: bool = True, verbatim: bool = False) -> None:
-        self.messages: list[dict[str, str]] = []
+        self.messages: list[dict[str, Any]] = []
         self.memo: dict[str, Any] = {}
         self.age = next(self._opened) if age is None else age
         self.chat, self.verbatim = chat, verbatim or not chat
@@ -44,9 +44,13 @@ class Thread:
         """The contents of all messages, one after another: what a thread without chat asks a model to continue."""
         return "".join(message["content"] for message in self.messages)
 
-    def add(self, role: str, content: str) -> None:
-        """Append one message; `role` is system, user or assistant."""
-        self.messages.append({"role": role, "content": content})
+    def add(self, role: str, content: str, **more: Any) -> None:
+        """Append one message.
+
+        `role` is system, user or assistant; in a conversation with tools also tool. `more` is then what OpenAI's chat
+        API has beside the content: an assistant's `tool_calls`, a tool's `tool_call_id`.
+        """
+        self.messages.append({"role": role, "content": content, **more})
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,8 @@ class Request:
         constraint: as returned by `Reply.constraint`, or None for free text.
         prefill: the text with which the model's message begins; the completion is what follows it. Only engines that
             are `ContinuesText` get one.
+        tools: functions that the model may call, each {"name", "description", "parameters"}, of which the last is the
+            JSON schema of its arguments. Only engines that are `CallsTools` get any.
     """
 
     id: str
@@ -69,6 +75,7 @@ class Request:
     seed: int
     constraint: Mapping[str, Any] | None = None
     prefill: str = ""
+    tools: tuple[Facts, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +116,8 @@ class Engine(ABC):
     """Turns requests into completions. It owns its client, retries and rate limits, and knows nothing of agents.
 
     An engine needs `model` and `complete`, and usually `start` and `close`. A second base class declares what else it
-    can do: `ComputesLikelihoods`, `ContinuesText`, `CountsTokens`, `Describes`, `Reports`, `Retries`, `RunsPrograms`,
-    `Sleeps`, `WritesLog`.
+    can do: `CallsTools`, `ComputesLikelihoods`, `ContinuesText`, `CountsTokens`, `Describes`, `Reports`, `Retries`,
+    `RunsPrograms`, `Sleeps`, `WritesLog`.
 
     Raises:
         ContextLengthError, RefusedError, RequestError: for one request.
@@ -132,6 +139,18 @@ class Engine(ABC):
 
     async def close(self) -> None:
         """Release everything. Called once after a `start`, also if that failed."""
+
+
+class CallsTools:
+    """An engine whose model can be offered functions (`Request.tools`).
+
+    What it calls is `Completion.tool_calls`. One without this base class is offered none.
+    """
+
+    @property
+    def tools_problem(self) -> str | None:
+        """Why this engine, with its present fields, cannot offer functions; None if it can."""
+        return None
 
 
 class ComputesLikelihoods(ABC):

@@ -27,7 +27,8 @@ class RecordedTurn:
         context: what the agent knows from the start; None where the turn could not be played again.
         observation: what the agent saw; None as for `context`.
         prompt: the messages that stood in the agent's conversation before its first reply, since its last turn:
-            (role, text), role "system" or "user". Empty where the turn could not be played again.
+            (role, text), role "system", "user", or "tool" for what a call of a tool has returned. Empty where the turn
+            could not be played again.
         retries: what the agent was sent after each unreadable reply.
         fresh: whether a new conversation starts here.
         move: the move; None while the agent has not answered yet.
@@ -106,7 +107,7 @@ class Transcript:
         messages: list[tuple[str, str]] = []
         for turn in (turn for turn in self.turns if turn.agent == agent):
             messages += turn.prompt
-            replies = [call.text for call in turn.move.calls] if turn.move else []
+            replies = [call.shown for call in turn.move.calls] if turn.move else []
             for i, reply in enumerate(replies):
                 messages.append(("assistant", reply))
                 messages += [("user", turn.retries[i])] if i < len(turn.retries) else []

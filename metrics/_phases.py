@@ -45,5 +45,5 @@ def characters_per_token(episode: Episode) -> float | None:
     for call in calls(episode, "all"):
         hidden = (call.reasoning_tokens or 0) if call.reasoning is None else 0
         tokens += max(0, (call.output_tokens or 0) - hidden)
-        characters += len(call.text) + len(call.reasoning or "")
+        characters += len(call.shown) + len(call.reasoning or "")
     return characters / tokens if tokens and characters else None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from harness.api import Turn
 from harness.config.plan import Condition, Group, Plan
-from harness.engine_api import ComputesLikelihoods, ContinuesText
+from harness.engine_api import CallsTools, ComputesLikelihoods, ContinuesText, Engine
 from harness.errors import SpecError, UserError
 from harness.replies.likelihoods import likelihoods_of
 
@@ -17,8 +17,8 @@ from .conformance import drive
 def lacking(plan: Plan) -> Iterator[SpecError]:
     """Yield what an engine of the plan cannot do and agents of it need: each once for an engine.
 
-    An engine that computes log-likelihoods costs nothing here. For one that does not, all cases are looked at, and an
-    episode of each condition is played with idle agents.
+    An engine that can do all costs nothing here. For others an episode of each condition is played with idle agents,
+    and for one that computes no log-likelihoods all cases are looked at.
     """
     for name, engine in plan.engines.items():
         playing = [
@@ -35,18 +35,47 @@ def lacking(plan: Plan) -> Iterator[SpecError]:
                     f"{scored} is scored by log-likelihoods; the engine of {engine.model} computes no log-likelihoods"
                 )
                 yield _refusal(plan, what, "task", ComputesLikelihoods)
+        yield from _toolless(plan, engine, playing)
+
+
+def _toolless(plan: Plan, engine: Engine, playing: Sequence[tuple[Condition, Group]]) -> Iterator[SpecError]:
+    """Why agents of an engine cannot be offered the tools that a turn of theirs has."""
+    problem = engine.tools_problem if isinstance(engine, CallsTools) else "it offers no tools to a model"
+    seen: set[tuple[object, ...]] = set()
+    for condition, group in playing:
+        key = (repr(condition.protocol), type(condition.task), group.name, group.prompts.name)
+        if (problem is None and not group.prompts.continues) or key in seen:
+            continue
+        seen.add(key)
+        turn = next(_turns(plan, condition, group, lambda turn: bool(turn.reply.tools)), None)
+        if turn is None:
+            continue
+        what = f"{turn} offers tools (calls: tools)"
+        if problem is None:
+            what = f"{what}; prompt set {group.prompts.name!r} gives a text to continue, and tools need a conversation"
+            yield SpecError(what, place=plan.spec.place("prompts"), hint="Say calls: text, or take another prompt set.")
+        elif isinstance(engine, CallsTools):
+            what = f"{what}; the engine of {engine.model} offers none: {problem}"
+            yield SpecError(what, place=plan.spec.place("protocol"), hint="Set it, or say calls: text.")
+        else:
+            yield _refusal(plan, f"{what}; the engine of {engine.model} offers none", "protocol", CallsTools)
+        return
+
+
+def _turns(plan: Plan, condition: Condition, group: Group, wanted: Callable[[Turn], bool]) -> Iterator[str]:
+    """Wanted turns of the group's agents in the task's example, in words."""
+    with contextlib.suppress(Exception):  # what a plugin does wrong is for `examine` and for the run
+        example = condition.assign_groups(condition.task.example(), plan.seed)
+        for turn in drive(condition.protocol, condition.task, example).turns():
+            if condition.group_of(example, turn.agent) is group and wanted(turn):
+                yield f"turn {turn.name!r}"
 
 
 def _scored(plan: Plan, condition: Condition, group: Group) -> Iterable[str]:
     """Scored turns of the group's agents, in words."""
+    yield from _turns(plan, condition, group, lambda turn: likelihoods_of(turn.reply) is not None)
     task = condition.task
-    with contextlib.suppress(Exception):  # what a plugin does wrong is for `examine` and for the run
-        example = condition.assign_groups(task.example(), plan.seed)
-
-        def ours(turn: Turn) -> bool:
-            return condition.group_of(example, turn.agent) is group and likelihoods_of(turn.reply) is not None
-
-        yield from (f"turn {turn.name!r}" for turn in drive(condition.protocol, task, example).turns() if ours(turn))
+    with contextlib.suppress(Exception):
         for case in task.cases(plan.limit, plan.seed):
             if any(likelihoods_of(task.reply(case, agent)) is not None for agent in case.agents):
                 yield f"case {case.id!r}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -98,6 +99,8 @@ class _Estimator:
                 if opens:
                     turn = replace(turn, context={**turn.context, **contexts.get(agent, {})})
                     thread += sum(_tokens(message["content"]) for message in prompts.opening(turn.context))
+                    if tools := prompts.tools(turn.reply.tools, turn.context):
+                        thread += _tokens(json.dumps(tools))
                 key = (id(prompts), agent, i)
                 if opens or key not in length.later:
                     variables = {**turn.context, **turn.observation}

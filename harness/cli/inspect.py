@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import check
-from harness.api import Action, Case, Turn
+from harness.api import Action, Case, Facts, Turn
 from harness.authoring.declared import DeclaredTask
 from harness.authoring.informed import seed_of
 from harness.authoring.judged import JudgedMetric
@@ -190,9 +190,16 @@ def show(options: argparse.Namespace) -> int:
         turn = turns[i]
         for message in group.prompts.opening(turn.context) if i in conversations else ():
             print(f"\n--- {message['role']}\n{message['content']}")
+        tools = group.prompts.tools(turn.reply.tools, turn.context) if i in conversations else ()
+        if tools:
+            print("\n".join(["", "--- tools", *map(_signature, tools)]))
         variables = {**turn.context, **turn.observation}
         role = "user" if group.prompts.chat else "text"
-        print(f"\n--- {role} · turn {i} · {turn.name}.j2\n{group.prompts.render(turn.name, variables)}")
+        results = turn.call_results if i not in conversations else ()
+        for result in results:
+            print(f"\n--- tool\n{result}")
+        if (text := group.prompts.render(turn.name, variables)) or not results:
+            print(f"\n--- {role} · turn {i} · {turn.name}.j2\n{text}")
         if beginning := group.prompts.beginning(variables):
             print(f"\n--- assistant · the reply begins\n{beginning}")
         if (scored := likelihoods_of(turn.reply)) is not None:
@@ -200,6 +207,11 @@ def show(options: argparse.Namespace) -> int:
         if i < last and i + 1 not in conversations:
             print("\n--- assistant\n(the reply)")
     return 0
+
+
+def _signature(tool: Facts) -> str:
+    arguments = ", ".join(tool["parameters"]["properties"])
+    return f"{tool['name']}({arguments}): {tool['description']}"
 
 
 def _texts(form: Likelihoods) -> Iterator[str]:

@@ -125,6 +125,19 @@ class PromptSet:
         text = self.render("system", context) if "system" in self.files else ""
         return [{"role": "system", "content": text}] if text else []
 
+    def tools(self, tools: Sequence[Facts], context: Facts) -> tuple[Facts, ...]:
+        """Tools as a model is offered them, each with the `description` that the template `tool` gives.
+
+        The template has the tool's name as `tool` beside the context. A tool of which it says nothing is left out.
+        Raises `PromptError`.
+        """
+        described = ((tool, self.render("tool", {**context, "tool": tool["name"]}).strip()) for tool in tools)
+        return tuple(
+            {"name": tool["name"], "description": text, "parameters": tool["parameters"]}
+            for tool, text in described
+            if text
+        )
+
     def beginning(self, variables: Facts) -> str:
         """The text with which a reply begins. Raises `PromptError`."""
         if self.prefill is None:

@@ -6,14 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
+from pathlib import Path
 from typing import Any
 
+from harness.api import Facts
 from harness.engine_api import LikelihoodRequest, Thread
 from harness.engines._reasoning import split_reasoning
 from harness.engines._text_tokens import Pair, TextTokens, fitted
+from harness.engines._tool_calls import offered, with_objects
 from harness.errors import RefusedError, SetupError
 
-Messages = Sequence[dict[str, str]]
+Messages = Sequence[dict[str, Any]]
 Encode = Callable[..., list[int]]
 """(text, whether to add special tokens, by default not) → ids."""
 Decode = Callable[[Sequence[int]], str]
@@ -125,8 +128,11 @@ class ChatTokens:
 
     # ------------------------------------------------------------------------------ text → ids
 
-    def prompt(self, thread: Thread, prefill: str = "") -> Prompt:
-        """The thread as a prompt for its next reply, which begins with `prefill`.
+    def prompt(self, thread: Thread, prefill: str = "", tools: Sequence[Facts] = ()) -> Prompt:
+        """The thread as a prompt for its next reply, which begins with `prefill`, of a model that may call `tools`.
+
+        With tools the whole conversation is rendered at every turn: templates may write calls of earlier turns in
+        another way than later ones.
 
         Raises:
             RefusedError: if the template refuses these messages.
@@ -135,10 +141,10 @@ class ChatTokens:
         if not thread.chat or prefill or self._refusal is not None:
             return self._whole(thread, self._asked(thread, prefill))
         history: _History | None = thread.memo.get(self._key)
-        short = None if history is None or not self._flat else self._short(history, thread.messages)
+        short = None if history is None or not self._flat or tools else self._short(history, thread.messages)
         if history is not None and short is not None and history.replies & (history.replies - 1):
             return self._append(history, short)
-        text = self.render(thread.messages)
+        text = self.render(thread.messages, tools=tools)
         if history is not None:
             before = history.text
             if short is not None and text != before + short:
@@ -174,7 +180,7 @@ class ChatTokens:
             return text[len(before) :]
         return None
 
-    def render(self, messages: Messages, begun: bool = False) -> str:
+    def render(self, messages: Messages, begun: bool = False, tools: Sequence[Facts] = ()) -> str:
         """The conversation as the model sees it, up to where its reply begins; `begun`: its last message is the
         beginning of the reply.
 
@@ -184,6 +190,8 @@ class ChatTokens:
         if self._fold_system and messages and messages[0]["role"] == "system":
             messages = _folded(messages)
         kwargs = self._kwargs if self._template is None else {"chat_template": self._template, **self._kwargs}
+        if tools:
+            messages, kwargs = with_objects(messages), {"tools": offered(tools), **kwargs}
         try:
             text = self._tokenizer.apply_chat_template(
                 messages, tokenize=False, add_generation_prompt=not begun, continue_final_message=begun, **kwargs
@@ -240,6 +248,7 @@ class ChatTokens:
         generated: Sequence[int],
         text: str | None = None,
         constrained: bool = False,
+        special: bool = False,
     ) -> tuple[str | None, str]:
         """(reasoning or None, answer) of a reply; the thread's next prompt continues its ids.
 
@@ -250,15 +259,18 @@ class ChatTokens:
             text: the reply's text where vLLM cut it at a stop string; None: what the ids say.
             constrained: the reply was held to a form; without a reasoning parser the form begins with its first token,
                 and tags of reasoning in it are content.
+            special: whether the answer shows special tokens, but for the last one: calls of tools may stand in them.
         """
         ids = list(generated)
         if ids and ids[-1] in self._special_ids:  # the end of the turn: the template writes its own
             ids.pop()
         plain = self._special_ids.isdisjoint(ids)
         full = self.decode(ids)
-        reasoning, answer = None, full if text is None else text
+        visible = full
+        if not plain and (special or self._reasoning is not None):
+            visible = str(self._tokenizer.decode(ids, skip_special_tokens=False))
+        reasoning, answer = None, (visible if special else full) if text is None else text
         if self._reasoning is not None:
-            visible = full if plain else str(self._tokenizer.decode(ids, skip_special_tokens=False))
             reasoning, answer = self._reasoning(visible if text is None else text)
         elif not constrained:
             reasoning, answer = split_reasoning(answer, opened=prompt.text.rstrip().endswith("<think>"))
@@ -361,6 +373,16 @@ def _folded(messages: Messages) -> Messages:
         first = {"role": "user", "content": f"{system['content']}\n\n{rest[0]['content']}"}
         return [first, *rest[1:]]
     return [{"role": "user", "content": system["content"]}, *rest]
+
+
+def template_of(path: str | None) -> str | None:
+    """The chat template in a file; None: no file. Raises `SetupError`."""
+    if path is None:
+        return None
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise SetupError(f"chat_template={path} cannot be read: {error}") from error
 
 
 @lru_cache(maxsize=16)

@@ -43,6 +43,8 @@ def generating(request: Request, room: int, eos: str) -> Any:
     verbatim = request.thread.verbatim
     if verbatim:
         words |= {"skip_special_tokens": False, "spaces_between_special_tokens": False, "stop": _stops(words, eos)}
+    elif request.tools:  # some models write their calls in special tokens
+        words["skip_special_tokens"] = False
     # Turning ids into text while they come costs more than all else; only stop strings need it.
     words["detokenize"] = verbatim or bool(words.get("stop"))
     # Made for this one request, so vLLM need not copy it.

@@ -11,6 +11,7 @@ from typing import Any
 
 from harness.api import Completion
 from harness.engines._reasoning import split_reasoning
+from harness.engines._tool_calls import calls_of, storable
 from harness.errors import ContextLengthError, EngineError, EngineFatalError, RefusedError
 
 
@@ -90,7 +91,7 @@ def retry_after(headers: Mapping[str, str]) -> float:
     return 0.0
 
 
-def read_completion(data: Any, latency: float, constrained: bool = False) -> Completion:
+def read_completion(data: Any, latency: float, constrained: bool = False, with_tools: bool = False) -> Completion:
     """A chat completion's JSON as a Completion.
 
     Args:
@@ -98,6 +99,7 @@ def read_completion(data: Any, latency: float, constrained: bool = False) -> Com
         latency: seconds it took.
         constrained: the reply was held to a form from its first token, or counts as it is written, so tags of reasoning
             in it are its content.
+        with_tools: the model could call tools; else no call of it counts.
 
     Raises:
         GarbledError: if there is no choice with a message in it.
@@ -118,10 +120,11 @@ def read_completion(data: Any, latency: float, constrained: bool = False) -> Com
         reasoning, text = (None, text) if constrained else split_reasoning(text)
     reason = choice.get("finish_reason")
     return Completion(
-        text=_storable(text),
-        reasoning=_storable(reasoning) if reasoning else None,
+        text=storable(text),
+        reasoning=storable(reasoning) if reasoning else None,
         finish_reason=reason if isinstance(reason, str) else None,
         latency=latency,
+        tool_calls=calls_of(message.get("tool_calls")) if with_tools else None,
         **read_usage(data.get("usage")),
     )
 
@@ -138,7 +141,7 @@ def read_text(data: Any, latency: float) -> Completion:
     if not isinstance(text, str):
         raise GarbledError(f"the server's completion is no text: {str(text)[:200]!r}")
     reason = reason if isinstance(reason, str) else None
-    return Completion(text=_storable(text), finish_reason=reason, latency=latency, **read_usage(data.get("usage")))
+    return Completion(text=storable(text), finish_reason=reason, latency=latency, **read_usage(data.get("usage")))
 
 
 def _text(content: Any) -> str:
@@ -151,11 +154,6 @@ def _text(content: Any) -> str:
         parts = (p.get("text") for p in content if isinstance(p, dict) and p.get("type", "text") == "text")
         return "".join(p for p in parts if isinstance(p, str))
     raise GarbledError(f"the server's message content is neither text nor parts: {str(content)[:200]!r}")
-
-
-def _storable(text: str) -> str:
-    """The text with "?" for lone surrogates: JSON may carry them (`"\\ud800"`), UTF-8 files and sockets may not."""
-    return text.encode(errors="replace").decode()
 
 
 def read_usage(usage: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable
 
 from harness.api import Completion, Facts
 from harness.engine_api import (
+    CallsTools,
     ComputesLikelihoods,
     ContinuesText,
     CountsTokens,
@@ -18,7 +19,7 @@ from harness.engine_api import (
 from harness.errors import EngineFatalError
 
 
-class Wrapper(Engine, ComputesLikelihoods, ContinuesText, CountsTokens, Reports):
+class Wrapper(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsTokens, Reports):
     """Passes on what every engine before another one passes on.
 
     Attributes:
@@ -40,6 +41,8 @@ class Wrapper(Engine, ComputesLikelihoods, ContinuesText, CountsTokens, Reports)
     def ask(self, request: Request | LikelihoodRequest) -> Awaitable[Completion]:
         """Pass a request on. Raises `EngineFatalError` where the engine lacks the ability for it."""
         if isinstance(request, Request):
+            if request.tools and not isinstance(self.inner, CallsTools):
+                raise EngineFatalError(f"the engine of {self.model} offers no tools to its model")
             return self.inner.complete(request)
         if not isinstance(self.inner, ComputesLikelihoods):
             raise EngineFatalError(f"the engine of {self.model} computes no log-likelihoods")

@@ -149,6 +149,8 @@ class Cache(Wrapper):
             call += [request.prefill, request.thread.chat]
         if request.thread.verbatim and request.thread.chat and isinstance(request, Request):
             call.append("verbatim")
+        if isinstance(request, Request) and request.tools:
+            call += ["tools", request.tools]
         return [hashlib.sha256(history + _canonical([place, *call])).digest() for place in self._places]
 
 

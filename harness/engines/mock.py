@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from harness.api import Completion, Facts, Range, derive_seed, plugin
 from harness.engine_api import (
+    CallsTools,
     ComputesLikelihoods,
     ContinuesText,
     CountsTokens,
@@ -24,7 +25,7 @@ Answer = str | Completion
 
 
 @plugin
-class Mock(Engine, ComputesLikelihoods, ContinuesText, CountsTokens, Describes):
+class Mock(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsTokens, Describes):
     """Answers with a fixed text, or in Python with any function.
 
         Mock(function=lambda request: request.thread.messages[-1]["content"].upper())
@@ -33,7 +34,8 @@ class Mock(Engine, ComputesLikelihoods, ContinuesText, CountsTokens, Describes):
         model: the name in tables.
         text: the text of every reply.
         latency: seconds per reply.
-        function: request → text or Completion, plain or async; may raise `EngineError`s as a real engine would.
+        function: request → text or Completion, plain or async; may raise `EngineError`s as a real engine would. A
+            Completion with `tool_calls` calls tools (`Request.tools`).
         likelihoods: request → one [log-likelihood, is_greedy] for each text. None: numbers that depend on the text and
             on what stands before it, and on nothing else.
     """

@@ -14,6 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from harness.api import Completion, Facts, Range, plugin
 from harness.engine_api import (
+    CallsTools,
     ComputesLikelihoods,
     ContinuesText,
     CountsTokens,
@@ -28,6 +29,7 @@ from harness.engine_api import (
 from harness.engines import _prompt_logprobs as scoring
 from harness.engines._replicas import PROBE, Replica, Replicas, endpoint, public
 from harness.engines._tokens import count_tokens
+from harness.engines._tool_calls import offered, refuses_tools
 from harness.engines._wire import (
     GarbledError,
     has_died,
@@ -57,7 +59,7 @@ MAX_TOKENS = 256
 
 
 @plugin
-class OpenAI(Engine, ComputesLikelihoods, ContinuesText, CountsTokens, Describes, Reports, Retries):
+class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsTokens, Describes, Reports, Retries):
     """Any OpenAI-compatible server: vLLM serve, SGLang, llama.cpp, Ollama, a provider.
 
     Conversations go to `/v1/chat/completions`; texts to continue, and texts to score, to `/v1/completions`.
@@ -115,7 +117,7 @@ class OpenAI(Engine, ComputesLikelihoods, ContinuesText, CountsTokens, Describes
                 addresses = ", ".join(map(public, self.base_url)) or "none"
                 raise SetupError(f"base_url must be different addresses, found {addresses}", hint=hint)
         self._replicas = Replicas(())
-        self._key, self._requests, self._is_open = "", 0, False
+        self._key, self._requests, self._is_open, self._took_tools = "", 0, False, False
         self._scores = scoring.Ability(self.tokenizer, self.max_length, self.extra_body.get("chat_template_kwargs"))
         self._ended: asyncio.Future[Exception] | None = None  # why the engine sends no more requests
 
@@ -248,7 +250,7 @@ class OpenAI(Engine, ComputesLikelihoods, ContinuesText, CountsTokens, Describes
             return await self._answer(request.thread, TEXT, body, read_text)
         constrained = bool(request.constraint) and self.structured != "none"
         verbatim = constrained or request.thread.verbatim or bool(request.prefill)
-        read = partial(read_completion, constrained=verbatim)
+        read = partial(read_completion, constrained=verbatim, with_tools=bool(request.tools))
         try:
             return await self._answer(request.thread, CHAT, body, read)
         except RefusedError as error:
@@ -315,9 +317,10 @@ class OpenAI(Engine, ComputesLikelihoods, ContinuesText, CountsTokens, Describes
                 data = await self._post(replica, path, body)
                 answer = read(data, time.perf_counter() - start)
                 replica.mark_healthy()
+                self._took_tools = self._took_tools or "tools" in body
                 return answer
             except Exception as error:
-                final = self._refusal(replica, path, error)
+                final = self._refusal(replica, path, error, "tools" in body)
                 if final is None:
                     final = await self._give_up(replica, error, attempt >= self.max_retries, tried)
                 if final is not None:
@@ -368,12 +371,14 @@ class OpenAI(Engine, ComputesLikelihoods, ContinuesText, CountsTokens, Describes
                 )
             schema = {"name": "reply", "schema": request.constraint["json"], "strict": True}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
+        if request.tools:
+            body["tools"] = offered(request.tools)
         body.update(self.extra_body)
         return body
 
     # ------------------------------------------------------------------------------ what goes wrong
 
-    def _refusal(self, replica: Replica, path: str, error: Exception) -> EngineError | None:
+    def _refusal(self, replica: Replica, path: str, error: Exception, with_tools: bool = False) -> EngineError | None:
         """The error to raise at once; None where another try, or another server, may help."""
         import openai
 
@@ -382,6 +387,11 @@ class OpenAI(Engine, ComputesLikelihoods, ContinuesText, CountsTokens, Describes
         text = self._line(error)
         if isinstance(error, openai.APIStatusError):
             status = error.status_code
+            if with_tools and not self._took_tools and status not in (401, 402, 403, 429) and refuses_tools(text):
+                how = (
+                    "vllm serve: --enable-auto-tool-choice --tool-call-parser …; llama-server: --jinja; or calls: text"
+                )
+                return EngineFatalError(f"{replica.name} takes no tools for {self.model}: {text}; {how}")
             kind = refusal(error)
             if kind is not EngineFatalError:
                 return None if kind is None else kind(text)

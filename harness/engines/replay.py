@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from harness.api import Completion, Facts, plugin
-from harness.engine_api import ComputesLikelihoods, ContinuesText, Engine, LikelihoodRequest, Reports, Request
+from harness.engine_api import (
+    CallsTools,
+    ComputesLikelihoods,
+    ContinuesText,
+    Engine,
+    LikelihoodRequest,
+    Reports,
+    Request,
+)
 from harness.errors import (
     ContextLengthError,
     EngineError,
@@ -29,7 +37,7 @@ Row = Mapping[str, Any]
 
 
 @plugin
-class Replay(Engine, ComputesLikelihoods, ContinuesText, Reports):
+class Replay(Engine, CallsTools, ComputesLikelihoods, ContinuesText, Reports):
     """Answers from a recorded run: every request gets the answer that the same request got then.
 
     Args:

@@ -20,7 +20,8 @@ class RequestLog:
     A line holds `id`, `model`, `sampling`, `seed`, `thread` (a number), `start` (index of the first message that stands
     in this line), `messages` (those of the thread that no earlier line of it holds), and `completion`, or `error` and
     `error_kind`. Where texts were scored `continuations` stand in place of `sampling` and `seed`. `chat: false` is a
-    thread without chat template, `prefill` the text with which the reply begins.
+    thread without chat template, `prefill` the text with which the reply begins. `tools` are those that the model is
+    offered from this line of the thread on.
 
     Raises:
         StorageError: if the file cannot be written.
@@ -64,6 +65,8 @@ class RequestLog:
             line["chat"] = False
         if request.prefill:
             line["prefill"] = request.prefill
+        if isinstance(request, Request) and request.tools != memo.get("request_log_tools", ()):
+            line["tools"] = memo["request_log_tools"] = request.tools
         if isinstance(result, Completion):
             line["completion"] = as_json(result)
         else:

@@ -18,6 +18,7 @@ from typing import Annotated, Any, ClassVar
 
 from harness.api import Completion, Facts, Range, plugin
 from harness.engine_api import (
+    CallsTools,
     ComputesLikelihoods,
     ContinuesText,
     CountsTokens,
@@ -37,7 +38,7 @@ from harness.engines._output import Output, one_line, points_elsewhere
 from harness.engines._priority import PriorityGate
 from harness.engines._reasoning import vllm_parser
 from harness.engines._text_tokens import Pair
-from harness.engines._tokens import ChatTokens, Prompt, count_tokens
+from harness.engines._tokens import ChatTokens, Prompt, count_tokens, template_of
 from harness.engines._vllm_failures import advice, killed_process, not_a_model
 from harness.engines._vllm_requests import (
     Score,
@@ -48,6 +49,7 @@ from harness.engines._vllm_requests import (
     scoring,
     try_request,
 )
+from harness.engines._vllm_tools import ReadCalls, call_reader
 from harness.engines.sampling import normalise
 from harness.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError, SetupError, near
 from harness.storage.redaction import redacted, without_secrets
@@ -57,7 +59,7 @@ _engines = count()
 
 
 @plugin
-class VLLM(Engine, ComputesLikelihoods, ContinuesText, CountsTokens, Describes, Reports, Sleeps, WritesLog):
+class VLLM(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsTokens, Describes, Reports, Sleeps, WritesLog):
     """vLLM's asynchronous engine in this process, fed with token ids.
 
     Args:
@@ -73,6 +75,7 @@ class VLLM(Engine, ComputesLikelihoods, ContinuesText, CountsTokens, Describes, 
         chat_template: a file with a Jinja chat template, in place of the model's.
         chat_template_kwargs: further variables of the template, e.g. {enable_thinking: false}.
         reasoning_parser: vLLM's parser for the model's reasoning; None: a leading <think> block.
+        tool_parser: vLLM's parser for the model's calls of tools, such as `hermes`; None: it is offered no tools.
         engine_args: every other engine argument of vLLM, passed through unchanged.
     """
 
@@ -97,6 +100,7 @@ class VLLM(Engine, ComputesLikelihoods, ContinuesText, CountsTokens, Describes, 
     chat_template: str | None = None
     chat_template_kwargs: dict[str, Any] = field(default_factory=dict)
     reasoning_parser: str | None = None
+    tool_parser: str | None = None
     seed: int | None = None
     enable_sleep_mode: bool | None = None
     engine_args: dict[str, Any] = field(default_factory=dict)
@@ -108,6 +112,7 @@ class VLLM(Engine, ComputesLikelihoods, ContinuesText, CountsTokens, Describes, 
     def __post_init__(self) -> None:
         self._engine: Any = None
         self._chat: Any = None
+        self._read_calls: ReadCalls | None = None
         self._processes: list[Any] = []
         self._reaper: ChildReaper | None = None
         self._numbers, self._threads = count(), count()
@@ -124,6 +129,10 @@ class VLLM(Engine, ComputesLikelihoods, ContinuesText, CountsTokens, Describes, 
         path = Path(self.pretrained)
         return path.absolute().name if path.is_dir() else self.pretrained
 
+    @property
+    def tools_problem(self) -> str | None:
+        return None if self.tool_parser else "tool_parser is not set, e.g. --model_args …,tool_parser=hermes"
+
     # ------------------------------------------------------------------------------ life
 
     async def start(self) -> None:
@@ -138,7 +147,7 @@ class VLLM(Engine, ComputesLikelihoods, ContinuesText, CountsTokens, Describes, 
             return
         if problem := not_a_model(self.pretrained):
             raise SetupError(problem, hint="pretrained= takes a folder in Hugging Face's format, or a name on the hub.")
-        template = self._template()
+        template = template_of(self.chat_template)
         os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING" if self._output.path is None else "INFO")
         os.environ.setdefault("VLLM_LOGGING_STREAM", "ext://sys.stderr")  # standard output is for tables
         self._output.begin(f"vllm, {self.pretrained}")
@@ -159,6 +168,7 @@ class VLLM(Engine, ComputesLikelihoods, ContinuesText, CountsTokens, Describes, 
                 tokenizer = self._engine.get_tokenizer()
                 parser = vllm_parser(self.reasoning_parser, tokenizer, self.pretrained)
                 self._chat = ChatTokens(tokenizer, template, self.chat_template_kwargs, parser)
+                self._read_calls = call_reader(self.tool_parser, tokenizer, self.pretrained)
         except SetupError:
             await self.close()
             raise
@@ -280,14 +290,6 @@ class VLLM(Engine, ComputesLikelihoods, ContinuesText, CountsTokens, Describes, 
         """The fields, without secrets such as `engine_args: {hf_token: …}`."""
         return {**super().describe(), "engine_args": without_secrets(self.engine_args)}
 
-    def _template(self) -> str | None:
-        if self.chat_template is None:
-            return None
-        try:
-            return Path(self.chat_template).read_text(encoding="utf-8")
-        except (OSError, ValueError) as error:
-            raise SetupError(f"chat_template={self.chat_template} cannot be read: {error}") from error
-
     def _arguments(self, names: set[str]) -> dict[str, Any]:
         """The arguments of AsyncEngineArgs, whose `names` these are."""
         if unknown := next((name for name in self.engine_args if name not in names), None):
@@ -321,11 +323,14 @@ class VLLM(Engine, ComputesLikelihoods, ContinuesText, CountsTokens, Describes, 
             reasoning, text = None, as_written(request, reply.text, eos)
         if not verbatim or request.thread.chat:
             formal = verbatim or bool(request.constraint)
-            parts = self._chat.read(request.thread, prompt, reply.token_ids, cut_text, formal)
+            parts = self._chat.read(request.thread, prompt, reply.token_ids, cut_text, formal, bool(request.tools))
             if verbatim and parts != (None, text):
                 self._chat.forget(request.thread)
             elif not verbatim:
                 reasoning, text = parts
+        calls = None
+        if request.tools and self._read_calls is not None:
+            text, calls = self._read_calls(text, request.tools)
         self._counts["requests"] += 1
         self._counts["output_tokens"] += len(reply.token_ids)
         return Completion(
@@ -336,6 +341,7 @@ class VLLM(Engine, ComputesLikelihoods, ContinuesText, CountsTokens, Describes, 
             output_tokens=len(reply.token_ids),
             cached_tokens=getattr(output, "num_cached_tokens", None),
             latency=time.perf_counter() - start,
+            tool_calls=calls,
         )
 
     async def loglikelihood(self, request: LikelihoodRequest) -> Completion:
@@ -378,7 +384,7 @@ class VLLM(Engine, ComputesLikelihoods, ContinuesText, CountsTokens, Describes, 
     def _prompt(self, request: Request) -> Prompt:
         """The request's prompt, with room for a token at least. A plain text that leaves too little room for the reply
         is cut on the left, as in lm-eval."""
-        prompt: Prompt = self._chat.prompt(request.thread, request.prefill)
+        prompt: Prompt = self._chat.prompt(request.thread, request.prefill, request.tools)
         room = self._limit - len(prompt.ids)
         most = 0 if request.thread.chat else normalise(request.sampling).get("max_tokens", 0)
         if 0 < most < self._limit and room < most:
@@ -438,6 +444,6 @@ class VLLM(Engine, ComputesLikelihoods, ContinuesText, CountsTokens, Describes, 
         return rank
 
 
-_OURS = {"pretrained", "chat_template", "chat_template_kwargs", "engine_args"}
+_OURS = {"pretrained", "chat_template", "chat_template_kwargs", "tool_parser", "engine_args"}
 PASSED = tuple(f.name for f in fields(VLLM) if f.name not in _OURS)
 """Fields of the engine that go to vLLM under their own names; None leaves the choice to vLLM."""

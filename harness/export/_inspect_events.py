@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections import deque
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -13,7 +15,7 @@ from ._text import plain
 
 Json = dict[str, Any]
 
-_STOPS: Final = {"stop": "stop", "length": "max_tokens", "content_filter": "content_filter"}
+_STOPS: Final = {"stop": "stop", "tool_calls": "tool_calls", "length": "max_tokens", "content_filter": "content_filter"}
 
 
 class Events:
@@ -120,7 +122,7 @@ class Events:
             if (tokens := usage_of(call)) is not None:
                 for usage, name in ((self.usage_of_models, model), (self.usage_of_agents, agent)):
                     usage[name] = added(usage.get(name, {}), tokens)
-            conversation.reply(call.text)
+            conversation.reply(call.text, tool_calls_of(call))
             if i < len(turn.retries):
                 reason = {"template": turn.name, "sent": turn.retries[i]}
                 self._add("info", at, span, source="unreadable reply: asked again", data=plain(reason))
@@ -169,6 +171,7 @@ class _Conversation:
         self._messages = events.messages
         self._name = f"{events._name}-m"
         self._is_model = agent in transcript.models
+        self._calls: deque[Json] = deque()  # those of the last reply that no message has answered yet
         self.begin = self.end = len(self._messages)
         places = 0
         for turn in (turn for turn in transcript.turns if turn.agent == agent):
@@ -179,15 +182,19 @@ class _Conversation:
     def prompt(self, turn: RecordedTurn) -> None:
         if turn.fresh:
             self.begin = self.end
+            self._calls.clear()
         for role, text in turn.prompt:
-            self.add(role, text)
+            answered = self._calls.popleft() if role == "tool" and self._calls else None
+            self.add(role, text, {"tool_call_id": answered["id"], "function": answered["function"]} if answered else {})
 
-    def add(self, role: str, text: str) -> None:
-        self._messages[self.end] = {"id": f"{self._name}{self.end}", "role": role, "content": text}
+    def add(self, role: str, text: str, more: Json | None = None) -> None:
+        message = {"id": f"{self._name}{self.end}", "role": role, "content": text}
+        self._messages[self.end] = message | (more or {})
         self.end += 1
 
-    def reply(self, text: str) -> None:
-        self.add("assistant", text)
+    def reply(self, text: str, calls: Sequence[Json] = ()) -> None:
+        self.add("assistant", text, {"tool_calls": list(calls)} if calls else {})
+        self._calls = deque(calls)
 
     def lacks_reply(self, turn: RecordedTurn) -> bool:
         """Whether the agent was asked and no answer came, as `Transcript.conversation` has it."""
@@ -201,13 +208,31 @@ def output_of(model: str, text: str, call: Completion | None = None) -> Json:
     if call is not None and call.reasoning:
         content = [{"type": "reasoning", "reasoning": call.reasoning}, {"type": "text", "text": text}]
     stop = _STOPS.get((call.finish_reason if call is not None else "stop") or "", "unknown")
-    message = {"role": "assistant", "content": content, "model": model, "source": "generate"}
+    message: Json = {"role": "assistant", "content": content, "model": model, "source": "generate"}
+    if call is not None and (calls := tool_calls_of(call)):
+        message["tool_calls"] = calls
     output: Json = {"model": model, "choices": [{"message": message, "stop_reason": stop}], "completion": text}
     if call is not None and call.latency is not None:
         output["time"] = call.latency
     if call is not None and (usage := usage_of(call)) is not None:
         output["usage"] = usage
     return output
+
+
+def tool_calls_of(call: Completion) -> list[Json]:
+    """Inspect's `ToolCall`s of a reply."""
+    calls: list[Json] = []
+    for i, one in enumerate(call.tool_calls or ()):
+        line: Json = {"id": one["id"] or f"call_{i}", "function": one["name"], "type": "function"}
+        try:
+            arguments = json.loads(one["arguments"] or "{}")
+        except (ValueError, RecursionError):
+            arguments = None
+        if isinstance(arguments, dict):
+            calls.append({**line, "arguments": plain(arguments)})
+        else:
+            calls.append({**line, "arguments": {}, "parse_error": f"no JSON object: {one['arguments']}"})
+    return calls
 
 
 def usage_of(call: Completion) -> Json | None:

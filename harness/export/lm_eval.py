@@ -367,7 +367,7 @@ def _prompt(turn: RecordedTurn) -> str:
 
 def _replies(turn: RecordedTurn) -> list[str]:
     assert turn.move is not None
-    replies = [call.text for call in turn.move.calls]
+    replies = [call.shown for call in turn.move.calls]
     return replies[-1:] if replies else [_text(turn.move.action)]
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
-from harness.api import Action, Parsed, Reply
+from harness.api import Action, Facts, Parsed, Reply
 
 from ._text import literal, valid
+from ._tools import arguments_of, schema
 
 _ATTRIBUTE = re.compile(r"([\w-]{1,40})\s{0,20}=\s{0,20}(?:\"([^\"<>]*+)\"|'([^'<>]*+)'|([^\s\"'<>]++))")
+_LONGEST_NAME = 120
 _TAG = re.compile(r"<\s{0,3}([A-Za-z]\w{0,60})((?:\s[^<>]*+|/)?)>")
 
 
@@ -60,12 +62,16 @@ class Calls(Reply):
         limit: how many calls are kept.
         rest: the name of a verb without arguments that does nothing.
         body: how many characters constrained decoding allows in a body. Parsing has no such bound.
+        as_tools: whether a model is offered the verbs as tools instead of writing them; its text is then not read.
     """
 
     verbs: tuple[Verb, ...]
     limit: int = 100
     rest: str = "wait"
     body: int = 200
+    as_tools: bool = False
+
+    takes_empty_body: ClassVar[bool] = True
 
     @property
     def noop(self) -> Action:
@@ -108,10 +114,47 @@ class Calls(Reply):
             return Parsed(error=f"no call was found; write one such as {self.verbs[0].usage}")
         return Parsed(calls)
 
-    def constraint(self) -> Mapping[str, Any]:
+    @property
+    def tools(self) -> tuple[Facts, ...]:
+        """The verbs, if `as_tools`; an argument is a text."""
+        return _tools(self.verbs) if self.as_tools else ()
+
+    def parse_calls(self, calls: Sequence[Facts]) -> Parsed:
+        """The calls of tools. An argument that is no text counts as its JSON: a list as `[1, 2]`."""
+        verbs = {verb.name: verb for verb in self.verbs}
+        actions = [self._read_call(call, verbs) for call in calls[: self.limit]]
+        if len(calls) > self.limit:
+            actions.append({"call": "", "skipped": len(calls) - self.limit})
+        if not actions:
+            return Parsed(error=f"no tool was called; call one such as {self.verbs[0].name}")
+        return Parsed(actions)
+
+    def constraint(self) -> Mapping[str, Any] | None:
         """One to `limit` calls, one per line."""
+        if self.as_tools:
+            return None
         one = "|".join(_pattern(verb, self.body) for verb in self.verbs)
         return {"regex": f"(({one})\\n){{1,{self.limit}}}"}
+
+    def _read_call(self, call: Facts, verbs: Mapping[str, Verb]) -> dict[str, Any]:
+        name = " ".join(valid(call["name"][:_LONGEST_NAME]).split())
+        verb = verbs.get(name.lower())
+        if verb is None:
+            return {"call": name or "?", "error": self._unknown(name, verbs)}
+        given = arguments_of(call["arguments"])
+        if isinstance(given, str):
+            return {"call": verb.name, "error": given}
+        expected = (*verb.required, *verb.optional)
+        values = {one: valid(given.get(one, "")) for one in expected}
+        values = {one: value if verb.line and one == verb.body else value.strip() for one, value in values.items()}
+        for one in verb.required:
+            if not values[one] and not (one == verb.body and one in given and self.takes_empty_body):
+                return {"call": verb.name, "error": f"{one} is missing; {verb.name} needs {', '.join(verb.required)}"}
+        return {"call": verb.name, **values}
+
+    def _unknown(self, name: str, verbs: Mapping[str, Verb]) -> str:
+        """What is wrong with a call of a tool that there is not."""
+        return f"there is no {name}; there are: {', '.join(verbs)}"
 
     def _end(self, text: str, name: str, at: int, attributes: str, unclosed: set[str]) -> tuple[str | None, int]:
         """What stands between the tags (None without a closing one), and where the call ends."""
@@ -126,6 +169,11 @@ class Calls(Reply):
         if not tag[1]:  # the next call of the same name begins: this one was never closed
             return None, tag.start()
         return text[at : tag.start()], tag.end()
+
+
+@lru_cache(maxsize=64)
+def _tools(verbs: tuple[Verb, ...]) -> tuple[Facts, ...]:
+    return tuple({"name": verb.name, "parameters": schema(verb.required, verb.optional)} for verb in verbs)
 
 
 def _complete(call: Mapping[str, Any], verb: Verb | None) -> bool:

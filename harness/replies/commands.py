@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from harness.api import Parsed
 
@@ -64,6 +64,8 @@ class Commands(Calls):
 
     limit: int = 1000
 
+    takes_empty_body: ClassVar[bool] = False
+
     def parse(self, text: str) -> Parsed:
         """The commands in `text`."""
         blocks = fenced(text)
@@ -75,10 +77,15 @@ class Commands(Calls):
             calls.append({"call": "", "skipped": len(blocks) - self.limit})
         return Parsed(calls)
 
-    def constraint(self) -> Mapping[str, Any]:
+    def constraint(self) -> Mapping[str, Any] | None:
         """One to `limit` (at most a hundred) commands, each in a fence of its own."""
+        if self.as_tools:
+            return None
         one = "|".join(_pattern(verb, self.body) for verb in self.verbs)
         return {"regex": f"(```\\n({one})\\n```\\n){{1,{min(self.limit, 100)}}}"}
+
+    def _unknown(self, name: str, verbs: Mapping[str, Verb]) -> str:
+        return UNKNOWN
 
 
 def usage(verb: Verb) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TypeVar
 
-from harness.api import Parsed, Reply
+from harness.api import Completion, Parsed, Reply
 from harness.errors import SetupError
 from harness.storage.plugin_errors import describe, place
 
@@ -42,6 +42,24 @@ def read(reply: Reply, text: str, max_chars: int = MAX_CHARS) -> Parsed:
     return guarded(
         "reply", reply, lambda: _parsed(reply, text), lambda bug: Parsed(error=f"the reply hits a bug: {bug}")
     )
+
+
+def read_completion(reply: Reply, completion: Completion, max_chars: int = MAX_CHARS) -> Parsed:
+    """Parse a model's answer with a form: its calls of tools where the form offers any, else its text.
+
+    The arguments are those of `read`; `max_chars` then bounds the names and arguments of all calls together.
+    """
+    if not reply.tools:
+        return read(reply, completion.text, max_chars)
+
+    def parsed() -> Parsed:
+        calls = completion.tool_calls or ()
+        size = sum(len(call["name"]) + len(call["arguments"]) for call in calls)
+        if size > max_chars:
+            return Parsed(error=f"too long: calls of {size:,} characters, at most {max_chars:,} are read")
+        return _checked(reply.parse_calls(calls), "parse_calls")
+
+    return guarded("reply", reply, parsed, lambda bug: Parsed(error=f"the calls hit a bug: {bug}"))
 
 
 def guarded(stage: str, plugin: object, act: Callable[[], T], otherwise: Callable[[str], T]) -> T:
@@ -75,9 +93,12 @@ def note_bugs(note: Note) -> None:
 
 
 def _parsed(reply: Reply, text: str) -> Parsed:
-    parsed = reply.parse(text)
+    return _checked(reply.parse(text), "parse")
+
+
+def _checked(parsed: Parsed, method: str) -> Parsed:
     if not isinstance(parsed, Parsed):
-        raise TypeError(f"parse returned {parsed!r:.80}, not a Parsed")
+        raise TypeError(f"{method} returned {parsed!r:.80}, not a Parsed")
     for action in (parsed.action, parsed.fallback_action):
         if not _is_flat(action):
             json.dumps(action)  # what is not JSON could not be journaled

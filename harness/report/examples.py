@@ -125,7 +125,7 @@ def _turn(turn: RecordedTurn) -> str:
     for i, call in enumerate(move.calls if move else ()):
         if call.reasoning:
             parts.append(f'<details class="said"><summary>reasoning</summary>{_text(call.reasoning)}</details>')
-        parts.append(f'<div class="said reply"><i>reply</i>{_text(call.text)}</div>')
+        parts.append(f'<div class="said reply"><i>reply</i>{_text(call.shown)}</div>')
         if i < len(turn.retries):
             parts.append(f'<div class="said"><i>asked again</i>{_text(turn.retries[i])}</div>')
     if move is not None and move.action is not None:

@@ -6,6 +6,7 @@ A player can also take a recorded move instead of being asked (`recall`): that i
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -17,7 +18,8 @@ from harness.config.prompts import PromptSet
 from harness.engine_api import ComputesLikelihoods, CountsTokens, Engine, LikelihoodRequest, Request, Thread
 from harness.errors import EngineError, EngineFatalError
 from harness.replies.likelihoods import Likelihoods, likelihoods_of
-from harness.replies.reading import read
+from harness.replies.reading import read_completion
+from harness.runtime._tool_calls import NOT_CARRIED_OUT, messages_of
 from harness.storage import UNFINISHED
 
 
@@ -51,6 +53,9 @@ class ModelPlayer:
         self.turns = 0
         self.thread = Thread(chat=prompts.chat, verbatim=prompts.verbatim)
         self.prefill = ""  # of the present turn
+        self.tools: tuple[Facts, ...] = ()  # what the present turn offers
+        self._offered: tuple[Facts, ...] = ()  # the form's tools of which `tools` were made
+        self._unanswered: list[str] = []  # ids of the last reply's calls
         self.asked = 0  # how many messages stood before its first reply
 
     async def act(
@@ -86,7 +91,7 @@ class ModelPlayer:
                 kind = LIMITED
                 break
             if attempt:
-                self.thread.add("user", self.prompts.render("retry", {**variables, "error": error}))
+                self._ask_again(variables, error)
                 if attempt > len(previous_calls):
                     on_move(Move(turn.agent, turn.name, None, None, UNFINISHED, tuple(calls)))
             try:
@@ -107,8 +112,8 @@ class ModelPlayer:
             if turn.peer_texts and not attempt and is_new:
                 completion = replace(completion, peer_tokens=self._peer_tokens(turn))
             calls.append(completion)
-            self.thread.add("assistant", self._said(completion, scored))
-            parsed = read(turn.reply, completion.text) if scored is None else _scores(scored, completion)
+            self._reply(completion, scored)
+            parsed = read_completion(turn.reply, completion) if scored is None else _scores(scored, completion)
             if parsed.error is None:
                 action, error, kind = parsed.action, None, None
                 break
@@ -120,7 +125,8 @@ class ModelPlayer:
     def _request(self, turn: Turn, index: int, attempt: int) -> Request:
         constraint = turn.reply.constraint() if self.constrained else None
         seed = derive_seed(self.seed, index, attempt)
-        return Request(f"{self.id}/{index}/{attempt}", self.thread, self.sampling, seed, constraint, self.prefill)
+        name = f"{self.id}/{index}/{attempt}"
+        return Request(name, self.thread, self.sampling, seed, constraint, self.prefill, self.tools)
 
     async def _score(self, form: Likelihoods, index: int) -> Completion:
         if not isinstance(self.engine, ComputesLikelihoods):
@@ -137,6 +143,27 @@ class ModelPlayer:
         best = max(zip(values, scored.continuations, strict=False), key=lambda pair: pair[0][0], default=None)
         return self.prefill + (best[1].text if best is not None else "")
 
+    def _reply(self, call: Completion, scored: Likelihoods | None) -> None:
+        """Put the model's message at the end of the thread."""
+        text = self._said(call, scored)
+        if not self.tools or not call.tool_calls:
+            self.thread.add("assistant", text)
+            return
+        calls = messages_of(call.tool_calls, len(self.thread.messages))
+        self._unanswered = [one["id"] for one in calls]
+        self.thread.add("assistant", text, tool_calls=calls)
+
+    def _answer_calls(self, results: Sequence[str] = ()) -> bool:
+        """Answer each call of the last reply, as chat templates and servers want it; whether there was one."""
+        calls, self._unanswered = self._unanswered, []
+        for name, result in itertools.zip_longest(calls, results[: len(calls)], fillvalue=NOT_CARRIED_OUT):
+            self.thread.add("tool", result, tool_call_id=name)
+        return bool(calls)
+
+    def _ask_again(self, variables: Mapping[str, Any], error: str | None) -> None:
+        self._answer_calls()
+        self.thread.add("user", self.prompts.render("retry", {**variables, "error": error}))
+
     def recall(self, turn: Turn, move: Move) -> None:
         """Rebuild the conversation as if `move` had just been made."""
         variables, calls, scored = self._open(turn), move.calls, likelihoods_of(turn.reply)
@@ -144,9 +171,11 @@ class ModelPlayer:
         failed = move.error_kind not in (None, "parse") and not (move.error_kind == LIMITED and calls)
         for attempt in range(len(calls) + failed):
             if attempt:
-                error = read(turn.reply, calls[attempt - 1].text).error
-                self.thread.add("user", self.prompts.render("retry", {**variables, "error": error}))
-            self.thread.add("assistant", self._said(calls[attempt], scored) if attempt < len(calls) else "")
+                self._ask_again(variables, read_completion(turn.reply, calls[attempt - 1]).error)
+            if attempt < len(calls):
+                self._reply(calls[attempt], scored)
+            else:
+                self.thread.add("assistant", "")
 
     def _peer_tokens(self, turn: Turn) -> int | None:
         """Tokens of what the turn shows of other agents (DarkForest, Section 3.5: T_cross)."""
@@ -161,10 +190,16 @@ class ModelPlayer:
         if turn.fresh:
             # in its episode's place among those that wait
             self.thread = Thread(self.thread.age, self.prompts.chat, self.prompts.verbatim)
+            self.tools, self._offered, self._unanswered = (), (), []
         if not self.thread.messages:
             self.thread.messages += self.prompts.opening(turn.context)
+        if (tools := turn.reply.tools) != self._offered:
+            self._offered, self.tools = tools, self.prompts.tools(tools, turn.context)
+        answered = self._answer_calls(turn.call_results) if self._unanswered else False
         variables = {**turn.context, **turn.observation}
-        self.thread.add("user", self.prompts.render(turn.name, variables))
+        text = self.prompts.render(turn.name, variables)
+        if text or not answered:  # the results can say all
+            self.thread.add("user", text)
         self.prefill = self.prompts.beginning(variables)
         self.asked = len(self.thread.messages)
         return variables

@@ -102,7 +102,7 @@ def _scored(turn: RecordedTurn, cutter: _Cutter) -> list[dict[str, Any]]:
 
 
 def _call(i: int, call: Completion, cutter: _Cutter, cuts: dict[str, int]) -> dict[str, Any]:
-    line = _cut(cutter, f"call.{i}.text", call.text, cuts)
+    line = _cut(cutter, f"call.{i}.text", call.shown, cuts)
     reasoning = None if call.reasoning is None else _cut(cutter, f"call.{i}.reasoning", call.reasoning, cuts)["text"]
     return {**line, "reasoning": reasoning, **{name: getattr(call, name) for name in _CALL_FIELDS}}
 
@@ -170,9 +170,7 @@ def part_of(turn: RecordedTurn, part: str) -> str | None:
     texts: dict[str, list[str | None]] = {
         "prompt": [text for _, text in turn.prompt],
         "retry": list(turn.retries),
-        "call": [getattr(call, field) if field in ("text", "reasoning") else None for call in move.calls]
-        if move
-        else [],
+        "call": [{"text": call.shown, "reasoning": call.reasoning}.get(field) for call in move.calls] if move else [],
     }
     there = texts.get(kind, [])
     return there[int(number)] if int(number) < len(there) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from harness.api import Action, Case, Channel, Facts, Move, Outcome, Play, Range, Task, Turn, plugin
 from harness.authoring.two_pass import TwoPassProtocol
@@ -39,6 +39,8 @@ class ActionRounds(TwoPassProtocol):
         max_actions: calls executed per reply; None for N + 8.
         planning: start with one more round in which `submit_result` is refused (Appendix H).
         parse_retries: how often to ask again for a reply without any call; then the round is lost.
+        calls: "text", as in the paper: models write calls as elements. "tools": they are offered the calls as tools,
+            and each result is the answer to its call; then the context also has `tools`, which is true.
     """
 
     channel: Channel
@@ -47,6 +49,7 @@ class ActionRounds(TwoPassProtocol):
     max_actions: Annotated[int, Range(ge=1)] | None = None
     planning: bool = False
     parse_retries: Annotated[int, Range(ge=0)] = 0
+    calls: Literal["text", "tools"] = "text"
 
     needs_channel = Board
     facts = (
@@ -85,12 +88,15 @@ class _Game:
         assert isinstance(board, Board)
         self.rules, self.task, self.case, self.board = rules, task, case, board
         verbs = (*board.verbs, Verb(WAIT), Verb(SUBMIT, (), "answer"))
-        self.form = Calls(verbs, rules.max_actions or len(case.agents) + 8, WAIT, longest_body(case))
+        as_tools = rules.calls == "tools"
+        self.form = Calls(verbs, rules.max_actions or len(case.agents) + 8, WAIT, longest_body(case), as_tools)
         actions = [{"name": verb.name, "usage": verb.usage} for verb in self.form.verbs]
         shared = {"actions": actions, "channel": board.description, "max_rounds": rules.max_rounds}
         shared |= {"max_actions": self.form.limit, "calls_per_round": rules.calls_per_round}
+        shared |= {"tools": True} if as_tools else {}
         self.contexts = {agent: {**task.context(case, agent), **shared} for agent in case.agents}
         self.notes: dict[str, list[Facts]] = {}
+        self.ended: dict[str, bool] = {}  # whether the agent's last reply ended its round
         self.answers: dict[str, Action] = {}
         self.submitted: dict[str, int] = {}
         self.knew: dict[str, str] = {}
@@ -106,8 +112,15 @@ class _Game:
             "rounds_left": self.rules.max_rounds - number + 1,
         }
         return Turn(
-            agent, "round" if number else "plan", observation, self.form, self.contexts[agent], self.rules.parse_retries
-        )
+            agent, "round" if number else "plan", observation, self.form, self.contexts[agent],
+            self.rules.parse_retries, call_results=self.call_results(agent) if self.form.as_tools else (),
+        )  # fmt: skip
+
+    def call_results(self, agent: str) -> tuple[str, ...]:
+        """Return the results of the agent's last calls, with that of the one that ended its round."""
+        results = [result["text"] for result in self.board.observation(agent)["results"]]
+        notes = [note["text"] for note in self.notes.get(agent, ())]
+        return (*results, "\n".join(notes) or "your round has ended") if self.ended.get(agent) else tuple(results)
 
     def carry_out(self, moves: Sequence[Move]) -> set[str]:
         """Execute all calls; return the agents whose round has ended."""
@@ -115,6 +128,7 @@ class _Game:
         for move in moves:
             before, ending, skipped = _split(move.action)
             calls.append(replace(move, action=before))
+            self.ended[move.agent] = ending is not None
             self.notes[move.agent] = [] if move.action is not None else [_error("", _failure_text(move))]
             if ending is not None:
                 ended.add(move.agent)

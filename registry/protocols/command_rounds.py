@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from harness.api import Action, Case, Channel, Facts, Move, Outcome, Play, Range, Task, Turn, plugin
 from harness.authoring.two_pass import TwoPassProtocol
@@ -41,12 +41,15 @@ class CommandRounds(TwoPassProtocol):
         max_rounds: R_max, in each phase.
         max_actions: commands executed per reply. The paper sets no bound; this one stops floods.
         parse_retries: how often to ask again for a reply without any command; then the round is lost.
+        calls: "text", as in the paper: models write commands in fences. "tools": they are offered the commands as
+            tools, and each result is the answer to its call; then the context also has `tools`, which is true.
     """
 
     channel: Channel
     max_rounds: Annotated[int, Range(ge=1)] = 100
     max_actions: Annotated[int, Range(ge=1)] = 1000
     parse_retries: Annotated[int, Range(ge=0)] = 0
+    calls: Literal["text", "tools"] = "text"
 
     needs_channel = Board
     facts = (
@@ -82,10 +85,11 @@ class _Bench:
         self.board.handlers = {WAIT: lambda agent, call: "acknowledged", SUBMIT: self.submit}
         self.verbs = (*board.verbs, Verb(WAIT), Verb(SUBMIT, (), "answer"))
         self.names = {verb.name for verb in self.verbs}
-        self.form = Commands(self.verbs, rules.max_actions, WAIT, longest_body(case))
+        as_tools = rules.calls == "tools"
+        self.form = Commands(self.verbs, rules.max_actions, WAIT, longest_body(case), as_tools)
         actions = [{"name": verb.name, "usage": usage(verb)} for verb in self.verbs]
         shared = {"actions": actions, "channel": board.description, "max_rounds": rules.max_rounds}
-        shared |= {"max_actions": rules.max_actions}
+        shared |= {"max_actions": rules.max_actions, **({"tools": True} if as_tools else {})}
         self.contexts = {agent: {**task.context(case, agent), **shared} for agent in case.agents}
         self.last_results: dict[str, list[Facts]] = {}
         self.answers: dict[str, Action] = {}
@@ -104,7 +108,10 @@ class _Bench:
             "round": self.board.round,
             "rounds_left": self.rules.max_rounds - self.board.round + 1,
         }
-        return Turn(agent, "round", observation, self.form, self.contexts[agent], self.rules.parse_retries)
+        results = tuple(result["text"] for result in observation["results"]) if self.form.as_tools else ()
+        return Turn(
+            agent, "round", observation, self.form, self.contexts[agent], self.rules.parse_retries, call_results=results
+        )
 
     def carry_out(self, moves: Sequence[Move]) -> None:
         """Execute all commands, agent by agent."""

@@ -123,7 +123,7 @@ function turnOf(turn, context) {
   );
 }
 
-const ROLES = { system: "System", user: "User", assistant: "Assistant", retry: "User, asked again" };
+const ROLES = { system: "System", user: "User", assistant: "Assistant", tool: "Result of a call", retry: "User, asked again" };
 
 function message(role, text, turn, part, context) {
   return h(

@@ -1,0 +1,45 @@
+"""Calls of tools as messages of a conversation, so that every server and chat template takes it again."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+NOT_CARRIED_OUT = "not carried out"
+"""The answer to a call without a result."""
+_NAME = re.compile(r"[^A-Za-z0-9_-]")
+_LONGEST = 64
+_PLAIN_ID = re.compile(r"[\w.:-]{1,64}", re.ASCII)
+
+
+def messages_of(calls: Sequence[Mapping[str, str]], place: int) -> list[dict[str, Any]]:
+    """The `tool_calls` of an assistant's message, in OpenAI's form.
+
+    Servers refuse a conversation with a name that no function can have, with arguments that are no JSON object, and
+    with ids that are empty or stand twice. The model would never be heard again, so such parts are replaced; what it
+    wrote stays in its `Completion`.
+
+    Args:
+        calls: those of a completion.
+        place: the message's index in its conversation, which makes ids unique.
+    """
+    messages: list[dict[str, Any]] = []
+    seen: set[str] = set()
+    for number, call in enumerate(calls):
+        name = call.get("id") or ""
+        if name in seen or not _PLAIN_ID.fullmatch(name):
+            name = f"c{place:05}{number:03}"  # nine letters and digits: Mistral's templates want them
+        seen.add(name)
+        function = {"name": _NAME.sub("_", call["name"])[:_LONGEST] or "unknown", "arguments": _json(call["arguments"])}
+        messages.append({"id": name, "type": "function", "function": function})
+    return messages
+
+
+def _json(text: str) -> str:
+    """`text` if it is a JSON object, else an empty one."""
+    try:
+        return text if isinstance(json.loads(text), dict) else "{}"
+    except (ValueError, RecursionError):
+        return "{}"
