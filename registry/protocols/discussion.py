@@ -13,7 +13,7 @@ from harness.errors import PluginError
 from harness.replies.with_confidence import Style as Stated
 
 from ._discussion.decisions import Decision, decide, settled
-from ._discussion.hearing import Hears, hearing
+from ._discussion.hearing import Hears, check, hearing
 from ._discussion.order import Order, play_round
 from ._discussion.personas import Persona, Personas, Roster, drawn, listed, proposed
 from ._discussion.talk import Style, Talk
@@ -37,8 +37,9 @@ class Discussion(Panel):
         hears: who hears whom. "all"; "ring": the two neighbors in the panel's order; "star" or "report": the first
             agent hears all others, and they hear it alone; "chain": each hears the one before it; "relay": so does the
             first, which hears the last; "tree": a binary tree from the first agent, parents and children; "pairs": the
-            first and the second, the third and the fourth, …; pairs [[a, b], …] that hear each other; or listener →
-            list of speakers.
+            first and the second, the third and the fourth, …; pairs [[a, b], …] that hear each other; listener → its
+            speakers; or {random: GENERATOR, parameters: {…}}: every episode draws a graph of networkx, and neighbors
+            hear each other.
         visible: "all": each agent keeps one conversation, in which every message stands once; a number k: every turn
             is a new conversation with the messages of the last k rounds, the agent's own among them.
         identity: whether messages are "anonymous" or "named".
@@ -89,7 +90,7 @@ class Discussion(Panel):
             if name in members and name in self.others():
                 hint = f"Give the {role} a name of its own."
                 raise PluginError(f"{role} {name!r} is a member of the panel", hint=hint, at=(role,))
-        hearing(self.hears, members)
+        check(self.hears, members)
         if isinstance(self.personas, list):
             listed(self.personas, members)
         return members
@@ -101,7 +102,7 @@ class Discussion(Panel):
         chair = self.moderator if self.order == "moderator" else None
         visible = None if self.visible == "all" else self.visible
         labels = self._labels(members, personas)
-        talk = Talk(self, task, case, hearing(self.hears, members), visible, labels, personas, agents, chair)
+        talk = Talk(self, task, case, hearing(self.hears, members, rng), visible, labels, personas, agents, chair)
         history, number, verdict = [], 0, None
         if self.drafts != "none":
             yield from talk.speak(0, members if self.drafts == "all" else members[:1], self.style)

@@ -1,14 +1,11 @@
 """Bounds of networks that a spec asks for: generators of networkx that draw without end are stopped."""
 
-import importlib
 import random
 
 import networkx as nx
 import pytest
 
-from tests.networks.network_kit import task
-
-bounds = importlib.import_module(f"{type(task()).__module__.rpartition('.')[0]}._network.bounds")
+from harness.authoring import graph_bounds as bounds
 
 
 def test_draws_are_those_of_a_plain_generator() -> None:

@@ -1,18 +1,23 @@
-"""Who hears whom in a discussion: named patterns, pairs, and lists of speakers."""
+"""Who hears whom in a discussion: named patterns, pairs, lists of speakers, and random graphs."""
 
 from __future__ import annotations
 
+import collections
+import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
+from harness.authoring import graph_bounds
+from harness.authoring.random_graphs import RandomGraph, RandomGraphs
 from harness.errors import PluginError, near
 
 Seat = str | int
 """An agent of the panel: its name, or its place from 0."""
 Pattern = Literal["all", "ring", "star", "chain", "relay", "tree", "pairs", "report"]
-Hears = Pattern | dict[str, Any] | list[tuple[Seat, Seat]]
+Hears = Pattern | RandomGraphs | dict[str, Any] | list[tuple[Seat, Seat]]
 Hearing = Mapping[str, tuple[str, ...]]
 """Listener → the speakers that it hears, both in the panel's order."""
+_RANDOM = ("random", "parameters")
 _Edges = Iterable[tuple[int, int]]
 """Pairs (listener, speaker) of places on the panel."""
 
@@ -38,22 +43,43 @@ PATTERNS: dict[str, Callable[[int], _Edges]] = {
 """Pattern → its edges for a panel of n agents."""
 
 
-def hearing(hears: Hears, members: Sequence[str]) -> Hearing:
-    """Return who hears whom. Raises `PluginError` for seats that the panel lacks, and for agents that hear themselves.
+def hearing(hears: Hears, members: Sequence[str], rng: random.Random) -> Hearing:
+    """Return who hears whom; of a random graph a draw. Raises `PluginError` as `check`, and where a draw fails.
 
-    >>> hearing("chain", ["a", "b", "c"])
+    >>> hearing("chain", ["a", "b", "c"], random.Random(0))
     {'a': (), 'b': ('a',), 'c': ('b',)}
     """
-    if isinstance(hears, str):
-        edges = PATTERNS[hears](len(members))
-    elif isinstance(hears, Mapping):
-        edges = _listed(hears, members)
-    else:
-        edges = _mutual(_pairs(hears, members))
     heard: list[set[int]] = [set() for _ in members]
-    for listener, speaker in edges:
+    for listener, speaker in _edges(hears, members, rng):
         heard[listener].add(speaker)
     return {name: tuple(members[i] for i in sorted(heard[place])) for place, name in enumerate(members)}
+
+
+def check(hears: Hears, members: Sequence[str]) -> None:
+    """Raise `PluginError` for seats that the panel lacks, agents that hear themselves, and unknown random graphs."""
+    if not isinstance(hears, str):
+        collections.deque(_edges(hears, members, None), 0)
+
+
+def _edges(hears: Hears, members: Sequence[str], rng: random.Random | None) -> _Edges:
+    if isinstance(hears, str):
+        return PATTERNS[hears](len(members))
+    if not isinstance(hears, Mapping):
+        return _mutual(_pairs(hears, members))
+    if "random" not in hears:
+        return _listed(hears, members)
+    entry: Any = hears
+    for key in entry:
+        if key not in _RANDOM:
+            raise PluginError(f"hears: a random graph has no {key!r}", hint=near(key, _RANDOM), at=("hears", key))
+    graph = RandomGraph(entry, ("hears",), "agents")
+    if rng is None:
+        return ()
+    count, edges = graph.draw(len(members), rng.randrange(2**31), graph_bounds.deadline())
+    if count != len(members):
+        message = f"{graph.name} gives {count} agents for a panel of {len(members)}"
+        raise PluginError(message, hint=f"Set agents: {count}.", place=graph.place, at=("hears",))
+    return _mutual(edges)
 
 
 def _pairs(pairs: Sequence[tuple[Seat, Seat]], members: Sequence[str]) -> _Edges:

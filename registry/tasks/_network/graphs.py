@@ -5,62 +5,18 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, NamedTuple, NotRequired, Required, TypedDict
+from typing import Annotated, Any, NotRequired, Required, TypedDict
 
 from harness.api import derive_seed
+from harness.authoring import graph_bounds as bounds
 from harness.authoring.networks import FAMILIES, Family, Network, adjacency_of, draw_names, parts, seeded
-from harness.errors import DataError, Place, PluginError, near
-from harness.expressions import Compiled, Expression, compiled, names
+from harness.authoring.random_graphs import GENERATORS, RandomGraph, RandomGraphs
+from harness.errors import DataError, PluginError
 
 from ..agentsnet import _edges
-from . import bounds
 
 TRIES = 100
 """Draws of a random graph until it is connected."""
-
-
-class _Generator(NamedTuple):
-    """Parameters of a random graph in networkx, besides the seed."""
-
-    needed: tuple[str, ...]
-    further: tuple[str, ...] = ()
-    sized: bool = True
-
-
-GENERATORS: dict[str, _Generator] = {
-    "barabasi_albert_graph": _Generator(("m",)),
-    "connected_watts_strogatz_graph": _Generator(("k", "p"), ("tries",)),
-    "dual_barabasi_albert_graph": _Generator(("m1", "m2", "p")),
-    "duplication_divergence_graph": _Generator(("p",)),
-    "extended_barabasi_albert_graph": _Generator(("m", "p", "q")),
-    "gaussian_random_partition_graph": _Generator(("s", "v", "p_in", "p_out")),
-    "gnm_random_graph": _Generator(("m",)),
-    "gnp_random_graph": _Generator(("p",)),
-    "newman_watts_strogatz_graph": _Generator(("k", "p")),
-    "planted_partition_graph": _Generator(("l", "k", "p_in", "p_out"), sized=False),
-    "powerlaw_cluster_graph": _Generator(("m", "p")),
-    "random_geometric_graph": _Generator(("radius",)),
-    "random_partition_graph": _Generator(("sizes", "p_in", "p_out"), sized=False),
-    "random_regular_graph": _Generator(("d",)),
-    "relaxed_caveman_graph": _Generator(("l", "k", "p"), sized=False),
-    "soft_random_geometric_graph": _Generator(("radius",)),
-    "stochastic_block_model": _Generator(("sizes", "p"), sized=False),
-    "watts_strogatz_graph": _Generator(("k", "p")),
-    "waxman_graph": _Generator((), ("beta", "alpha")),
-}
-"""The random graphs of networkx that a spec may name. `sized`: whether `size` is their number of nodes."""
-
-
-class RandomGraphs(TypedDict):
-    """A random family of networkx: `{random: gnp_random_graph, parameters: {p: 0.3}}`."""
-
-    random: Required[Annotated[str, "a generator of networkx"]]
-    parameters: NotRequired[
-        Annotated[
-            dict[str, Expression | list[Any]],
-            "its parameters besides the number of nodes and the seed: numbers, or expressions over n",
-        ]
-    ]
 
 
 class EdgeFile(TypedDict):
@@ -89,10 +45,9 @@ class Source:
 
     def __init__(self, graphs: Graphs, size: int, connected: bool) -> None:
         self.graphs, self.size, self.connected = graphs, size, connected
-        self._parameters: dict[str, Compiled | list[Any]] = {}
-        if isinstance(graphs, Mapping) and "random" in graphs:
-            self._check_random(graphs)
-        elif isinstance(graphs, str):
+        entry: Any = graphs
+        self._family = RandomGraph(entry) if isinstance(graphs, Mapping) and "random" in graphs else None
+        if isinstance(graphs, str):
             try:
                 bounds.check(graphs, {"n": size})
             except bounds.TooMuchError as error:
@@ -110,7 +65,7 @@ class Source:
         if isinstance(self.graphs, str):
             yield from seeded(self.graphs, self.size, samples, seed)
         elif not self.fixed:
-            yield from (self._random(sample, seed) for sample in range(samples))
+            yield from (self._drawn(sample, seed) for sample in range(samples))
         else:
             network = self.own(seed)
             for sample in range(samples):
@@ -153,69 +108,22 @@ class Source:
             raise PluginError("the edge list has no edges", at=("graphs",))
         return list(nodes), list(edges.values())
 
-    # ----------------------------------------------------------------------------------- networkx
-
-    @property
-    def _place(self) -> Place | None:
-        """Where the spec has the first parameter that is an expression."""
-        texts = (value.text for value in self._parameters.values() if isinstance(value, Compiled))
-        return next((text.place for text in texts if isinstance(text, Expression)), None)
-
-    def _check_random(self, entry: Any) -> None:
-        name, parameters = entry["random"], entry.get("parameters", {})
-        generator = GENERATORS.get(name)
-        if generator is None:
-            raise PluginError(
-                f"there is no random graph {name!r}", hint=near(name, GENERATORS), at=("graphs", "random")
-            )
-        known = (*generator.needed, *generator.further)
-        for key, value in parameters.items():
-            if key not in known:
-                hint = near(key, known) + (" The number of nodes is `size`." if key == "n" else "")
-                raise PluginError(f"{name} has no parameter {key!r} here", hint=hint, at=("graphs", "parameters", key))
-            self._parameters[key] = value if isinstance(value, list) else compiled(value, ("n",))
-        if missing := [key for key in generator.needed if key not in parameters]:
-            what = f"{name} needs the parameter{'s' * (len(missing) > 1)} {', '.join(missing)}"
-            raise PluginError(what, at=("graphs", "parameters") if parameters else ("graphs",))
-
-    def _random(self, sample: int, seed: int) -> Network:
-        import networkx as nx
-
-        entry: Any = self.graphs
-        name = entry["random"]
-        values = names({"n": self.size})
-        arguments = {
-            key: value.value(values) if isinstance(value, Compiled) else value
-            for key, value in self._parameters.items()
-        }
-        if GENERATORS[name].sized:
-            arguments["n"] = self.size
-        parts_of_seed = sorted((key, value) for key, value in arguments.items() if key != "n")
-        rng = random.Random(derive_seed("network", name, self.size, parts_of_seed, sample, seed))
+    def _drawn(self, sample: int, seed: int) -> Network:
+        """The network of a random family."""
+        family = self._family
+        assert family is not None
+        short = family.name.removesuffix("_graph")
+        arguments = sorted((key, value) for key, value in family.arguments(self.size).items() if key != "n")
+        rng = random.Random(derive_seed("network", family.name, self.size, arguments, sample, seed))
         deadline = bounds.deadline()
         for _ in range(TRIES):
-            try:
-                bounds.check(name, arguments)
-                graph = getattr(nx, name)(**arguments, seed=bounds.Draws(rng.randrange(2**31), deadline))
-            except (
-                nx.NetworkXException, ValueError, TypeError, ZeroDivisionError, IndexError, OverflowError,
-                bounds.TooMuchError,
-            ) as error:  # fmt: skip
-                call = ", ".join(f"{key}={value}" for key, value in arguments.items())
-                raise PluginError(f"{name}({call}) fails: {error}", place=self._place, at=("graphs",)) from None
-            order = {node: i for i, node in enumerate(graph)}
-            edges = [(order[u], order[v]) for u, v in graph.edges if u != v]
-            network = Network(
-                f"{name.removesuffix('_graph')}-{len(order)}-{sample}",
-                name.removesuffix("_graph"),
-                sample,
-                adjacency_of(draw_names(rng, len(order)), edges),
-            )
-            if len(order) > 1 and not (self.connected and len(parts(network.adjacency)) > 1):
+            count, edges = family.draw(self.size, rng.randrange(2**31), deadline)
+            network = Network(f"{short}-{count}-{sample}", short, sample, adjacency_of(draw_names(rng, count), edges))
+            if count > 1 and not (self.connected and len(parts(network.adjacency)) > 1):
                 return network
         raise DataError(
-            f"{TRIES} draws of {name} gave no connected network of {self.size} agents",
-            place=self._place,
+            f"{TRIES} draws of {family.name} gave no connected network of {self.size} agents",
+            place=family.place,
             hint="Choose parameters that make more edges, or set `connected: false` and rounds without the diameter.",
         )
 
