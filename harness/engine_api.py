@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -228,6 +228,10 @@ class RunsPrograms(ABC):
     @abstractmethod
     def programs(self) -> str | None:
         """What it runs, in words that follow "runs"; None: nothing, as it is."""
+
+    def files(self) -> Sequence[Path]:
+        """The files of these programs that a person may change: a run does not go on with other ones."""
+        return ()
 
 
 class Sleeps(ABC):

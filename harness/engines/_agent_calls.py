@@ -7,6 +7,7 @@ import contextlib
 import contextvars
 import importlib
 import inspect
+import itertools
 import sys
 import threading
 import time
@@ -33,13 +34,18 @@ def roots() -> list[Path]:
     return list(dict.fromkeys([here, *[p for p in (here, *here.parents) if (p / "harness.yaml").is_file()][:1]]))
 
 
-def file_of(module: str) -> Path | None:
-    """The file of a module of the person's own, without importing it; None where it is none of theirs."""
+def files_of(module: str, most: int) -> list[Path]:
+    """The Python files of the person's own that a module is: those of its package. It is not imported.
+
+    None of what is installed, and at most so many.
+    """
     for root in roots():
-        for name in (f"{module.replace('.', '/')}.py", f"{module.replace('.', '/')}/__init__.py"):
-            if (root / name).is_file():
-                return root / name
-    return None
+        path, top = root / module.replace(".", "/"), root / module.partition(".")[0]
+        if path.with_suffix(".py").is_file() or (path / "__init__.py").is_file():
+            if top.is_dir():
+                return list(itertools.islice(sorted(top.rglob("*.py")), most))
+            return [path.with_suffix(".py")]
+    return []
 
 
 # ---------------------------------------------------------------------------------- finding it
@@ -68,8 +74,9 @@ def load(call: str, log: AgentLog) -> Callable[..., Any]:
             hint = f"{near(name, _modules(name))} Modules are looked for in {where}, and among installed packages."
             raise SetupError(f"call={call}: there is no module {missing!r}", hint=hint) from None
         log.write("".join(traceback.format_exception(error)))
-        hint = f"Install it where harness runs: pip install {missing.partition('.')[0]}" if missing else None
-        raise SetupError(f"call={call}: the module {name} cannot be imported: {in_words(error)}", hint=hint) from None
+        what = f"call={call}: the module {name} cannot be imported: {in_words(error)}"
+        package = f"Install it where harness runs: pip install {missing.partition('.')[0]}" if missing else None
+        raise SetupError(what, hint=package) from None
     target = module
     for part in attribute.split("."):
         names = [n for n, value in vars(target).items() if callable(value) and not n.startswith("_")]
@@ -85,7 +92,8 @@ def load(call: str, log: AgentLog) -> Callable[..., Any]:
     if inspect.isclass(target) and not callable(getattr(target, "reply", None)):
         hint = "Give the class `reply(self, message)`, and perhaps `reset(self, messages)`; or name a function."
         raise SetupError(f"call={call}: the class {target.__name__} has no method `reply`", hint=hint)
-    return target
+    agent: Callable[..., Any] = target
+    return agent
 
 
 def _place(module: Any) -> str:
@@ -288,8 +296,8 @@ class _Job:
     """One call under way."""
 
     def __init__(self, loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
-        self._loop, self._awaited, self.is_abandoned = loop, None, False
-        self._awaited: Any
+        self._loop, self.is_abandoned = loop, False
+        self._awaited: Any = None
 
     def value(self, result: Any) -> Any:
         """What the agent gave; awaited first, where it is awaitable."""

@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 from harness.storage.files import no_link
 
-MOST = 32_000_000
+MOST = 10_000_000
 """Characters that the agents of one process may add to a log; a flood would fill the disk."""
 
 
@@ -92,7 +92,7 @@ class _Router(io.TextIOBase):
         cls._users += 1
         if cls._users == 1:
             cls._installed = cls(sys.stdout), cls(sys.stderr)
-            sys.stdout, sys.stderr = cls._installed  # type: ignore[assignment]
+            sys.stdout, sys.stderr = cls._installed
 
     @classmethod
     def remove(cls) -> None:

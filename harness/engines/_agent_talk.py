@@ -15,7 +15,6 @@ from harness.printable import cut
 
 LONGEST = 1_000_000
 """Characters of a reply."""
-_COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
 _DEAREST = 1e9
 """USD that a reply may say it cost; more is a mistake."""
 _numbers = itertools.count()
@@ -87,14 +86,28 @@ def question_of(request: Request, conversation: Conversation, start: int, args: 
     return {**question, "args": dict(args)} if args else question
 
 
-def read_line(line: bytes | str, whole: str) -> Completion:
-    """One line of JSON, or a body, as a completion. Raises `RequestError`; `whole` says in it what was expected."""
+REPLY = '{"text": …}'
+"""What a program or a server answers."""
+ONLY = "standard output is for replies alone, one line of JSON each; print everything else to standard error"
+
+
+def read_reply(line: bytes, request: Request) -> Completion:
+    """A line of a program as a completion. Raises `RequestError`."""
     try:
         answer = json.loads(line)
     except (ValueError, RecursionError):
-        text = line.decode("utf-8", "replace") if isinstance(line, bytes) else line
-        raise RequestError(f"expected {whole}, found {cut(text.strip(), 200)!r}") from None
-    if isinstance(answer, dict) and answer.get("error") and answer.get("text") is None:
+        text = cut(line.decode("utf-8", "replace").strip(), 200)
+        raise RequestError(f"a reply is {REPLY}, found {text!r}; {ONLY}") from None
+    return read_object(answer, request)
+
+
+def read_object(answer: Any, request: Request) -> Completion:
+    """The JSON of a program or a server as a completion. Raises `RequestError`."""
+    if not isinstance(answer, dict):
+        raise RequestError(f"a reply is {REPLY}, found {_preview(answer)}")
+    if answer.get("id", request.id) != request.id:
+        raise RequestError(f"the reply has another id: {_preview(answer['id'])}, not {request.id!r}")
+    if answer.get("text") is None and answer.get("error"):
         raise RequestError(f"the agent reports: {cut(_plain(str(answer['error'])), 500)}")
     return read_answer(answer)
 
@@ -126,7 +139,10 @@ def read_answer(answer: Any) -> Completion:
         finish_reason=_plain(reason)[:40] if isinstance(reason, str) else None,
         latency=_number(latency),
         cost=_number(facts.get("cost")),
-        **{name: count_of(facts.get(name)) for name in _COUNTS},
+        input_tokens=count_of(facts.get("input_tokens")),
+        output_tokens=count_of(facts.get("output_tokens")),
+        cached_tokens=count_of(facts.get("cached_tokens")),
+        reasoning_tokens=count_of(facts.get("reasoning_tokens")),
     )
 
 

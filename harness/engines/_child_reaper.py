@@ -36,6 +36,40 @@ for number, milliseconds in ((0, 0), (signal.SIGTERM, 10_000), (signal.SIGKILL, 
 """
 
 
+_SWEEPER = """
+import os, signal, sys, time
+sys.stdin.buffer.read(1)  # ends when no process holds the other end
+mark = sys.argv[1].encode()
+
+def left():
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            process = os.pidfd_open(int(name))  # before it is looked at: its number may be given again
+        except OSError:
+            continue
+        try:
+            with open(f"/proc/{name}/environ", "rb") as environment:
+                if mark in environment.read():
+                    yield process
+        except OSError:
+            pass
+        finally:
+            os.close(process)
+
+for number, seconds in ((signal.SIGTERM, 1), (signal.SIGKILL, 10)):
+    end, some = time.monotonic() + seconds, True
+    while some and time.monotonic() < end:
+        some = False
+        for process in left():
+            some = True
+            try:
+                signal.pidfd_send_signal(process, number)
+            except OSError:
+                pass
+        time.sleep(0.01 if some else 0)
+"""
+
+
 class ChildReaper:
     """A small process that outlives this one and then ends its children: SIGTERM first, SIGKILL ten seconds later.
 
@@ -43,11 +77,13 @@ class ChildReaper:
     start needs. Does nothing where the system has no process handles (Linux has).
     """
 
-    def __init__(self) -> None:
+    _script = _REAPER
+
+    def __init__(self, *arguments: str) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         _reapers.add(self)
         if hasattr(os, "pidfd_open"):
-            command = [sys.executable, "-I", "-S", "-c", _REAPER]
+            command = [sys.executable, "-I", "-S", "-c", self._script, *arguments]
             nowhere = subprocess.DEVNULL
             # A session of its own: Ctrl-C goes to this process and not to that one.
             self._process = subprocess.Popen(
@@ -101,6 +137,22 @@ class ChildReaper:
             with contextlib.suppress(OSError):
                 process.stdin.close()
         return process
+
+
+class MarkedReaper(ChildReaper):
+    """Ends every process that has a mark in its environment, when this process is gone or `close` is called.
+
+    So it finds what an agent has started too, whatever sessions that has opened; not what has cleared its environment.
+    SIGTERM first, SIGKILL a second later. Needs Linux's /proc.
+
+    Args:
+        mark: a text that no other environment holds.
+    """
+
+    _script = _SWEEPER
+
+    def __init__(self, mark: str) -> None:
+        super().__init__(mark)
 
 
 _reapers: weakref.WeakSet[ChildReaper] = weakref.WeakSet()

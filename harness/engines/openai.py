@@ -97,6 +97,7 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsToken
     max_length: Annotated[int, Range(ge=2)] | None = None
     extra_body: dict[str, Any] = field(default_factory=dict)
 
+    replica: ClassVar[type[Replica]] = Replica
     location: ClassVar[frozenset[str]] = frozenset({"base_url"})
     incidental: ClassVar[frozenset[str]] = frozenset(
         {"api_key_env", "timeout", "max_retries", "backoff", "max_backoff", "max_connections", "tokenizer"}
@@ -192,7 +193,7 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsToken
                 max_retries=0,  # the client retries no garbled replies and cannot stop when the run ends
                 http_client=transport,
             )
-            replicas.append(Replica(public(url) if url else "the provider", client, self.max_connections))
+            replicas.append(self.replica(public(url) if url else "the provider", client, self.max_connections))
         return replicas
 
     def _check_key(self) -> None:

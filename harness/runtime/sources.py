@@ -20,6 +20,7 @@ from typing import Any
 
 from harness.authoring.judged import JudgedMetric
 from harness.config.plan import Plan
+from harness.engine_api import RunsPrograms
 from harness.storage.plugin_errors import DIGEST, MOUNT
 
 Hashes = dict[str, str]
@@ -54,7 +55,17 @@ def code(plan: Plan) -> dict[str, Hashes]:
     }
     names = {project.root: project.name for project in plan.project.lineage()}
     read = functools.cache(_source)
-    return {part: _named(_closure(_modules(plugins), read), names) for part, plugins in parts.items()}
+    hashes = {part: _named(_closure(_modules(plugins), read), names) for part, plugins in parts.items()}
+    hashes["play"] |= _programs(plan)
+    return hashes
+
+
+def _programs(plan: Plan) -> Hashes:
+    """The files of programs that engines run."""
+    files = [file for engine in plan.engines.values() if isinstance(engine, RunsPrograms) for file in engine.files()]
+    here = Path.cwd()
+    named = {str(file.relative_to(here)) if file.is_relative_to(here) else file.name: file for file in files}
+    return {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in named.items()}
 
 
 def changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:

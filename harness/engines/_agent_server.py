@@ -1,0 +1,96 @@
+"""Agents that are servers: JSON over HTTP, with the connections, retries and limits of the engine `openai`."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlsplit
+
+from harness.api import Completion
+from harness.engine_api import Request
+from harness.engines._agent_talk import REPLY, Conversations, question_of, read_object
+from harness.engines._replicas import PROBE, Replica
+from harness.engines._wire import GarbledError
+from harness.engines.openai import OpenAI
+from harness.errors import EngineError, EngineFatalError, RefusedError, SetupError
+
+UNKNOWN = 410
+"""The status of a server that does not know a conversation: it gets the whole one."""
+
+
+class _Place(Replica):
+    """The server of an agent. It lists no models: whatever it answers, it is there."""
+
+    async def probe(self, timeout: float) -> list[str]:
+        import openai
+
+        with contextlib.suppress(openai.APIStatusError):
+            await self.client.get(self.name, cast_to=object, options={"timeout": min(PROBE, timeout)})
+        return []
+
+
+class AgentServer(OpenAI):
+    """Asks a server. Its fields are those of `OpenAI`; `base_url` is where requests are posted."""
+
+    replica = _Place
+
+    def __post_init__(self) -> None:
+        self.url = str(self.base_url)
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.netloc:
+            raise SetupError(f"url={self.url!r} is no address", hint="Write http://localhost:8000/reply, for example.")
+        super().__post_init__()
+        self.conversations = Conversations()
+        self.args: Mapping[str, Any] = {}
+        self.history = False
+
+    async def complete(self, request: Request) -> Completion:
+        """Send what is new; the whole conversation, where the server says that it does not know it."""
+        conversation = self.conversations.of(request)
+        messages = len(request.thread.messages)
+        start = 0 if self.history else conversation.start(request.thread)
+        conversation.session = None  # it is not known what the server knows, should this fail
+        self._requests += 1
+        try:
+            answer = await self._send(request, question_of(request, conversation, start, self.args))
+        except RefusedError as error:
+            if getattr(error.__cause__, "status_code", None) != UNKNOWN or not start:
+                raise
+            answer = await self._send(request, question_of(request, conversation, 0, self.args))
+        conversation.session = True
+        conversation.answered(messages, answer.text)
+        return answer
+
+    async def _send(self, request: Request, body: dict[str, Any]) -> Completion:
+        def read(data: Any, seconds: float) -> Completion:
+            if not isinstance(data, dict):
+                raise GarbledError(f"a reply is {REPLY}, found {str(data)[:200]!r}")
+            answer = read_object(data, request)
+            return answer if answer.latency is not None else replace(answer, latency=seconds)
+
+        return await self._answer(request.thread, self.url, body, read)
+
+    def _connect(self) -> list[Replica]:
+        try:
+            return super()._connect()
+        except SetupError as error:
+            message = error.message.replace("the engine openai", "an agent with url=")
+            raise SetupError(message, hint=error.hint) from error
+
+    async def _probe(self, replica: Replica) -> SetupError | None:
+        try:
+            await replica.probe(self.timeout)
+        except Exception as error:
+            hint = "Start it first, and check url=."
+            return SetupError(f"no agent at {replica.name}: {self._line(error)}", hint=hint)
+        return None
+
+    def _refusal(self, replica: Replica, path: str, error: Exception, with_tools: bool = False) -> EngineError | None:
+        status = getattr(error, "status_code", None)
+        if status == UNKNOWN:
+            return RefusedError(self._line(error))
+        if status == 404:
+            return EngineFatalError(f"there is no agent at {replica.name}: {self._line(error)}")
+        return super()._refusal(replica, path, error, with_tools)
