@@ -12,7 +12,10 @@ from harness.api import Action, Parsed
 from .wrapped import WrappedReply
 
 _STANCE = re.compile(
-    r"^[^\w\n]{0,8}(?:((?:DIS)?AGREE)\b|((?i:(?:dis)?agree))(?=[*_ \t]{0,4}(?:[.,:;!]|$)))", re.MULTILINE
+    r"^[^\w\n]{0,8}"
+    r"(?:(?:I[ \t]{1,3}|[^\n:]{1,40}:[*_ \t]{0,4})?((?:DIS)?AGREE)\b(?![ \t]{0,3}(?:or\b|/))"
+    r"|((?i:(?:dis)?agree))(?=[*_ \t]{0,4}(?:[.,:;!]|$)))",
+    re.MULTILINE,
 )
 _FLAW = re.compile(r"^[^\w\n]{0,8}(?i:flaws?)\b[^:\n]{0,40}:[*_ \t]{0,8}[^\s*_]", re.MULTILINE)
 
@@ -21,7 +24,8 @@ _FLAW = re.compile(r"^[^\w\n]{0,8}(?i:flaws?)\b[^:\n]{0,40}:[*_ \t]{0,8}[^\s*_]"
 class AgreeOrCounter(WrappedReply):
     """AGREE, which adopts `proposal`, or DISAGREE and an answer in the form `inner`. The action is the answer.
 
-    The first line that begins with either word counts; in small letters the word must be followed by a mark or nothing.
+    The first line that begins with either word counts, also behind "I" or a label; in small letters the word must be
+    followed by a mark or nothing.
     A reply without such a line is read by `inner`, and is not well-formed.
     """
 

@@ -14,6 +14,7 @@ from harness.replies import (
     ActionParameter,
     Actions,
     ActionWithMessage,
+    AgreeOrCounter,
     Answer,
     AnswerWithConfidence,
     Boxed,
@@ -28,6 +29,7 @@ from harness.replies import (
     Letter,
     MessageLine,
     Messages,
+    NamesFlaw,
     Number,
     Pattern,
     Preference,
@@ -44,7 +46,7 @@ def _plugin(module: str) -> Any:
     return importlib.import_module(f"{_MOUNTED}.registry.{module}")
 
 
-FINQA, LM_EVAL, NETWORK, GRAPH, FEEDBACK = (
+FINQA, LM_EVAL, NETWORK, GRAPH, FEEDBACK, PERSONAS = (
     _plugin(name)
     for name in (
         "tasks._finqa_reply",
@@ -52,6 +54,7 @@ FINQA, LM_EVAL, NETWORK, GRAPH, FEEDBACK = (
         "tasks._network.answers",
         "protocols._graph_replies",
         "protocols._feedback",
+        "protocols._discussion.personas",
     )
 )
 VERBS = (
@@ -153,6 +156,10 @@ FORMS: dict[str, tuple[Reply, str]] = {
     "indices, reference": (GRAPH.Indices(3, 2, "reference"), "0,2"),
     "level": (GRAPH.Level(), "Level: 3"),
     "scores": (GRAPH.Scores(("1", "3")), '{"1": 0.6, "3": "40%"}'),
+    "agreement": (AgreeOrCounter(Number(), 7), "**AGREE**, since the sum is right."),
+    "counter-proposal": (AgreeOrCounter(LETTER, "Rome"), "DISAGREE: Rome is in Italy.\nThe answer is (A)."),
+    "flaw": (NamesFlaw(Number()), "Flaw: the last step has no proof.\nThe answer is 5"),
+    "roster": (PERSONAS.Roster(2), "Here they are:\n1. **Chemist**: knows acids\n2. Historian: knows dates"),
     "feedback": (FEEDBACK.Feedback("approved"), "Well.\nVerdict: approved"),
     "rewritten": (FEEDBACK.AnswerAfterCritique(Number(), "approved"), "No.\nVerdict: revise\n\nAnswer: 5"),
 }

@@ -110,7 +110,7 @@ class Roster(Reply):
 
 
 def _expert(line: str) -> Persona | None:
-    name, colon, text = peer_text(line).partition(":")
+    name, colon, text = " ".join(peer_text(line).split()).partition(":")
     if not colon:
         name, _, text = name.partition(" - ")
     name, text = _cut(name.strip(_MARKS), NAME), _cut(text.strip(_MARKS), TEXT)

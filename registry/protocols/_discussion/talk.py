@@ -125,7 +125,7 @@ class Talk:
         """The turn in which an agent speaks: alone, or after what it has heard."""
         ear, more = self._ears[agent], self._more[agent]
         messages = self._listen(number, ear)
-        if not ear.opened and not messages:
+        if not messages and (self._visible is not None or not ear.opened):
             return self._ask(agent, "answer", {"style": style} if style in ALONE else {}, ear, more)
         others = any(message is not ear.own and message.opinion.agent != agent for message in messages)
         proposal = ear.latest if style == "agree" and self._is_visible(number, ear.latest) else None
