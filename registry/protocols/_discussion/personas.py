@@ -18,7 +18,7 @@ _LABEL = 40
 """Characters of a name that is the beginning of a text."""
 _TAIL = 20_000
 """How many of a reply's last characters are read."""
-_ENTRY = re.compile(r"^[ \t]{0,8}(?:\d{1,3}[.)]|[-*•])[ \t]{1,8}(\S[^\n]{0,4000})$", re.MULTILINE)
+_ENTRY = re.compile(r"^[ \t]{0,8}(?:\d{1,3}[.)]|[-*•])[ \t]{1,8}(\S[^\n]{0,4000})", re.MULTILINE)
 _MARKS = "*_`\"' \t"
 
 
