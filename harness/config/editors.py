@@ -218,7 +218,7 @@ def _mapping(branches: Sequence[Schema]) -> Schema:
         return branches[0]
     keys = []
     for branch in branches:
-        others = {key for other in branches if other is not branch for key in other["properties"]}
+        others = {key for other in branches if other is not branch for key in other.get("properties", ())}
         keys += [key for key in branch.get("required", ()) if key not in others][:1]
     if len(keys) < len(branches):
         return {"type": "object", "anyOf": [*branches]}
