@@ -219,9 +219,9 @@ class PythonAgent:
             session = self.target(**_context(request, conversation, self._takes), **self.args)
         facts = _context(request, conversation, _accepted(session.reply))
         if is_new:
-            start = max((i + 1 for i, message in enumerate(messages) if message["role"] == "assistant"), default=0)
+            start = max((i + 1 for i, message in enumerate(messages) if _is_answer(message)), default=0)
             if _takes_messages(session):
-                start = max(start, len(messages) - 1)
+                start = len(messages) - 1
                 job.value(session.reset(messages[:start]))
             else:
                 if callable(getattr(session, "reset", None)):
@@ -334,16 +334,24 @@ def _end(loop: asyncio.AbstractEventLoop) -> None:
     loop.close()
 
 
+def _is_answer(message: Mapping[str, str]) -> bool:
+    """Whether it is the agent's own, and not the empty one that stands for a failure."""
+    return message["role"] == "assistant" and bool(message["content"])
+
+
 def _joined(messages: list[dict[str, str]]) -> str:
     """What an object is sent: the messages that are new to it, as one text."""
     return "\n\n".join(message["content"] for message in messages if message["role"] != "assistant")
 
 
 def _questions(messages: list[dict[str, str]]) -> Iterator[str]:
-    """The texts that an object was sent for a conversation that ends with its own answer: one for each answer."""
+    """The texts that an object was sent for a conversation that ends with its own answer: one for each answer.
+
+    What it failed at is part of the next text.
+    """
     start = 0
     for i, message in enumerate(messages):
-        if message["role"] == "assistant":
+        if _is_answer(message):
             yield _joined(messages[start:i])
             start = i + 1
 

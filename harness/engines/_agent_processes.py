@@ -75,6 +75,7 @@ class ProgramAgent:
         self._environment.setdefault("PYTHONUNBUFFERED", "1")  # a reply in a buffer would be waited for
         self._reaper = MarkedReaper(mark)
         self._alive: set[AgentProcess] = set()
+        self._gone: weakref.WeakSet[AgentProcess] = weakref.WeakSet()
         self._idle: dict[AgentProcess, None] = {}  # the one that waits longest first
         self._starting = 0
         self._room = asyncio.Event()
@@ -169,7 +170,9 @@ class ProgramAgent:
 
     def _end(self, process: AgentProcess) -> None:
         self._idle.pop(process, None)
-        if not process.is_gone.done():
+        if process.is_gone.done():
+            process.close()
+        else:
             task = asyncio.create_task(process.end())
             self._ending.add(task)
             task.add_done_callback(self._ending.discard)
@@ -177,12 +180,15 @@ class ProgramAgent:
     def _is_over(self, process: AgentProcess) -> None:
         """A process has ended."""
         self._alive.discard(process)
+        self._gone.add(process)
         self._idle.pop(process, None)
         self._room.set()
 
     async def close(self) -> None:
         """End all processes, and what they have started."""
         await asyncio.gather(*(process.end() for process in list(self._alive)), *self._ending)
+        for process in list(self._gone):
+            process.close()
         await asyncio.to_thread(self._reaper.close)
 
     def report(self) -> dict[str, int]:
@@ -241,8 +247,13 @@ class AgentProcess(asyncio.SubprocessProtocol):
         else:
             self._take_errors(b"\n" if self._errors else b"")
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport.close()
+
     def process_exited(self) -> None:
         self.kill()  # what it has started, and left
+        if (stdin := self._transport.get_pipe_transport(0)) is not None:
+            stdin.close()
         if not self.is_gone.done():
             self.is_gone.set_result(None)
         self._on_over(self)
@@ -287,6 +298,10 @@ class AgentProcess(asyncio.SubprocessProtocol):
                 await asyncio.shield(self.is_gone)
         self.kill()
         await self.is_gone
+        self.close()
+
+    def close(self) -> None:
+        """Let its pipes go."""
         self._transport.close()
 
     def kill(self) -> None:
@@ -300,7 +315,7 @@ class AgentProcess(asyncio.SubprocessProtocol):
     async def _drained(self) -> None:
         """Wait until all that it wrote is here: until it is gone and its pipes are at their end."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(GRACE):
+            async with asyncio.timeout(GRACE / 4):
                 await asyncio.shield(self.is_gone)
                 while any(self._is_open(fd) for fd in (1, 2)):
                     self._news = asyncio.get_running_loop().create_future()

@@ -41,6 +41,9 @@ class AgentServer(OpenAI):
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.netloc:
             raise SetupError(f"url={self.url!r} is no address", hint="Write http://localhost:8000/reply, for example.")
+        if "@" in parts.netloc:
+            hint = "Name the environment variable with its key: api_key_env=MY_KEY, sent as a bearer token."
+            raise SetupError("url= takes no user and no password", hint=hint)
         super().__post_init__()
         self.conversations = Conversations()
         self.args: Mapping[str, Any] = {}
@@ -83,8 +86,8 @@ class AgentServer(OpenAI):
         try:
             await replica.probe(self.timeout)
         except Exception as error:
-            hint = "Start it first, and check url=."
-            return SetupError(f"no agent at {replica.name}: {self._line(error)}", hint=hint)
+            replica.mark_unhealthy(why := self._line(error))
+            return SetupError(f"no agent at {replica.name}: {why}", hint="Start it first, and check url=.")
         return None
 
     def _refusal(self, replica: Replica, path: str, error: Exception, with_tools: bool = False) -> EngineError | None:

@@ -42,6 +42,7 @@ class Agent(Engine, Describes, Reports, Retries, RunsPrograms, WritesLog):
         concurrency: the most requests at once, and the most processes of a program.
         history: send whole conversations to a program or a server, with every request, instead of what is new.
         max_retries: tries of a server after the first.
+        backoff: seconds before the first retry; doubles each time, with jitter.
         api_key_env: the environment variable with the server's key.
     """
 
@@ -54,9 +55,12 @@ class Agent(Engine, Describes, Reports, Retries, RunsPrograms, WritesLog):
     concurrency: Annotated[int, Range(ge=1, le=1000)] = 32
     history: bool = False
     max_retries: Annotated[int, Range(ge=0)] = 2
+    backoff: Annotated[float, Range(ge=0)] = 0.5
     api_key_env: str = ""
 
-    incidental: ClassVar[frozenset[str]] = frozenset({"timeout", "concurrency", "max_retries", "api_key_env"})
+    incidental: ClassVar[frozenset[str]] = frozenset(
+        {"timeout", "concurrency", "max_retries", "backoff", "api_key_env"}
+    )
     location: ClassVar[frozenset[str]] = frozenset({"url"})
 
     def __post_init__(self) -> None:
@@ -136,7 +140,7 @@ class Agent(Engine, Describes, Reports, Retries, RunsPrograms, WritesLog):
 
             self._form = server = AgentServer(
                 model=self.model, base_url=self.url, timeout=self.timeout, max_retries=self.max_retries,
-                max_connections=self.concurrency, api_key_env=self.api_key_env,
+                backoff=self.backoff, max_connections=self.concurrency, api_key_env=self.api_key_env,
             )  # fmt: skip
             server.args, server.history = self.args, self.history
             await server.start()
