@@ -309,6 +309,12 @@ def check_reply(reply: Reply) -> list[str]:
             broken.append(f"{type(reply).__name__} read part of {text[:20]!r} as something that is not JSON")
         if parsed.error is not None and parsed.action is not None:
             broken.append(f"{type(reply).__name__} gave both an action and an error for {text[:20]!r}")
+    for text in NASTY if reply.tools else ():
+        for arguments in (text, json.dumps({"content": text})):
+            made = [{"id": text, "name": name, "arguments": arguments} for name in (text, reply.tools[0]["name"])]
+            parsed = reply.parse_calls(made)
+            if not _plain(parsed.action) or (parsed.error is not None and parsed.action is not None):
+                broken.append(f"{type(reply).__name__} read calls with {text[:20]!r} as no JSON, or as an error too")
     if reply.options is not None and len(set(map(str, reply.options))) != len(reply.options):
         broken.append(f"{type(reply).__name__} has two options that look the same")
     return broken

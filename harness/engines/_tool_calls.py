@@ -19,6 +19,8 @@ _REFUSAL = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
+REMEDY = "vllm serve wants --enable-auto-tool-choice --tool-call-parser …, llama-server --jinja; or say calls: text"
+
 
 def offered(tools: Sequence[Facts]) -> list[dict[str, Any]]:
     """Tools as requests and chat templates take them."""

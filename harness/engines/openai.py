@@ -29,9 +29,10 @@ from harness.engine_api import (
 from harness.engines import _prompt_logprobs as scoring
 from harness.engines._replicas import PROBE, Replica, Replicas, endpoint, public
 from harness.engines._tokens import count_tokens
-from harness.engines._tool_calls import offered, refuses_tools
+from harness.engines._tool_calls import REMEDY, offered, refuses_tools
 from harness.engines._wire import (
     GarbledError,
+    constrained,
     has_died,
     lacks_model,
     overflows,
@@ -249,8 +250,8 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsToken
         self._requests += 1
         if not request.thread.chat:
             return await self._answer(request.thread, TEXT, body, read_text)
-        constrained = bool(request.constraint) and self.structured != "none"
-        verbatim = constrained or request.thread.verbatim or bool(request.prefill)
+        formal = bool(request.constraint) and self.structured != "none"
+        verbatim = formal or request.thread.verbatim or bool(request.prefill)
         read = partial(read_completion, constrained=verbatim, with_tools=bool(request.tools))
         try:
             return await self._answer(request.thread, CHAT, body, read)
@@ -356,22 +357,13 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsToken
             body = {"model": self.model, "messages": messages, **words, **going_on}
         else:
             body = {"model": self.model, "messages": thread.messages, **words}
-        if (
-            thread.chat and self.base_url is None and "max_tokens" in body
-        ):  # OpenAI's reasoning models know only the newer word
+        # OpenAI's reasoning models know only the newer word.
+        if thread.chat and self.base_url is None and "max_tokens" in body:
             body["max_completion_tokens"] = body.pop("max_tokens")
         if self.send_seed:
             body["seed"] = request.seed & 0x7FFFFFFF  # some servers seed with 32 signed bits
-        if request.constraint and self.structured == "vllm":
-            body["structured_outputs"] = dict(request.constraint)
-        elif request.constraint and self.structured == "openai":
-            if "json" not in request.constraint:
-                raise SetupError(
-                    f"structured=openai constrains JSON replies only; this one needs {', '.join(request.constraint)}",
-                    hint="Say structured=vllm for a server that knows structured_outputs (vLLM), or structured=none.",
-                )
-            schema = {"name": "reply", "schema": request.constraint["json"], "strict": True}
-            body["response_format"] = {"type": "json_schema", "json_schema": schema}
+        if request.constraint:
+            body |= constrained(request.constraint, self.structured)
         if request.tools:
             body["tools"] = offered(request.tools)
         body.update(self.extra_body)
@@ -389,10 +381,7 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsToken
         if isinstance(error, openai.APIStatusError):
             status = error.status_code
             if with_tools and not self._took_tools and status not in (401, 402, 403, 429) and refuses_tools(text):
-                how = (
-                    "vllm serve: --enable-auto-tool-choice --tool-call-parser …; llama-server: --jinja; or calls: text"
-                )
-                return EngineFatalError(f"{replica.name} takes no tools for {self.model}: {text}; {how}")
+                return EngineFatalError(f"{replica.name} takes no tools for {self.model}: {text}; {REMEDY}")
             kind = refusal(error)
             if kind is not EngineFatalError:
                 return None if kind is None else kind(text)

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,6 +23,7 @@ from tests.conftest import request
 from tests.helpers.fake_openai import (
     FakeOpenAI,
     Fault,
+    chat,
     drip,
     empty_choices,
     garbage,
@@ -113,6 +115,70 @@ def test_constraints_travel_as_the_server_wants_them(structured: str, constraint
 def test_a_constraint_that_cannot_travel_is_said_not_dropped() -> None:
     with FakeOpenAI() as server, pytest.raises(SetupError, match=r"choice.*\n.*structured=vllm"):
         ask(server, constraint={"choice": ["a", "b"]})
+
+
+WAIT = {"name": "wait", "description": "Ends the round.", "parameters": {"type": "object", "properties": {}}}
+
+
+def native(*calls: Any, content: str | None = None) -> dict[str, Any]:
+    """A server's message that calls tools."""
+    return chat({"role": "assistant", "content": content, "tool_calls": list(calls)}, finish_reason="tool_calls")
+
+
+def test_tools_go_out_and_calls_come_back() -> None:
+    whole = {"id": "call_1", "type": "function", "function": {"name": "wait", "arguments": '{"a": "\ud800"}'}}
+    odd = {"function": {"name": "send", "arguments": {"to": 3}}}
+    answer = native(whole, odd, {"function": {"name": None}}, "no call", {"id": 7}, content="I wait.")
+    with FakeOpenAI(lambda body: answer) as server:
+        with_tools = using(server, lambda e: e.complete(replace(request("Hello?"), tools=(WAIT,))))
+        without = ask(server)
+    assert server.bodies[0]["tools"] == [{"type": "function", "function": WAIT}] and "tools" not in server.bodies[1]
+    assert with_tools.tool_calls == [
+        {"id": "call_1", "name": "wait", "arguments": '{"a": "?"}'},
+        {"id": "", "name": "send", "arguments": '{"to": 3}'},
+        {"id": "", "name": "", "arguments": ""},
+    ]
+    assert (with_tools.text, with_tools.finish_reason) == ("I wait.", "tool_calls")
+    assert without.tool_calls is None, "what was not offered does not count"
+
+
+@pytest.mark.parametrize("calls", [None, [], "wait", {"name": "wait"}, [[]], [{"function": "wait"}]])
+def test_what_is_no_call_is_none(calls: Any) -> None:
+    message = {"role": "assistant", "content": "hm", "tool_calls": calls}
+    with FakeOpenAI(lambda body: chat(message)) as server:
+        answer = using(server, lambda e: e.complete(replace(request("Hello?"), tools=(WAIT,))))
+    assert (answer.text, answer.tool_calls) == ("hm", None)
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        status(400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'),
+        status(400, "registry.example/gemma:2b does not support tools"),
+        status(500, "tools param requires --jinja flag"),
+        status(404, "No endpoints found that support tool use."),
+        status(400, "Unrecognized request argument supplied: tools"),
+        status(422, "tools: Extra inputs are not permitted"),
+    ],
+)
+def test_a_server_that_takes_no_tools_ends_the_run_with_a_remedy(refusal: Fault) -> None:
+    asking = replace(request("Hello?"), tools=(WAIT,))
+    with FakeOpenAI(script=[refusal]) as server, pytest.raises(EngineFatalError, match="takes no tools") as caught:
+        using(server, lambda e: e.complete(asking))
+    assert "--enable-auto-tool-choice" in str(caught.value) and len(server.bodies) == 1
+
+
+def test_once_a_server_has_taken_tools_such_a_refusal_is_its_requests_own() -> None:
+    asking = replace(request("Hello?"), tools=(WAIT,))
+
+    async def twice(engine: OpenAI) -> None:
+        await engine.complete(asking)
+        await engine.complete(asking)
+
+    refused = status(400, "tools are not supported with such a message")
+    with FakeOpenAI(script=[None, refused]) as server, pytest.raises(RefusedError) as caught:
+        using(server, twice)
+    assert type(caught.value) is RefusedError
 
 
 def test_reasoning_is_kept_apart_from_the_answer() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from harness.api import Facts
 from harness.engine_api import Thread
 from harness.engines._tokens import ChatTokens, Prompt
 from harness.errors import RequestError, SetupError
@@ -60,9 +61,9 @@ def converse(chat: ChatTokens, tokenizer: Any, replies: list[str]) -> list[list[
 class Whole(ChatTokens):
     """Forgets the thread's tokens, so that every prompt is rendered and tokenized whole."""
 
-    def prompt(self, thread: Thread, prefill: str = "") -> Prompt:
+    def prompt(self, thread: Thread, prefill: str = "", tools: Sequence[Facts] = ()) -> Prompt:
         thread.memo.clear()
-        return super().prompt(thread, prefill)
+        return super().prompt(thread, prefill, tools)
 
 
 class Told(ChatTokens):
@@ -73,9 +74,9 @@ class Told(ChatTokens):
         super().__init__(tokenizer)
         self.lengths.clear()  # what it tried the template on
 
-    def render(self, messages: Sequence[dict[str, str]], begun: bool = False) -> str:
+    def render(self, messages: Sequence[dict[str, str]], begun: bool = False, tools: Sequence[Facts] = ()) -> str:
         self.lengths.append(len(messages))
-        return super().render(messages, begun)
+        return super().render(messages, begun, tools)
 
 
 REPLIES = ["hello there", "my colour is 3", '{"messages": {"Bob": "hi"}}', "Group 1"]

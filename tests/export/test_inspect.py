@@ -9,6 +9,7 @@ import pytest
 
 import harness
 from harness.api import Completion
+from harness.config.project import builtin
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import RequestError
@@ -216,3 +217,33 @@ def test_a_message_stands_once_in_a_sample(log: Log) -> None:
         text = archive.read(f"samples/{name}_epoch_{int(repeat) + 1}.json").decode()
     agents = len(log.transcripts[episode].agents)
     assert text.count("Round 0. Say one letter.") == agents + 2  # and as input, and among the messages
+
+
+def test_calls_of_tools_are_inspects_own_with_what_they_returned(tmp_path: Path) -> None:
+    def calling(request: Request) -> Completion:
+        again = any(message["role"] == "tool" for message in request.thread.messages)
+        calls = [
+            {"id": "a", "name": "submit_result", "arguments": '{"answer": 12}'} if again
+            else {"id": "a", "name": "send_message", "arguments": '{"target_id": 1, "con'},
+            {"id": "", "name": "wait", "arguments": ""},
+        ]  # fmt: skip
+        return Completion("so", finish_reason="tool_calls", tool_calls=calls)
+
+    one = ["protocol.calls=tools", "matrix.agents=[2]", "matrix.problem=[global_maximum]", "matrix.protocol=[P2P]"]
+    log = Log(
+        harness.evaluate(
+            "silo_quick", Mock(function=calling), overrides=one, output_path=tmp_path / "run", project=builtin()
+        ),
+        tmp_path,
+    )
+    (sample,) = (log.sample(episode) for episode in log.transcripts)
+    first, second = (e for e in sample.events if e.event == "model" and e.role == "Agent-0")
+    send, wait = first.output.message.tool_calls
+    assert (send.function, send.arguments, wait.function, wait.arguments) == ("send_message", {}, "wait", {})
+    assert send.parse_error == 'no JSON object: {"target_id": 1, "con' and wait.parse_error is None
+    assert second.output.message.tool_calls[0].arguments == {"answer": 12}
+    assert first.output.choices[0].stop_reason == "tool_calls"
+    answers = [message for message in second.input if message.role == "tool"]
+    assert [(m.tool_call_id, m.function, m.text[:12]) for m in answers] == [
+        ("a", "send_message", "error: the a"), (wait.id, "wait", "your round h"),
+    ]  # fmt: skip

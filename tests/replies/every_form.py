@@ -108,6 +108,7 @@ FORMS: dict[str, tuple[Reply, str]] = {
     "boxed": (Boxed(), r"so \boxed{\frac{1}{2}}."),
     "boxed, said": (Boxed(), "The final answer is $5$. I hope."),
     "calls": (Calls(VERBS), '<send_message target_id="3">the sum is 12</send_message> <wait/>'),
+    "calls, or tools": (Calls(VERBS, as_tools=True), "<wait/>"),
     "choice": (Choice(("Group 1", "Group 12"), MARKER), "So.\n### Final Answer ###\nGroup 12"),
     "choice, whole": (Choice(("Yes", "No")), "Yes."),
     "choice, reference": (Choice(("Yes", "No"), MARKER, "reference"), "### Final Answer ### Yes"),

@@ -22,8 +22,16 @@ ELSEWHERE = {
     *("legalbench", "math", "mmlu_pro", "mmlu_pro_scored"),
     # of the same games in other words, or with other counts: policies play them as they play their base
     *("agentsnet_camoc", "agentsnet_prompts", "agentsnet_reference", "dpbench_ablations", "dpbench_paper"),
-    *("dpbench_release01", "dpbench_release02", "mas_coupling", "silo_camoc", "silo_rcc", "silo_scaffolds"),
-    "silo_silence",
+    *(
+        "silo_calls",
+        "dpbench_release01",
+        "dpbench_release02",
+        "mas_coupling",
+        "silo_camoc",
+        "silo_rcc",
+        "silo_scaffolds",
+    ),
+    *("silo_calls", "silo_silence"),
     # judged by a script that is no judge
     "judged",
 }

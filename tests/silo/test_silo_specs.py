@@ -16,6 +16,7 @@ from harness.errors import RequestError, UserError
 from harness.evaluation import Run
 from harness.report import load_published
 from harness.tables import Table
+from tests.helpers.fake_openai import FakeOpenAI, chat
 from tests.helpers.journals import as_killed
 
 BUILTIN = project.builtin()
@@ -196,3 +197,28 @@ def test_the_papers_figures_stand_beside_a_runs_own(tmp_path: Path) -> None:
 def test_wrong_parameters_are_reported_with_their_bounds(change: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         harness.evaluate("silo_quick", overrides=[change])
+
+
+def test_text_and_tools_stand_side_by_side_against_a_server(tmp_path: Path) -> None:
+    """A model that calls tools well, and does not keep to the form of a text."""
+
+    def answer(body: dict[str, Any]) -> Any:
+        if "tools" not in body:
+            return "submit_result: 977"
+        function = {"name": "submit_result", "arguments": '{"answer": 977}'}
+        message = {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "function": function}]}
+        return chat(message, usage={"prompt_tokens": 50, "completion_tokens": 9})
+
+    more = ["matrix.protocol=[P2P]", "protocol.max_rounds=2", "protocol.parse_retries=1"]
+    with FakeOpenAI(answer) as server:
+        arguments = {"base_url": server.url, "model": "fake", "api_key_env": "NO_SUCH_KEY"}
+        run = harness.evaluate(
+            "silo_calls", "openai", model_args=arguments, overrides=[*ONE[:2], *more], output_path=tmp_path
+        )
+    numbers = {score.labels["form"]: score.numbers for score in run.scores}
+    assert [numbers[form]["parse_failures"] for form in ("text", "tools")] == [3 * 2, 0]
+    assert [numbers[form]["calls"] for form in ("text", "tools")] == [3 * 2 * 2, 3]
+    assert numbers["tools"]["tokens_total"] == 3 * 59
+    first = run.tables[0]
+    shown = {row.key["form"]: [cell.value for cell in row.cells] for row in first.rows}
+    assert (shown["text"][2], shown["tools"][2]) == (6, 0)

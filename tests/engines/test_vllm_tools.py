@@ -1,0 +1,109 @@
+"""Tools with vLLM: what its parsers read, what a chat template writes, and one run with the tiny model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import storage
+from harness.engine_api import Thread
+from harness.engines._tokens import ChatTokens
+from harness.engines._vllm_tools import call_reader
+from harness.errors import SetupError
+from tests.helpers.tiny_model import make_tokenizer
+from tests.helpers.vllm_kit import evaluate
+
+pytestmark = [
+    pytest.mark.vllm,
+    pytest.mark.filterwarnings("ignore"),  # what vLLM's dependencies say while they are imported
+]
+
+HERMES = (
+    "{% if tools %}<|im_start|>system\nTools:{% for tool in tools %}\n{{ tool | tojson }}{% endfor %}"
+    "<|im_end|>\n{% endif %}"
+    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}"
+    "{% for call in message['tool_calls'] or [] %}<tool_call>\n"
+    '{"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments | tojson }}}'
+    "\n</tool_call>{% endfor %}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+"""Calls as Hermes and Qwen write them."""
+SEND = {
+    "name": "send_message",
+    "description": "Sends.",
+    "parameters": {"type": "object", "properties": {"target_id": {"type": "string"}, "content": {"type": "string"}}},
+}
+CALL = '<tool_call>\n{"name": "send_message", "arguments": {"target_id": "1", "content": "hi"}}\n</tool_call>'
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    from transformers import AutoTokenizer
+
+    folder: Path = tmp_path_factory.mktemp("tools")
+    make_tokenizer(folder, HERMES)
+    return AutoTokenizer.from_pretrained(folder)
+
+
+def test_a_named_parser_reads_calls_and_leaves_what_is_none(tokenizer: Any) -> None:
+    read = call_reader("hermes", tokenizer, "tiny")
+    assert read is not None
+    text, calls = read(f"I tell it.{CALL}\n{CALL}", [SEND])
+    assert text == "I tell it."
+    arguments = json.dumps({"target_id": "1", "content": "hi"})
+    assert calls == 2 * [{"id": "", "name": "send_message", "arguments": arguments}]
+    for broken in ("Nothing to do.", '<tool_call>{"name": "send', "<tool_call>[1, 2]</tool_call>", ""):
+        assert read(broken, [SEND]) == (broken, None)
+
+
+def test_no_parser_and_an_unknown_one(tokenizer: Any) -> None:
+    assert call_reader(None, tokenizer, "tiny") is None
+    with pytest.raises(SetupError, match="vLLM has no tool_parser 'hermse'") as caught:
+        call_reader("hermse", tokenizer, "tiny")
+    assert "Did you mean hermes" in str(caught.value.hint)
+
+
+def test_the_template_gets_the_tools_and_a_turn_continues_the_ids_of_the_last(tokenizer: Any) -> None:
+    chat, thread = ChatTokens(tokenizer), Thread()
+    thread.add("user", "Round 1.")
+    first = chat.prompt(thread, "", [SEND])
+    assert '"name": "send_message"' in first.text and "Sends." in first.text
+    generated = [*tokenizer.encode(CALL, add_special_tokens=False), tokenizer.eos_token_id]
+    _, answer = chat.read(thread, first, generated, special=True)
+    assert answer == CALL
+    function = {"name": "send_message", "arguments": '{"target_id": "1", "content": "hi"}'}
+    thread.add("assistant", "", tool_calls=[{"id": "a", "type": "function", "function": function}])
+    thread.add("tool", "sent to Agent-1", tool_call_id="a")
+    second = chat.prompt(thread, "", [SEND])
+    assert second.text.startswith(first.text + CALL) and second.text.endswith(
+        "sent to Agent-1<|im_end|>\n<|im_start|>assistant\n"
+    )
+    assert second.ids[: len(first.ids) + len(generated) - 1] == [*first.ids, *generated[:-1]]
+    assert chat.appended == 1 and second.ids == tokenizer.encode(second.text, add_special_tokens=False)
+    assert thread.messages[1]["tool_calls"][0]["function"] == function, "the conversation itself is left alone"
+
+
+def test_special_tokens_stay_where_calls_may_stand_in_them(tokenizer: Any) -> None:
+    chat, thread = ChatTokens(tokenizer), Thread()
+    thread.add("user", "Round 1.")
+    prompt = chat.prompt(thread, "", [SEND])
+    generated = tokenizer.encode("<|im_start|>call<|im_end|>", add_special_tokens=False)
+    assert chat.read(thread, prompt, generated, special=True)[1] == "<|im_start|>call"
+    assert chat.read(thread, prompt, generated)[1] == "call"
+
+
+def test_a_run_offers_the_tools_and_a_model_that_calls_none_loses_its_rounds(tiny_model: Path, tmp_path: Path) -> None:
+    folder, template = tmp_path / "run", tmp_path / "hermes.j2"
+    template.write_text(HERMES)
+    small = ["matrix.agents=[2]", "matrix.problem=[global_maximum]", "matrix.protocol=[P2P]", "protocol.max_rounds=2"]
+    more = ["--gen_kwargs", "max_tokens=8", *(word for one in small for word in ("--set", one))]
+    done = evaluate("silo_calls", tiny_model, folder, *more, tool_parser="hermes", chat_template=template)
+    assert done.returncode == 0, done.stderr
+    ends = [line for _, line in storage.lines(folder / "journal.jsonl") if line["k"] == "end"]
+    assert {end["labels"]["form"]: end["numbers"]["parse_failures"] for end in ends} == {"text": 4, "tools": 4}
+    moves = [line for _, line in storage.lines(folder / "journal.jsonl") if line["k"] == "move"]
+    first = {form: next(m["calls"][0] for m in moves if f"form={form}" in m["e"]) for form in ("text", "tools")}
+    assert first["tools"]["input_tokens"] != first["text"]["input_tokens"]
