@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
@@ -109,7 +109,8 @@ class Talk:
         ear = self._ears[chair]
         messages = self._listen(number, ear)
         observation = {
-            "messages": [self._shown(message, chair, message.opinion.agent) for message in messages],
+            "messages": _shown(messages, chair, {agent: agent for agent in self._hears}),
+            "plain": False,
             "restated": self._visible is not None or not ear.opened,
             "dated": self._dated,
             "speakers": [{"name": agent, "persona": self._more[agent].get("persona")} for agent in self._hears],
@@ -127,11 +128,17 @@ class Talk:
         messages = self._listen(number, ear)
         if not messages and (self._visible is not None or not ear.opened):
             return self._ask(agent, "answer", {"style": style} if style in ALONE else {}, ear, more)
-        others = any(message is not ear.own and message.opinion.agent != agent for message in messages)
+        shown = _shown(messages, agent, self._labels)
+        own = sum(message["own"] for message in shown)
+        adopted = any(message.adopted is not None for message in messages)
         proposal = ear.latest if style == "agree" and self._is_visible(number, ear.latest) else None
         held = [self.current[speaker] for speaker in self._hears[agent] if speaker in self.current]
+        others = len(shown) > own
         observation = {
-            "messages": [self._shown(m, agent, self._labels.get(m.opinion.agent)) for m in messages],
+            "messages": shown,
+            "others": others,
+            "own": own > 0,
+            "plain": not (own or adopted or self._labels or self._dated),
             "restated": self._visible is not None or not ear.opened,
             "dated": self._dated,
             "answered": ear.own is not None or (ear.opened and self._visible is None),
@@ -176,13 +183,6 @@ class Talk:
     def _dated(self) -> bool:
         return self._visible is not None and self._visible > 1
 
-    @staticmethod
-    def _shown(message: Message, reader: str, label: str | None) -> Facts:
-        own = message.opinion.agent == reader
-        return {
-            "text": message.text, "label": label, "round": message.round, "own": own, "adopted": message.adopted,
-        }  # fmt: skip
-
     # --------------------------------------------------------------------------------------- moves
 
     def _take(self, number: int, turn: Turn, move: Move) -> None:
@@ -217,6 +217,21 @@ class Talk:
                 other.recent.append(message)
             if opinion.answer is not None:
                 other.latest = message
+
+
+def _shown(messages: Iterable[Message], reader: str, labels: Mapping[str, str]) -> list[Facts]:
+    """Messages as templates see them."""
+    return [
+        {
+            "number": place,
+            "text": text,
+            "label": labels.get(opinion.agent),
+            "round": number,
+            "own": opinion.agent == reader,
+            "adopted": adopted,
+        }
+        for place, (number, opinion, text, adopted) in enumerate(messages, 1)
+    ]
 
 
 def _more(label: str | None, persona: Persona | None) -> dict[str, Any]:
