@@ -19,6 +19,7 @@ from typing import Any
 
 from harness.api import Completion
 from harness.engine_api import Request
+from harness.engines import _agent_loop
 from harness.engines._agent_log import AgentLog
 from harness.engines._agent_talk import Conversation, Conversations, read_answer
 from harness.engines._output import one_line
@@ -187,10 +188,10 @@ class PythonAgent:
         return answer if answer.latency is not None else replace(answer, latency=time.perf_counter() - began)
 
     async def close(self) -> None:
-        """Let the agents' loop end; a thread that hangs is left."""
+        """Leave the agents' loop; a thread that hangs is left."""
         loop, self._loop = self._loop, None
         if loop is not None:
-            loop.call_soon_threadsafe(loop.stop)
+            _agent_loop.leave(self.log, loop)
 
     def report(self) -> dict[str, int]:
         return {name: count for name, count in self.counts.items() if count}
@@ -274,21 +275,9 @@ class PythonAgent:
         return answer
 
     def _agents_loop(self) -> asyncio.AbstractEventLoop:
-        """The loop in which what agents await runs; it survives whatever is raised in it."""
         with self._lock:
             if self._loop is None:
-                self._loop = loop = asyncio.new_event_loop()
-
-                def run() -> None:
-                    asyncio.set_event_loop(loop)
-                    while self._loop is loop:
-                        try:
-                            loop.run_forever()
-                        except BaseException as error:  # SystemExit in a task of the agent's own
-                            self.log.write("".join(traceback.format_exception(error)))
-                    _end(loop)
-
-                threading.Thread(target=run, name="agents", daemon=True).start()
+                self._loop = _agent_loop.enter(self.log)
             return self._loop
 
 
@@ -323,15 +312,6 @@ async def _guarded(result: Awaitable[Any]) -> tuple[Any, BaseException | None]:
         raise
     except BaseException as error:  # SystemExit would end the loop of all agents
         return None, error
-
-
-def _end(loop: asyncio.AbstractEventLoop) -> None:
-    tasks = asyncio.all_tasks(loop)
-    for task in tasks:
-        task.cancel()
-    with contextlib.suppress(BaseException):  # of agents' own tasks
-        loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
-    loop.close()
 
 
 def _is_answer(message: Mapping[str, str]) -> bool:

@@ -1,0 +1,62 @@
+"""The event loop in which awaitables of agents run: one of this process, for all engines and all runs in it.
+
+A client that a module keeps open belongs to the loop in which it was first used, and modules outlive engines. So this
+loop does too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import traceback
+
+from harness.engines._agent_log import AgentLog
+
+_PATIENCE = 1.0
+"""Seconds within which a loop must answer before it counts as blocked."""
+_lock = threading.Lock()
+_loop: asyncio.AbstractEventLoop | None = None
+_users: list[AgentLog] = []
+
+
+def enter(log: AgentLog) -> asyncio.AbstractEventLoop:
+    """The loop, for an engine with this log; a new one if an agent has closed the last one, or blocks it."""
+    global _loop
+    with _lock:
+        if _loop is None or not _answers(_loop):
+            _loop = asyncio.new_event_loop()
+            threading.Thread(target=_run, args=(_loop,), name="agents", daemon=True).start()
+        _users.append(log)
+        return _loop
+
+
+def leave(log: AgentLog, loop: asyncio.AbstractEventLoop) -> None:
+    """The engine with this log needs the loop no more. What agents have left running in it ends with the last one."""
+    with _lock:
+        _users.remove(log)
+        if not _users and not loop.is_closed():
+            loop.call_soon_threadsafe(_cancel_all, loop)
+
+
+def _answers(loop: asyncio.AbstractEventLoop) -> bool:
+    answered = threading.Event()
+    try:
+        loop.call_soon_threadsafe(answered.set)
+    except RuntimeError:  # closed
+        return False
+    return answered.wait(_PATIENCE)
+
+
+def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
+    for task in asyncio.all_tasks(loop):
+        task.cancel()
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    while not loop.is_closed():
+        try:
+            loop.run_forever()
+        except BaseException as error:  # SystemExit in a task of an agent's own
+            for log in list(_users):
+                log.write("".join(traceback.format_exception(error)))
