@@ -31,7 +31,7 @@ ELSEWHERE = {
         "silo_rcc",
         "silo_scaffolds",
     ),
-    *("silo_calls", "silo_silence"),
+    *("mas_calls", "silo_calls", "silo_silence"),
     # judged by a script that is no judge
     "judged",
 }
