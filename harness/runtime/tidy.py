@@ -43,6 +43,7 @@ _TOKENS: Final = _columns(
     ("cached_tokens", "integer", "those of the prompts that the engine had in its cache"),
     ("reasoning_tokens", "integer", "those of the replies that were reasoning"),
     ("latency", "number", "seconds that the calls took, one after another"),
+    ("cost", "number", "USD that agents of your own report"),
 )
 _FIRST: Final = _columns(
     ("run", "text", "the run's id"),

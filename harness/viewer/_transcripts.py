@@ -18,7 +18,15 @@ LONGEST: Final = 20_000
 _ALL_TEXT = 8_000_000  # characters of all texts of one transcript; after that, texts are cut to _BRIEF
 _BRIEF = 400
 _MOST_TURNS = 20_000
-_CALL_FIELDS = ("finish_reason", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "latency")
+_CALL_FIELDS = (
+    "finish_reason",
+    "input_tokens",
+    "output_tokens",
+    "cached_tokens",
+    "reasoning_tokens",
+    "latency",
+    "cost",
+)
 
 
 def as_json(transcript: Transcript, scenes: list[dict[str, Any]]) -> dict[str, Any]:

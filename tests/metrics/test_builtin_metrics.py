@@ -45,7 +45,12 @@ def call(i: int | None = None, o: int | None = None, *, seconds: float | None = 
 
 
 MIXED = episode(
-    Move("a", "talk", {"b": "hi"}, calls=(call(10, 2, seconds=1.0), call(14, 3, seconds=2.0, reasoning_tokens=1))),
+    Move(
+        "a",
+        "talk",
+        {"b": "hi"},
+        calls=(call(10, 2, seconds=1.0, cost=0.25), call(14, 3, seconds=2.0, reasoning_tokens=1)),
+    ),
     Move("b", "talk", error="no JSON", error_kind="parse", calls=(call(7), call(), call(9, 4, cached_tokens=5))),
     Move("c", "talk", error="too long", error_kind="context_length"),
     Move("d", "talk", error="500", error_kind="request", calls=(call(seconds=6.0),)),
@@ -61,6 +66,7 @@ POLICIES = episode(Move("a", "talk", {}), Move("b", "answer", "Yes"))
         ("tokens", {"kind": "total"}, 42, None),  # the call with only one count has no total
         ("tokens", {"kind": "reasoning"}, 1, None),
         ("tokens", {"kind": "cached"}, 5, None),
+        ("reported_cost", {}, 0.25, None),
         ("calls", {}, 6, 0),
         ("parse_retries", {}, 3, 0),
         ("parse_failures", {}, 1, 0),
@@ -82,7 +88,7 @@ def test_tokens_are_the_total_unless_said_otherwise() -> None:
     assert load("tokens").measure(MIXED) == load("tokens", kind="total").measure(MIXED)
 
 
-@pytest.mark.parametrize("name", ["calls", "tokens"])
+@pytest.mark.parametrize("name", ["calls", "tokens", "reported_cost"])
 def test_totals_of_a_run_are_sums_without_a_standard_error(name: str) -> None:
     per_episode, over_run = load(name), load(name, over="run")
     assert over_run.measure(MIXED) == per_episode.measure(MIXED)

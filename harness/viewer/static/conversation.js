@@ -141,6 +141,7 @@ function reply(call, i, turn, context) {
     call.output_tokens !== null &&
       `${number(call.output_tokens)} out${call.reasoning_tokens ? ` (${number(call.reasoning_tokens)} reasoning)` : ""}`,
     call.latency !== null && duration(call.latency),
+    call.cost !== null && `${number(call.cost, 6)} USD`,
     call.finish_reason && `ended: ${call.finish_reason}`,
   ].filter(Boolean);
   return h(
