@@ -1,0 +1,58 @@
+"""How well others did: a form of reply with a rating for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness.api import Action, Parsed, Reply
+from harness.replies import json_fields
+
+LOWEST, HIGHEST = 1, 5
+
+
+@dataclass(frozen=True, slots=True)
+class PeerRatings(Reply):
+    """A rating from 1 to 5 for each message, as one JSON object: {"1": 4, "2": 2}. The action is the object.
+
+    DyLAN rates on this scale (Liu et al., 2024).
+
+    Attributes:
+        names: the numbers of the messages.
+    """
+
+    names: tuple[str, ...]
+
+    @property
+    def noop(self) -> dict[str, int]:
+        """The same rating for all."""
+        return dict.fromkeys(self.names, 3)
+
+    def allows(self, action: Action) -> bool:
+        """A number from 1 to 5 for every name."""
+        if not isinstance(action, Mapping) or set(action) != set(self.names):
+            return False
+        return all(type(value) in (int, float) and LOWEST <= value <= HIGHEST for value in action.values())
+
+    def parse(self, text: str) -> Parsed:
+        """Parse the ratings; an error says what is missing."""
+        fields = json_fields(text, self.names)
+        ratings = {name: _number(fields.get(name)) for name in self.names}
+        if self.allows(ratings):
+            return Parsed(ratings)
+        return Parsed(error=f"write one JSON object with a number from 1 to 5 for each of: {', '.join(self.names)}")
+
+    def constraint(self) -> Mapping[str, Any]:
+        """One whole number for each name."""
+        names = list(self.names)
+        rating = {"type": "integer", "minimum": LOWEST, "maximum": HIGHEST}
+        fields = dict.fromkeys(names, rating)
+        return {"json": {"type": "object", "properties": fields, "required": names, "additionalProperties": False}}
+
+
+def _number(value: Any) -> Any:
+    """A number that a model may have written as text."""
+    if isinstance(value, str) and len(value) < 10 and value.strip().isdecimal():
+        return int(value)
+    return value
