@@ -17,6 +17,7 @@ _FENCE = re.compile(r"^([^\n`~]{0,400}+)(`{3,}+|~{3,}+)[ \t]*+([\w+#.-]*+)[^\n`]
 _WIDEST = 12
 """Blanks before a fence within a list; one that closes a block has nothing else before it."""
 _PYTHON = {"", "python", "py", "python3", "python2", "py3", "ipython", "code", "text", "plaintext"}
+_UNNAMED = {"", "code", "text", "plaintext"}
 _KEYS = ("completion", "code", "answer", "solution")
 _OBJECT = re.compile(r"^[ \t]*\{", re.MULTILINE)
 
@@ -94,6 +95,17 @@ class Code(Reply):
             whole = [body for body in bodies if _defined(logical(body), self.entry_point) is not None]
             bodies = whole[-1:] or bodies
         return bodies[0] if bodies else None
+
+
+def program_of(text: str) -> str | None:
+    """Return the program of a message: its fenced Python blocks, one after another. None without one.
+
+    Blocks that name no language count only if none names Python. Never raises; linear time.
+    """
+    blocks = _blocks(_with_plain_breaks(text))
+    named = [body for language, body in blocks if language in _PYTHON - _UNNAMED]
+    bodies = [_trimmed(body) for body in named or (body for language, body in blocks if language in ("", "code"))]
+    return "\n\n".join(body for body in bodies if body) or None
 
 
 def _blocks(text: str) -> list[tuple[str, str]]:

@@ -20,7 +20,7 @@ from harness import storage
 from harness.api import Case, Episode, Facts, Move, Outcome
 from harness.authoring.informed import seed_of
 from harness.config.plan import Condition, Plan, agent_seed, episode_id, protocol_seed
-from harness.engine_api import Engine, WritesLog
+from harness.engine_api import Engine, RunsPrograms, WritesLog
 from harness.engines.budget import Spent, Usage
 from harness.engines.cache import Cache
 from harness.engines.gate import Gate, Stop
@@ -234,6 +234,10 @@ class Episodes:
         log = None
         if self.options.log_requests and self.plan.engines:
             log = stack.enter_context(contextlib.closing(RequestLog(self._file("requests.jsonl"))))
+        if any(isinstance(engine, RunsPrograms) and engine.sandboxed for engine in self.plan.engines.values()):
+            from harness.sandbox import using  # what only such runs need
+
+            stack.enter_context(using(self.options.sandbox))
         switcher = EngineSwitcher(self.plan.engines) if self.options.one_engine_at_a_time else None
         for name, engine in self.plan.engines.items():
             if isinstance(engine, WritesLog):

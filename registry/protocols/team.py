@@ -53,7 +53,7 @@ class Team(Panel):
 
     agents: Annotated[int, Range(ge=1, le=1000)] | None = field(default=None, init=False)
     confidence: Style = "none"
-    roles: dict[str, Role] = field()  # type: ignore[misc]  # here roles are mappings of the spec
+    roles: dict[str, Role] = field()  # type: ignore[assignment, misc]  # here roles are mappings of the spec
     edges: Edges = field(default_factory=list)
     answers: str | None = None
     rounds: Annotated[int, Range(ge=1, le=1000)] = 1
@@ -130,7 +130,8 @@ class Team(Panel):
             number += acted
             team.note()
             agreed = team.agreed()
-            if self.prune is not None and number == self.prune.get("after", 1) and team.pruned is None and acted:
+            goes_on = acted and not agreed and not team.stopped
+            if goes_on and self.prune is not None and number == self.prune.get("after", 1):
                 yield from team.prune(self.prune, number)
         if not agreed:
             yield from team.close()

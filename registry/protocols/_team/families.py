@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
 from harness.api import derive_seed
@@ -41,5 +41,6 @@ def edges_within(family: Within, n: int, seed: int) -> list[tuple[int, int]]:
     if family in _PLAIN:
         return sorted(_PLAIN[family](n))
     name = "erdos_renyi" if family == "random" else family
-    drawn = FAMILIES[name](n, derive_seed("team", name, n, seed) % 2**31)
+    families: Mapping[str, Callable[[int, int], _Edges]] = {**FAMILIES}
+    drawn = families[name](n, derive_seed("team", name, n, seed) % 2**31)
     return sorted({(min(edge), max(edge)) for edge in drawn})
