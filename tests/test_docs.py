@@ -186,7 +186,7 @@ SAYS = "The answer is (A). #### 1"
 BASES = {
     "worlds.md": "worlds/four_way_stop",
     "graph_of_agents.md": "arithmetic", "networks.md": "networks/vertex_cover", "sharded.md": "sharded/ranks",
-    "scaling.md": "agentsnet_quick",
+    "team.md": "arithmetic", "engines.md": "teams/star", "scaling.md": "agentsnet_quick",
     "specs.md": "agentsnet_quick",
 }  # fmt: skip
 """What parts of specs are parts of, by page."""
