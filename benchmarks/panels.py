@@ -1,9 +1,11 @@
-"""The panels of `python benchmarks/run.py`: methods that combine answers, with simulated players, start to tables."""
+"""The panels of `python benchmarks/run.py`: methods that combine answers, and the cost of a call in discussions."""
 
 from __future__ import annotations
 
 import json
+import statistics
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -52,3 +54,53 @@ def _run(measured: Measured, name: str, protocol: dict[str, Any], count: int) ->
         "CPU s": round(cpu, 1),
         "peak MiB": round(peak),
     }
+
+
+DISCUSSIONS: dict[str, dict[str, Any]] = {
+    "all, one conversation": {},
+    "all, last round, named": {"visible": 1, "identity": "named"},
+    "ring, agree, one after another": {"hears": "ring", "style": "agree", "order": "round_robin"},
+}
+"""Ten seats each; who hears whom, and how."""
+
+
+def discussions(measured: Measured, file: str, smoke: bool) -> list[Row]:
+    """The cost of a call in a discussion of ten seats, played by the mock engine, by the number of rounds."""
+    rows: list[Row] = []
+    for name in DISCUSSIONS:
+        row: Row = {"discussion of 10 seats": name}
+        for rounds in (3, 10) if smoke else (10, 40):
+            work = [file, "--work", f"discussion:{name}:{rounds}:{2 if smoke else 800 // rounds}"]
+            out = [json.loads(measured(work)[3]) for _ in range(1 if smoke else 5)]
+            row[f"CPU ms a call, {rounds} rounds"] = round(
+                statistics.median(1000 * o["cpu"] / o["calls"] for o in out), 3
+            )
+        rows.append(row)
+    return rows
+
+
+def work_discussion(name: str, rounds: int, episodes: int) -> Row:
+    """In a process of its own: CPU seconds and number of calls, imports and set-up left out."""
+    import harness
+    from harness.engine_api import Request
+    from harness.engines.mock import Mock
+
+    count = 0
+
+    def answer(request: Request) -> str:
+        nonlocal count
+        count += 1
+        return f"Let me think about it. I add the terms once more, one by one.\nThe answer is {count % 7}."
+
+    spec = {
+        "name": "discussion",
+        "task": {"use": "arithmetic", "size": episodes, "terms": 4},
+        "protocol": {"use": "discussion", "agents": 10, "max_rounds": rounds, **DISCUSSIONS[name]},
+        "prompts": "ensembles/standard",
+        "metrics": ["score"],
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        harness.evaluate(spec, Mock(function=answer), limit=1, output_path=Path(folder) / "warm")
+        count, began = 0, time.process_time()
+        harness.evaluate(spec, Mock(function=answer), output_path=Path(folder) / "run")
+        return {"cpu": time.process_time() - began, "calls": count}

@@ -15,6 +15,7 @@ Not tests: nothing here fails on a slow machine. Every figure is measured in a p
     intervals  how often 95 % intervals of a bounded mean cover it
     paired_intervals  how often 95 % intervals of a paired difference cover it
     panels    methods that combine answers, with simulated players, from start to tables
+    discussion  CPU time per model call with the mock engine when ten seats discuss for 10 and 40 rounds
     sharded   sharded tasks in YAML: drawing and solving 10,000 instances of 1,000 items
     networks  network tasks in YAML of 1,000 agents: drawing a case, wording all briefs, grading
     talk      CPU time per model call with the mock engine when ten agents talk for 10, 100 and 400 rounds
@@ -353,6 +354,7 @@ BENCHMARKS: dict[str, Callable[[bool], list[Row]]] = {
     "intervals": lambda smoke: intervals.coverage(20 if smoke else 2000),
     "paired_intervals": lambda smoke: intervals.paired_coverage(20 if smoke else 2000),
     "panels": lambda smoke: panels.methods(measured, smoke),
+    "discussion": lambda smoke: panels.discussions(measured, __file__, smoke),
     "networks": networks.gradings,
     "sharded": sharded.instances,
     "talk": lambda smoke: silo.talk(measured, __file__, smoke),
@@ -395,6 +397,8 @@ def main() -> None:
             print(json.dumps(vllm_engine.work_stats(numbers[0], int(numbers[1]))))
         elif name == "talk":
             print(json.dumps(silo.work_talk(*map(int, numbers))))
+        elif name == "discussion":
+            print(json.dumps(panels.work_discussion(numbers[0], *map(int, numbers[1:]))))
         else:
             simple: dict[str, Callable[..., object]] = {
                 "latency": work_latency, "memory": work_memory, "calls": work_calls
