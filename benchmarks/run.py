@@ -14,6 +14,8 @@ Not tests: nothing here fails on a slow machine. Every figure is measured in a p
     documents single-turn questions from a JSONL file with the mock engine, from start to tables
     intervals  how often 95 % intervals of a bounded mean cover it
     paired_intervals  how often 95 % intervals of a paired difference cover it
+    effects   how often intervals of main effects cover them, how often a factor without effect passes its test
+    effects_speed  main effects of 800 conditions
     panels    methods that combine answers, with simulated players, from start to tables
     discussion  CPU time per model call with the mock engine when ten seats discuss for 10 and 40 rounds
     sharded   sharded tasks in YAML: drawing and solving 10,000 instances of 1,000 items
@@ -47,6 +49,7 @@ from typing import TYPE_CHECKING, cast
 
 import cluster
 import documents
+import effects
 import exports
 import intervals
 import lm_eval_parity
@@ -353,6 +356,8 @@ BENCHMARKS: dict[str, Callable[[bool], list[Row]]] = {
     "documents": lambda smoke: documents.questions(measured, smoke),
     "intervals": lambda smoke: intervals.coverage(20 if smoke else 2000),
     "paired_intervals": lambda smoke: intervals.paired_coverage(20 if smoke else 2000),
+    "effects": lambda smoke: effects.coverage(20 if smoke else 2000),
+    "effects_speed": lambda smoke: effects.speed(2_000 if smoke else 100_000),
     "panels": lambda smoke: panels.methods(measured, smoke),
     "discussion": lambda smoke: panels.discussions(measured, __file__, smoke),
     "networks": networks.gradings,

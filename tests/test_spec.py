@@ -129,7 +129,7 @@ def test_a_swept_value_may_have_those_before_it_in_it(tmp_path: Path) -> None:
         (("name: s", "name: s\nextends: nowhere"), "there is no spec 'nowhere'", "s.yaml:2:10"),
         (("name: s", "name: s\nextends: s.yaml"), "extends itself", "s.yaml:2:10"),
         (("name: s", "name: s\nextends: [a]"), "names one spec", "s.yaml:2:10"),
-        (("name: s", "name: s\ntables: [{title: t}]"), "missing required keys 'rows', 'cell'", "s.yaml:2:10"),
+        (("name: s", "name: s\ntables: [{title: t}]"), "missing required key 'cell'", "s.yaml:2:10"),
         (
             ("name: s", "name: s\nagents: {other: {shares: 1}}"),
             "unknown key 'shares'. Did you mean share",

@@ -305,7 +305,7 @@ def test_hostile_values_stay_data(form: str) -> None:
         ({"aggregate": "mean_of_conditions"}, "compare: a test is one of episodes, not of conditions: aggregate can"),
         (
             {"cell": "each", "ratio": {"each": ["tokens", "solved"]}},
-            "compare: 'each' is a ratio, which episodes have no numbers of: compare its metrics",
+            "compare: 'each' is a ratio, which episodes have no numbers of: compare takes its metrics",
         ),
         ({"cell": "lost", "loss": {"lost": ["tokens", "solved"]}}, "compare: 'lost' is a loss"),
         ({"cell": "usd", "cost": {"usd": {"input": "tokens"}}}, "compare: 'usd' is a cost"),

@@ -68,9 +68,11 @@ def _written(x: float | None, unit: Unit | None, digits: int) -> str:
 
 
 def statistic(x: float | None, form: NumberForm, table: Table, metric: str | None = None) -> str:
-    """A statistic, which has no unit: `-2.31`, the count `75`, the p-value `0.024` or `<0.001`."""
+    """A statistic, which has no unit: `-2.31`, the count `75`, the p-value `0.024` or `<0.001`, the share `2.1%`."""
     if x is None or not math.isfinite(x):
         return NOTHING
+    if form == "share":
+        return f"{100 * x:.1f}%"
     if form == "pvalue":
         return "<0.001" if x < 0.001 else f"{x:.3f}"
     return f"{x:.0f}" if form == "count" else _written(x, None, table.decimals(metric))
@@ -150,6 +152,8 @@ def _names(row: Row, table: Table) -> list[str]:
 
 
 def _marked_cell(column: Column, row: Row, cell: Cell, table: Table) -> str:
+    if cell.blank:
+        return ""
     mark = f" {SIMULATED}" if cell.uses_ground_truth and not row.uses_ground_truth else ""
     if column.form != "quantity":
         return statistic(cell.value, column.form, table, row.metric) + mark

@@ -14,6 +14,7 @@ from harness.tables import stats
 from .axis import Axis, Key, meets
 from .compare import compare
 from .costs import Prices, cost, cost_notes
+from .effects import effects
 from .groups import GroupRows
 from .notes import notes
 from .references import cited, figure, models, place
@@ -53,6 +54,8 @@ def build(
         refuse_bare_shares(metrics[name], selected, name)
     if table.compare:
         return compare(table, table.compare, selected)
+    if table.effects:
+        return effects(table, metrics, selected)
     prices = prices or {}
     references = cited(table, published)
     table = _placed(table, selected, references)
@@ -165,7 +168,7 @@ def _refuse_unknown(table: TableSpec, scores: Sequence[EpisodeScore], metrics: M
             raise SpecError(f"table {table.title!r}: unknown metric {name!r}", hint=near(name, metrics))
     labels = {"model", "metric"}.union(*(score.labels for score in scores))
     compared = (table.compare.label, *table.compare.paired_by) if table.compare else ()
-    for label in (*table.rows, *table.columns, *table.where, *table.clustering, *compared):
+    for label in (*table.rows, *table.columns, *table.where, *table.clustering, *table.effects, *compared):
         if scores and label not in labels:
             raise SpecError(f"table {table.title!r}: no episode has the label {label!r}", hint=near(label, labels))
 

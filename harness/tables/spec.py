@@ -13,6 +13,7 @@ from harness.api import Range
 from harness.errors import KEY, SpecError, near
 from harness.parameters import Keywords, problems
 
+from .effects_model import many_levels, missing_package, senseless
 from .groups import RowGroup, RowGroupEntry, label_of, parsed, wrong_members
 from .table import DIGITS, Digits, Errors, ErrorStyle, Figure, Unit, Units, text
 
@@ -43,7 +44,7 @@ class TableEntry(TypedDict, total=False):
     """One entry of a spec's `tables:` in YAML."""
 
     title: Required[Annotated[_Name, "a text: the table's heading"]]
-    rows: Required[Annotated[_Names, "a label or a list of distinct labels: what makes a row"]]
+    rows: Annotated[_Names, "a label or a list of distinct labels: what makes a row; may be absent with effects"]
     cell: Required[Annotated[_Names, "a metric or a list of distinct metrics: what stands in a cell"]]
     columns: Annotated[_Names, "a label or a list of distinct labels: what makes a column"]
     ratio: Annotated[
@@ -65,6 +66,11 @@ class TableEntry(TypedDict, total=False):
         "a mapping with label, base, with (a value or a list of values of the label) and perhaps paired_by (labels): "
         "t tests of the difference between episodes, instead of columns",
     ]
+    effects: Annotated[
+        _Names,
+        "a label or a list of distinct labels: how much the values of each move the numbers, instead of columns",
+    ]
+    interactions: Annotated[bool, "true or false: with effects, also a test for each pair of labels"]
     where: Annotated[dict[str, _Values], "a mapping of labels to the value, or list of values, that episodes must have"]
     aggregate: Annotated[Means, "mean_of_conditions or pooled: how a cell is averaged"]
     overall: Annotated[Means | None, "mean_of_conditions, pooled or null: a last column"]
@@ -164,11 +170,13 @@ class TableSpec:
     """
 
     title: str
-    rows: tuple[str, ...]
+    rows: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     cells: tuple[str, ...]
     derived: Mapping[str, Derived] = field(default_factory=dict)
     compare: Compare | None = None
+    effects: tuple[str, ...] = ()
+    interactions: bool = False
     where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     aggregate: Means = "mean_of_conditions"
     overall: Means | None = None
@@ -259,6 +267,7 @@ def check(
         ("order", entry.order),
         ("cluster", dict.fromkeys(entry.clustering, ())),
         ("compare", {**compared, **paired_by}),
+        ("effects", dict.fromkeys(entry.effects, ())),
     ):
         for label, values in values_by_label.items():
             if label not in (names := {"model", "metric", *labels}):
@@ -272,6 +281,8 @@ def check(
     needed = [("cell", name) for name in entry.cells if name not in entry.derived]
     needed += [(derived.kind, metric) for derived in entry.derived.values() for metric in derived.metrics]
     mistakes += [f"{key}: unknown metric {x!r}. {near(x, choices)}" for key, x in needed if x not in choices]
+    if entry.effects:
+        mistakes += [*missing_package(), *many_levels(entry.effects, values_of)]
     if published is not None:
         ids = list(published)
         mistakes += [f"published: unknown table {i!r}. {near(i, ids)}" for i in entry.published if i not in ids]
@@ -289,7 +300,10 @@ def _read(entry: Any) -> tuple[TableSpec | None, list[str]]:
         f"{path[0]}: {what}" if path[1:] not in ((), (KEY,)) else what.replace("this must be a mapping", table)
         for path, what in problems(entry, TableEntry)
     )
-    if mistakes := list(dict.fromkeys(wrong)):
+    mistakes = list(dict.fromkeys(wrong))
+    if isinstance(entry, dict) and "rows" not in entry and "effects" not in entry:
+        mistakes.append("missing required key 'rows'")
+    if mistakes:
         return None, mistakes
     derived = [(name, Derived(kind, tuple(pair))) for kind in _PAIRS for name, pair in entry.get(kind, {}).items()]
     costs = entry.get("cost", {}).items()
@@ -302,13 +316,14 @@ def _read(entry: Any) -> tuple[TableSpec | None, list[str]]:
     groups, wrong_groups = parsed(entry.get("groups", ()))
     spec = TableSpec(
         **{key: value for key, value in entry.items() if key in _AS_IS and value is not None},
-        rows=_tuple(entry["rows"]),
+        rows=_tuple(entry.get("rows", ())),
         columns=_tuple(entry.get("columns", ())),
         cells=_tuple(entry["cell"]),
         error=_kind(entry.get("error")),
         cluster=_tuple(entry.get("cluster", ())),
         derived=dict(derived),
         compare=compare,
+        effects=_tuple(entry.get("effects", ())),
         where={label: tuple(map(text, _tuple(values))) for label, values in entry.get("where", {}).items()},
         published=_tuple(entry.get("published", ())),
         paper=_tuple(entry.get("paper", ())),
@@ -318,9 +333,10 @@ def _read(entry: Any) -> tuple[TableSpec | None, list[str]]:
     )
     mistakes = [f"{x!r} is derived twice" for x, count in Counter(name for name, _ in derived).items() if count > 1]
     mistakes += wrong_groups + _sense_problems(spec)
-    if compare:
+    if compare or spec.effects:
         if entry.get("aggregate", "pooled") != "pooled":
-            mistakes.append("compare: a test is one of episodes, not of conditions: aggregate can only be pooled")
+            key = "compare" if compare else "effects"
+            mistakes.append(f"{key}: a test is one of episodes, not of conditions: aggregate can only be pooled")
         spec = replace(spec, aggregate="pooled")
     return (None if mistakes else spec), mistakes
 
@@ -329,6 +345,7 @@ _PAIRS: Final[tuple[Literal["ratio", "loss"], ...]] = ("ratio", "loss")
 _BY_METRIC: Final = ("error", "digits", "unit")
 _AS_IS: Final = frozenset(
     {"title", "aggregate", "overall", "overall_title", "error_style", "hide_empty", "note", "labels", "digits", "unit"}
+    | {"interactions"}
 )
 
 
@@ -348,6 +365,7 @@ def _sense_problems(spec: TableSpec) -> list[str]:
     mistakes = []
     placed = (*spec.rows, *spec.columns, *([spec.compare.label] if spec.compare else ()))
     reserved = RESERVED | (_DRAWN if spec.figure else set()) | ({"statistic"} if spec.compare else set())
+    reserved |= {"statistic", "factor", "level"} if spec.effects else set()
     mistakes += [f"label {label!r} is both in rows and in columns" for label in spec.rows if label in spec.columns]
     mistakes += [f"a table cannot group by {label!r}: the name is taken" for label in placed if label in reserved]
     mistakes += [f"{key}: use cell to choose metrics" for key in ("where", "order") if "metric" in getattr(spec, key)]
@@ -355,8 +373,12 @@ def _sense_problems(spec: TableSpec) -> list[str]:
     mistakes += [f"{derived.kind}: cell does not use {name!r}" for name, derived in unused.items()]
     if "episode" in spec.cluster and len(spec.cluster) > 1:
         mistakes.append("cluster: 'episode' stands alone")
+    if spec.interactions and len(spec.effects) < 2:
+        mistakes.append("interactions: effects needs two labels or more, whose pairs are tested")
     if spec.compare:
-        return mistakes + _compare_problems(spec, spec.compare)
+        return mistakes + _beside(spec, "compare") + _compare_problems(spec, spec.compare)
+    if spec.effects:
+        return mistakes + _beside(spec, "effects") + senseless(spec.effects, spec.rows, spec.where)
     for key in _BY_METRIC:
         names = getattr(spec, key)
         absent = [x for x in names if x not in spec.cells] if isinstance(names, Mapping) else []
@@ -385,15 +407,21 @@ def _sense_problems(spec: TableSpec) -> list[str]:
     return mistakes
 
 
-def _compare_problems(spec: TableSpec, compare: Compare) -> list[str]:
-    """What makes no sense in a table of tests, or beside one."""
-    label, base = compare.label, compare.base
-    mistakes = [f"compare: {key} cannot stand beside it: {why}" for key, why in _BESIDE.items() if getattr(spec, key)]
-    mistakes += [
-        f"compare: {name!r} is a {derived.kind}, which episodes have no numbers of: compare its metrics"
+def _beside(spec: TableSpec, kind: Literal["compare", "effects"]) -> list[str]:
+    """What makes no sense beside a table of tests."""
+    mistakes = [f"{kind}: {key} cannot stand beside it: {why}" for key, why in _BESIDE.items() if getattr(spec, key)]
+    return mistakes + [
+        f"{kind}: {name!r} is a {derived.kind}, which episodes have no numbers of: {kind} takes its metrics"
         for name, derived in spec.derived.items()
         if name in spec.cells
     ]
+
+
+def _compare_problems(spec: TableSpec, compare: Compare) -> list[str]:
+    """What makes no sense in a table of differences."""
+    label, base, mistakes = compare.label, compare.base, []
+    if spec.effects:
+        mistakes.append("compare: effects is another kind of table: make one entry of each")
     if label in spec.rows:
         mistakes.append(f"compare: rows must not have {label!r}: a row holds both sides of a comparison")
     if "metric" in (label, *compare.paired_by):

@@ -26,8 +26,8 @@ Units = Unit | Mapping[str, Unit] | None
 Digits = int | Mapping[str, int]
 """Decimals of all metrics of a table, or metric → decimals: metrics that are left out have `DIGITS`."""
 DIGITS: Final = 2
-NumberForm = Literal["quantity", "plain", "count", "pvalue"]
-"""How a column's numbers are shown: in the table's unit and digits, its digits alone, whole, as a p-value."""
+NumberForm = Literal["quantity", "plain", "count", "pvalue", "share"]
+"""How a column's numbers are shown: in the table's unit and digits, in its digits, whole, as a p-value, as percent."""
 
 
 def text(value: Any) -> str:
@@ -75,6 +75,7 @@ class Cell:
         uses_ground_truth: whether players of some of the episodes knew the right answer
         (`harness.authoring.informed`).
         best: whether it is the best of its column, in tables that say which is.
+        blank: whether its row has no such number, so that nothing is missing.
     """
 
     value: float | None = None
@@ -87,6 +88,7 @@ class Cell:
     std: float | None = None
     uses_ground_truth: bool = False
     best: bool = False
+    blank: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,19 +174,21 @@ class Table:
         return any(cell.uses_ground_truth for row in self.rows for cell in row.cells)
 
     def long(self) -> list[dict[str, Any]]:
-        """Tidy rows, one a cell: its labels, metric, value, stderr, n, failed, missing, overall, published; low and
-        high in a table that asks for intervals, std in one that asks for standard deviations (None where they do
-        not belong to the row's metric), uses_ground_truth in one that has such numbers, group (how it weighs its rows,
-        None for other rows) in one with groups. In a table of tests the label
-        `statistic` says what value is.
+        """Tidy rows, one a cell that is not blank: its labels, metric, value, stderr, n, failed, missing, overall,
+        published; low and high in a table that asks for intervals, std in one that asks for standard deviations (None
+        where they do not belong to the row's metric), uses_ground_truth in one that has such numbers, group (how it
+        weighs its rows, None for other rows) in one with groups. In a table of tests or effects the label `statistic`
+        says what value is.
 
         A figure's rows also say where the number is drawn: `panel`, `x`, `series`. The last row label is x, those
         before it make panels. Texts among them are what readers see.
         """
-        omitted = self._omitted | (set() if "interval" in self.kinds else {"low", "high"})
+        omitted = self._omitted | {"blank"} | (set() if "interval" in self.kinds else {"low", "high"})
         tidy, has_groups = [], self.has_groups
         for row in self.rows:
             for column, cell in zip(self.columns, row.cells, strict=True):
+                if cell.blank:
+                    continue
                 labels = {k: v for k, v in {**row.key, **column.key}.items() if k != "metric"}
                 if self.figure:
                     series, x = " / ".join(filter(None, column.names)), list(row.key.values())[-1]
@@ -215,7 +219,9 @@ class Table:
     def _omitted(self) -> set[str]:
         """The fields of cells that mean nothing in this table."""
         has_best = any(cell.best for row in self.rows for cell in row.cells)
+        has_blank = any(cell.blank for row in self.rows for cell in row.cells)
         used = {"std": "std" in self.kinds, "uses_ground_truth": self.uses_ground_truth, "best": has_best}
+        used["blank"] = has_blank
         return {name for name, is_used in used.items() if not is_used}
 
 

@@ -1,0 +1,249 @@
+"""How much each of several choices moves a number: a linear model of their main effects, with clustered errors."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import math
+import warnings
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from harness.errors import SetupError
+
+from .stats import Interval, t_quantile
+
+MOST_LEVELS: Final = 60
+"""So many values may a label have whose effect is estimated."""
+_HINT: Final = 'Install it: pip install "mas-eval-harness[effects]"'
+_LACKS: Final = "effects: the model is fitted by statsmodels, which is not installed"
+_ZERO: Final = 1e-14
+"""A variance below this share of the numbers' variance is one of rounding."""
+
+
+def missing_package() -> list[str]:
+    """What `harness validate` says where statsmodels is not installed."""
+    return [] if importlib.util.find_spec("statsmodels") else [f"{_LACKS}. {_HINT}"]
+
+
+def many_levels(effects: Sequence[str], values: Mapping[str, Sequence[Any]]) -> list[str]:
+    """What is wrong with labels of too many values: numbers that count, such as those of cases."""
+    counts = {label: len({str(value) for value in values.get(label, ())}) for label in effects}
+    return [
+        f"effects: {label} has {count} values, and {MOST_LEVELS} are the most: use where, or another label"
+        for label, count in counts.items()
+        if count > MOST_LEVELS
+    ]
+
+
+def senseless(effects: Sequence[str], rows: Sequence[str], where: Mapping[str, Sequence[str]]) -> list[str]:
+    """What makes no sense in an entry of effects."""
+    mistakes = ["effects: use cell to choose metrics, each has effects of its own"] * ("metric" in effects)
+    mistakes += [f"effects: {label!r} is in rows, and a row has one value of it" for label in effects if label in rows]
+    alone = [label for label in effects if len(where.get(label, "ab")) == 1]
+    return mistakes + [f"effects: where leaves {label} one value: there is nothing to compare" for label in alone]
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """The effect of one value of a factor.
+
+    Attributes:
+        mean: the mean with this value, where all values of every other factor weigh the same.
+        difference: `mean` − the grand mean.
+        interval: 95 % confidence interval of the difference; None where the numbers do not say how sure it is.
+    """
+
+    mean: float
+    difference: float
+    interval: Interval | None
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """What a factor, or a pair of factors, came to.
+
+    Attributes:
+        levels: its values in order; empty for a pair, and where `reason` is "alone" or "entangled".
+        share: which share of the numbers' variance it explains (η²); None where they do not vary.
+        statistic, df, pvalue: of the test that all its levels have one mean: F with two degrees of freedom.
+        reason: why there is no test: "alone" (the factor has one level), "entangled" (other factors go with it, so that
+            no data could say which one it is), "few" (too few clusters), "flat" (what is tested does not vary between
+            clusters).
+    """
+
+    levels: tuple[Level, ...] = ()
+    share: float | None = None
+    statistic: float | None = None
+    df: tuple[int, int] | None = None
+    pvalue: float | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """The grand mean, the terms in order, and how many clusters there are."""
+
+    mean: float | None
+    terms: tuple[Term, ...]
+    pairs: tuple[Term, ...]
+    clusters: int
+
+
+def fit(
+    numbers: Sequence[float], factors: Sequence[Sequence[int]], clusters: Sequence[Hashable], *, pairs: bool = False
+) -> Fit:
+    """Estimate the main effects of factors.
+
+    Ordinary least squares on factors in effect coding (each one's effects add up to 0) with an intercept, the grand
+    mean. Errors are cluster-robust (Liang and Zeger, 1986; CR1, with Student's t of G − 1 degrees of freedom for G
+    clusters). The test of a factor is Wald's with q degrees of freedom, scaled to F(q, G − q) as Hotelling's T²
+    (1931): where every cluster has every combination, T² of its clusters' own effects.
+
+    Args:
+        numbers: one an episode.
+        factors: for each factor, the level of every episode, counted from 0.
+        clusters: which episodes belong together, such as those of one question.
+        pairs: whether each pair of factors is tested too, in a model that has all of them.
+
+    Raises:
+        SetupError: if statsmodels is not installed.
+    """
+    import numpy
+
+    y = numpy.asarray(numbers, dtype=float)
+    index: dict[Hashable, int] = {}
+    groups = numpy.array([index.setdefault(cluster, len(index)) for cluster in clusters], dtype=int)
+    blocks = [_coded(numpy.asarray(levels, dtype=int)) for levels in factors]
+    mean, terms = _terms(y, blocks, groups, len(index))
+    tested: list[Term] = []
+    if pairs:
+        both = [_products(one, other) for one, other in itertools.combinations(blocks, 2)]
+        _, every = _terms(y, [*blocks, *both], groups, len(index), skip=len(blocks))
+        tested = every
+    return Fit(mean, tuple(terms), tuple(tested), len(index))
+
+
+def _coded(levels: Any) -> Any:
+    """Effect coding: one column a level but the last, which is −1 in all of them. No column for a single level."""
+    import numpy
+
+    count = int(levels.max(initial=0)) + 1
+    codes = numpy.vstack([numpy.eye(count - 1), -numpy.ones((1, count - 1))])
+    return codes[levels]
+
+
+def _products(one: Any, other: Any) -> Any:
+    """Every column of one block times every column of the other."""
+    return (one[:, :, None] * other[:, None, :]).reshape(len(one), -1)
+
+
+def _terms(y: Any, blocks: Sequence[Any], groups: Any, clusters: int, skip: int = 0) -> tuple[float | None, list[Term]]:
+    """The grand mean, and the terms of the blocks from number `skip` on."""
+    import numpy
+
+    if not len(y):
+        return None, [Term(reason="alone") for _ in blocks[skip:]]
+    design = numpy.hstack([numpy.ones((len(y), 1)), *blocks])
+    ends = numpy.cumsum([1, *(block.shape[1] for block in blocks)])
+    places = [slice(int(start), int(stop)) for start, stop in itertools.pairwise(ends)]
+    gram, products = design.T @ design, design.T @ (y - y.mean())
+    total = float(((y - y.mean()) ** 2).sum())
+    varies = total > 1e-12 * len(y) * max(float(abs(y).max()), 1e-300) ** 2
+    ranks = [_rank(gram, place) for place in places]
+    explained = _explained(gram, products)
+    full = _rank(gram)
+    estimates, covariance = _estimated(y, design, groups, clusters if varies else 0)
+    terms = []
+    for number in range(skip, len(blocks)):
+        place, width = places[number], blocks[number].shape[1]
+        if not width:
+            terms.append(Term(reason="alone"))
+        elif full - ranks[number] < width:
+            terms.append(Term(reason="entangled"))
+        else:
+            gain = explained - _explained(gram, products, place)
+            share = min(max(gain / total, 0.0), 1.0) if varies else None
+            variance = None if covariance is None else covariance[place, place]
+            scale = total / len(y) * _ZERO
+            levels = () if skip else _levels(float(estimates[0]), estimates[place], variance, clusters, scale)
+            terms.append(_tested(levels, share, estimates[place], variance, clusters, scale))
+    return _plain(float(estimates[0])), terms
+
+
+def _kept(size: int, without: slice | None) -> list[int]:
+    return [i for i in range(size) if without is None or not without.start <= i < without.stop]
+
+
+def _rank(gram: Any, without: slice | None = None) -> int:
+    """How many independent columns a design has, some of them left out."""
+    import numpy
+
+    kept = _kept(len(gram), without)
+    return int(numpy.linalg.matrix_rank(gram[numpy.ix_(kept, kept)], tol=1e-9 * gram[0, 0], hermitian=True))
+
+
+def _explained(gram: Any, products: Any, without: slice | None = None) -> float:
+    """The sum of squares that a design explains, some of its columns left out."""
+    import numpy
+
+    kept = _kept(len(gram), without)
+    part = numpy.linalg.pinv(gram[numpy.ix_(kept, kept)], rcond=1e-11, hermitian=True)
+    return float(products[kept] @ part @ products[kept])
+
+
+def _estimated(y: Any, design: Any, groups: Any, clusters: int) -> tuple[Any, Any | None]:
+    """The coefficients, and their covariance where there is something to estimate it from."""
+    try:
+        from statsmodels.regression.linear_model import OLS
+    except ImportError as error:
+        raise SetupError(_LACKS, hint=_HINT) from error
+    model = OLS(y, design)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of few observations; what they leave open has no number here
+        if clusters < 2 or len(y) <= design.shape[1]:
+            return model.fit().params, None
+        robust = {"groups": groups, "use_correction": True}
+        result = model.fit(cov_type="cluster", cov_kwds=robust, use_t=True)
+        return result.params, result.cov_params()
+
+
+def _levels(mean: float, estimates: Any, variance: Any | None, clusters: int, scale: float) -> tuple[Level, ...]:
+    import numpy
+
+    width = len(estimates)
+    codes = numpy.vstack([numpy.eye(width), -numpy.ones((1, width))])
+    differences = codes @ estimates
+    variances = [0.0] * (width + 1) if variance is None else numpy.einsum("ij,jk,ik->i", codes, variance, codes)
+    levels = []
+    for difference, square in zip(map(float, differences), map(float, variances), strict=True):
+        half = t_quantile(clusters - 1) * math.sqrt(square) if square > scale else None
+        ends = None if half is None else (_plain(difference - half), _plain(difference + half))
+        levels.append(Level(_plain(mean + difference), _plain(difference), ends))
+    return tuple(levels)
+
+
+def _plain(x: float) -> float:
+    """The number without what another machine's arithmetic would add: twelve digits, none below 10⁻¹²."""
+    return round(float(f"{x:.12g}"), 12)
+
+
+def _tested(
+    levels: tuple[Level, ...], share: float | None, estimates: Any, variance: Any | None, clusters: int, scale: float
+) -> Term:
+    """The term with its test, of those directions in which it varies between clusters."""
+    import numpy
+    from scipy.stats import f
+
+    if variance is None or share is None or clusters <= len(estimates):
+        return Term(levels, share, reason="flat" if share is None else "few")
+    sizes, directions = numpy.linalg.eigh(variance)
+    moved, varies = directions.T @ estimates, sizes > scale
+    if not varies.any() or (abs(moved[~varies]) > math.sqrt(scale) * 10).any():
+        return Term(levels, share, reason="flat")
+    rank = int(varies.sum())
+    wald = float((moved[varies] ** 2 / sizes[varies]).sum())
+    statistic = wald * (clusters - rank) / (rank * (clusters - 1))
+    df = (rank, clusters - rank)
+    return Term(levels, _plain(share), _plain(statistic), df, float(f"{f.sf(statistic, *df):.10g}"))
