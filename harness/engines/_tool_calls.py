@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from harness.api import Facts
+from harness.errors import ContextLengthError, EngineError
 
 # vLLM: "\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set"; llama.cpp: "tools
 # param requires --jinja flag"; Ollama: "… does not support tools"; OpenRouter: "No endpoints found that support tool
@@ -27,9 +28,10 @@ def offered(tools: Sequence[Facts]) -> list[dict[str, Any]]:
     return [{"type": "function", "function": dict(tool)} for tool in tools]
 
 
-def refuses_tools(text: str) -> bool:
-    """Whether an error says that the server, or its model, takes no tools at all."""
-    return bool(_REFUSAL.search(text))
+def takes_no_tools(error: Exception, kind: type[EngineError] | None) -> bool:
+    """Whether an HTTP error says that the server, or its model, takes no tools; `kind`: what it is otherwise."""
+    about_others = kind is ContextLengthError or getattr(error, "status_code", 0) in (401, 402, 403, 429)
+    return not about_others and bool(_REFUSAL.search(f"{error} {getattr(error, 'body', '')}"[:10_000]))
 
 
 def calls_of(calls: Any) -> list[dict[str, str]] | None:

@@ -29,7 +29,7 @@ from harness.engine_api import (
 from harness.engines import _prompt_logprobs as scoring
 from harness.engines._replicas import PROBE, Replica, Replicas, endpoint, public
 from harness.engines._tokens import count_tokens
-from harness.engines._tool_calls import REMEDY, offered, refuses_tools
+from harness.engines._tool_calls import REMEDY, offered, takes_no_tools
 from harness.engines._wire import (
     GarbledError,
     constrained,
@@ -380,9 +380,9 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsToken
         text = self._line(error)
         if isinstance(error, openai.APIStatusError):
             status = error.status_code
-            if with_tools and not self._took_tools and status not in (401, 402, 403, 429) and refuses_tools(text):
-                return EngineFatalError(f"{replica.name} takes no tools for {self.model}: {text}; {REMEDY}")
             kind = refusal(error)
+            if with_tools and not self._took_tools and takes_no_tools(error, kind):
+                return EngineFatalError(f"{replica.name} takes no tools for {self.model}: {text}; {REMEDY}")
             if kind is not EngineFatalError:
                 return None if kind is None else kind(text)
             if status == 404 and path == TEXT:

@@ -181,6 +181,13 @@ def test_once_a_server_has_taken_tools_such_a_refusal_is_its_requests_own() -> N
     assert type(caught.value) is RefusedError
 
 
+def test_an_overflow_is_no_refusal_of_tools() -> None:
+    asking = replace(request("Hello?"), tools=(WAIT,))
+    fault = status(400, "The maximum allowed context length is 9 tokens; the request has 12, tools among them.")
+    with FakeOpenAI(script=[fault]) as server, pytest.raises(ContextLengthError):
+        using(server, lambda e: e.complete(asking))
+
+
 def test_reasoning_is_kept_apart_from_the_answer() -> None:
     with FakeOpenAI(lambda body: "<think>hm</think>Yes") as server:
         answer = ask(server)
