@@ -193,6 +193,24 @@ def test_panels_show_the_verdict(tmp_path: Path) -> None:
         assert ("Solved" in scenes[-1].caption) == (transcript.grade["score"] == 1)
 
 
+def test_a_discussion_shows_who_hears_whom_and_who_is_who(tmp_path: Path) -> None:
+    protocol = {
+        "use": "discussion", "agents": 4, "hears": "chain", "order": "moderator", "max_rounds": 2,
+        "personas": ["an accountant", {"name": "Skeptic", "text": "You doubt every sum."}],
+    }  # fmt: skip
+    spec = {"name": "x", "task": "arithmetic", "prompts": "ensembles/standard", "metrics": ["score"]}
+    players = {"use": "simulated", "accuracy": 0.5}
+    harness.evaluate({**spec, "protocol": protocol, "baseline": players}, output_path=tmp_path / "run", limit=1)
+    [(_, scenes, _)] = drawn(tmp_path / "run")
+    flights = {(flight.sender, flight.receiver) for scene in scenes for flight in scene.flights}
+    chain = {("Agent-0", "Agent-1"), ("Agent-1", "Agent-2"), ("Agent-2", "Agent-3")}
+    assert flights == chain | {(f"Agent-{i}", "Moderator") for i in range(4)}
+    sheets = {sheet.title: sheet for sheet in scenes[-1].sheets}
+    assert sheets["Answers"].columns == ("", "answer", "talk", "talk"), "a column a round, though each speaks alone"
+    assert [row[0] for row in sheets["Personas"].rows] == ["Agent-0", "Agent-1"]
+    assert [node.label for node in scenes[-1].nodes][:2] == ["Agent-0: an accountant", "Agent-1: Skeptic"]
+
+
 def test_scenes_are_sent_as_changes(tmp_path: Path) -> None:
     """The page puts them together again as `whole` does (`static/scenes.js`)."""
     harness.evaluate("silo_quick", output_path=tmp_path / "run")

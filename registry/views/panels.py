@@ -1,8 +1,8 @@
-"""How panels are drawn: vote, debate, ReConcile, self-refinement, mixtures and graphs of agents, DarkForest."""
+"""How panels are drawn: vote, debate, discussion, ReConcile, self-refinement, mixtures and graphs, DarkForest."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -10,13 +10,18 @@ from harness.api import Action, Case, Protocol, Task, plugin
 from harness.authoring.panels import Panel, candidate
 from harness.authoring.questions import QuestionTask
 from harness.authoring.scenes import answer_of, brief, count, is_right, ring, verdict
+from harness.authoring.traffic import EVERY_OTHER
 from harness.replies.likelihoods import shares
 from harness.replies.with_confidence import split_confidence
 from harness.view_api import Bars, Edge, Flight, Node, RecordedTurn, Scene, Sheet, Transcript, View
 
-_SHOWN = ("replies", "digest", "groups", "references", "others", "evidence")
+_SHOWN = ("replies", "messages", "digest", "groups", "references", "others", "evidence")
 """What an agent sees of others, in its observation or its context."""
-_WITHOUT_ANSWER = ("digest", "difficulty", "pick", "judge", "feedback")
+_WITHOUT_ANSWER = (
+    "digest", "difficulty", "pick", "judge", "feedback", "recruit", "moderate", "vote", "approve", "rank", "points",
+)  # fmt: skip
+_TALK = ("talk", "moderate")
+"""Turns of a round in which agents speak one after another: they share a column."""
 _EDGES = 400
 
 
@@ -55,16 +60,26 @@ class _Panel:
         self.rows: dict[str, tuple[str, ...]] = {agent: (agent,) for agent in self.agents}
         self.names: list[str] = []
         self.evidence: tuple[Sheet, ...] = ()
+        self.personas: dict[str, tuple[str, ...]] = {}
+        outcome = transcript.outcome
+        self.sent: Mapping[str, Any] | None = outcome.facts.get("sent") if outcome is not None else None
 
     def take(self, turns: Sequence[RecordedTurn]) -> tuple[Flight, ...]:
         """Note a round of turns; returns who read whose text."""
         writers = [agent for agent in self.agents if agent in self.answers]
         pairs = (
-            (writer, turn.agent) for turn in turns if self._sees(turn) for writer in writers if writer != turn.agent
+            (writer, turn.agent)
+            for turn in turns
+            if self._sees(turn)
+            for writer in writers
+            if writer != turn.agent and (turn.name not in _TALK or self._hears(turn.agent, writer))
         )
         flights = [Flight(one, other, brief(self.answers[one], 80)) for one, other in islice(pairs, _EDGES)]
         cells = dict.fromkeys(self.agents, "")
         for turn in turns:
+            if isinstance(persona := (turn.context or {}).get("persona"), Mapping):
+                name, text = (persona.get(key) for key in ("name", "text"))
+                self.personas[turn.agent] = (turn.agent, brief(name, 60), brief(text, 400))
             if isinstance(text := (turn.observation or {}).get("evidence"), str) and text:
                 lines = tuple((line,) for line in text.splitlines()[:60] if line.strip())
                 self.evidence = (Sheet(f"What {turn.agent} saw of the panel", ("",), lines),)
@@ -86,9 +101,21 @@ class _Panel:
             mark = {True: " ✓", False: " ✗", None: ""}[self._right(answer)]
             beside = "" if confidence is None else f" ({confidence:g})"
             cells[turn.agent] = f"{brief(answer, 40)}{beside}{mark}" if key is not None else "no answer"
-        self.rows = {agent: (*row, cells[agent]) for agent, row in self.rows.items()}
-        self.names.append(turns[0].name)
+        self._column(turns, cells)
         return tuple(flights)
+
+    def _column(self, turns: Sequence[RecordedTurn], cells: Mapping[str, str]) -> None:
+        """Put a round's cells into a column of their own, or of the talk that goes on."""
+        name, before = turns[0].name, self.names[-1] if self.names else ""
+        if name in _TALK and before == _TALK[0] and not any(self.rows[turn.agent][-1] for turn in turns):
+            self.rows |= {turn.agent: (*self.rows[turn.agent][:-1], cells[turn.agent]) for turn in turns}
+            return
+        self.rows = {agent: (*row, cells[agent]) for agent, row in self.rows.items()}
+        self.names.append(_TALK[0] if name in _TALK else name)
+
+    def _hears(self, reader: str, writer: str) -> bool:
+        """Whether the reader has seen a text of the writer; where the episode goes on, that is not known yet."""
+        return self.sent is None or reader in self.sent.get(writer, ()) or EVERY_OTHER in self.sent.get(writer, ())
 
     def caption(self, turns: Sequence[RecordedTurn], last: bool) -> str:
         """What happened, in a sentence or two."""
@@ -121,12 +148,14 @@ class _Panel:
             ]
             color = self.clusters.get(key) if key is not None else None
             x, y = self.where[agent]
-            nodes.append(Node(agent, x=x, y=y, color=color, text=brief(answer, 10), marks=tuple(marks)))
+            persona = self.personas.get(agent, ("", ""))[1]
+            label = f"{agent}: {brief(persona, 28)}" if persona else ""
+            nodes.append(Node(agent, label, x=x, y=y, color=color, text=brief(answer, 10), marks=tuple(marks)))
         sheets = (Sheet("Answers", ("", *self.names), tuple(self.rows.values())),) if self.names else ()
         facts = self.transcript.outcome.facts if last and self.transcript.outcome is not None else {}
         return Scene(
             caption, tuple(nodes), self._graph(facts), flights, tuple(self._bars(facts)),
-            (*sheets, *self._scores(facts), *self.evidence), self._said(facts, last),
+            (*sheets, *self._personas(), *self._scores(facts), *self.evidence), self._said(facts, last),
         )  # fmt: skip
 
     def _bars(self, facts: Any) -> Iterator[Bars]:
@@ -162,8 +191,17 @@ class _Panel:
             cells = ((f"by {i + 1}", *("" if n is None else f"{n:g}" for n in row)) for i, row in enumerate(scores))
             yield Sheet("Scores", columns, tuple(cells), True)
 
+    def _personas(self) -> Iterator[Sheet]:
+        """Who is who, as far as agents have been asked."""
+        if self.personas:
+            rows = tuple(self.personas[agent] for agent in self.agents if agent in self.personas)
+            yield Sheet("Personas", ("", "persona", "what the agent read of it"), rows)
+
     def _said(self, facts: Any, last: bool) -> dict[str, str]:
-        names = ("exit", "top", "posterior", "margin", "uncertain", "trusted", "overridden", "tied", "unanimous_at")
+        names = (
+            "exit", "top", "posterior", "margin", "uncertain", "trusted", "overridden", "tied", "unanimous_at",
+            "rounds", "decided_at",
+        )  # fmt: skip
         grades = self.transcript.grade if last else {}
         return {
             **{
