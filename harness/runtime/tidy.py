@@ -81,6 +81,7 @@ TURN_COLUMNS: Final = _columns(
     ("group", "text", "the agent's group in the spec's `agents:`"),
     ("model", "text", "the model that played the agent; None for a policy"),
     ("policy", "text", "the policy that played the agent; None for a model"),
+    ("persona", "text", "the name of the agent's persona; None without one"),
     ("template", "text", "the prompt's template"),
     ("fresh", "flag", "whether a new conversation starts here"),
     ("prompt", "messages", "what the agent was sent since its last turn; for a policy, what a model would be sent"),
@@ -205,6 +206,7 @@ def _turn(run: str, transcript: Transcript, turn: RecordedTurn) -> Row:
         "group": transcript.roles.get(turn.agent, "default"),
         "model": transcript.models.get(turn.agent),
         "policy": transcript.policies.get(turn.agent),
+        "persona": _persona(turn),
         "template": turn.name,
         "fresh": turn.fresh,
         "prompt": [{"role": role, "content": utf8(text)} for role, text in turn.prompt],
@@ -221,6 +223,13 @@ def _turn(run: str, transcript: Transcript, turn: RecordedTurn) -> Row:
         "finish_reason": last.finish_reason if last else None,
     }
     return _encodable({column.name: values[column.name] for column in TURN_COLUMNS})
+
+
+def _persona(turn: RecordedTurn) -> str | None:
+    """The name under which the agent's persona stands in its context."""
+    persona = (turn.context or {}).get("persona")
+    name = persona.get("name") if isinstance(persona, Mapping) else None
+    return name if isinstance(name, str) else None
 
 
 def _usage(calls: Sequence[Completion]) -> Row:

@@ -1,9 +1,11 @@
 """`discussion`: personas, as agents read them, as others do, and as results keep them."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import harness
 from harness.errors import ContextLengthError
 from tests.ensembles.exchange_kit import Episode, played, says, scripted
 
@@ -91,3 +93,20 @@ def test_traits_are_drawn_for_each_agent_from_the_episodes_seed() -> None:
         ("open", "careful", "outgoing", "trusting", "anxious"))]  # fmt: skip
     assert all(0.4 < half < 0.6 for half in halves)
     assert all(one["text"].startswith("You are ") for one in personas(0).values())
+
+
+def test_results_are_grouped_by_the_choice_and_turns_name_the_persona(tmp_path: Path) -> None:
+    spec: dict[str, Any] = {
+        "name": "x",
+        "task": {"use": "arithmetic", "size": 2},
+        "prompts": "ensembles/standard",
+        "protocol": {"use": "discussion", "max_rounds": 1, "personas": "${personas}"},
+        "baseline": {"use": "simulated", "accuracy": 0.7},
+        "matrix": {"personas": ["none", "traits"]},
+        "metrics": ["score"],
+        "tables": [{"title": "By persona", "rows": "personas", "cell": "score"}],
+    }
+    run = harness.evaluate(spec, output_path=tmp_path / "run")
+    assert {score.labels["personas"] for score in run.scores} == {"none", "traits"}
+    for turn in run.turns():
+        assert (turn["persona"] is None) == ("personas=none" in turn["episode"])
