@@ -41,7 +41,8 @@ class Team(Panel):
             for all other seats of a role. A role with `within` is entered at the seats that hear no other one, and
             left at those that no other one hears. Or a shape: "star" (the first role and all others, both ways),
             "chain" (seat after seat), "tree" (role under role, both ways), "graph" (all hear all, round by round).
-        answers: the role whose answers count: by default the last one, in a star or tree the first. Several seats vote.
+        answers: the role whose answers count: by default the last one, in a star or tree the first. Its seats vote, but
+            for those that a later seat of the role hears in the same round: of a chain the last one answers.
         rounds: the largest number of rounds.
         stop: {role: critic, says: approved}: as soon as the last line of all of the role's messages is this; or
             {agree: 0.66}: after a round in which at least this share of the answering seats holds the same answer.
@@ -74,7 +75,7 @@ class Team(Panel):
         if not self.edges and len(self._playing) > 1:
             hint = "Add edges: [planner > worker, …], or a shape: star, chain, tree or graph."
             raise PluginError("roles without edges: no seat would read another", hint=hint, at=("roles",))
-        check_paths(self.graph, parts[self._answering].seats)
+        check_paths(self.graph, [seat for seat in parts[self._answering].seats if seat in self.graph.ends])
 
     @cached_property
     def parts(self) -> dict[str, Part]:

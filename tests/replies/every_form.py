@@ -46,7 +46,7 @@ def _plugin(module: str) -> Any:
     return importlib.import_module(f"{_MOUNTED}.registry.{module}")
 
 
-FINQA, LM_EVAL, NETWORK, GRAPH, FEEDBACK, PERSONAS = (
+FINQA, LM_EVAL, NETWORK, GRAPH, FEEDBACK, PERSONAS, TEAM = (
     _plugin(name)
     for name in (
         "tasks._finqa_reply",
@@ -55,6 +55,7 @@ FINQA, LM_EVAL, NETWORK, GRAPH, FEEDBACK, PERSONAS = (
         "protocols._graph_replies",
         "protocols._feedback",
         "protocols._discussion.personas",
+        "protocols._team.ratings",
     )
 )
 VERBS = (
@@ -157,6 +158,7 @@ FORMS: dict[str, tuple[Reply, str]] = {
     "indices, reference": (GRAPH.Indices(3, 2, "reference"), "0,2"),
     "level": (GRAPH.Level(), "Level: 3"),
     "scores": (GRAPH.Scores(("1", "3")), '{"1": 0.6, "3": "40%"}'),
+    "ratings": (TEAM.PeerRatings(("1", "3")), 'The first is sound. {"1": 5, "3": "2"}'),
     "agreement": (AgreeOrCounter(Number(), 7), "**AGREE**, since the sum is right."),
     "counter-proposal": (AgreeOrCounter(LETTER, "Rome"), "DISAGREE: Rome is in Italy.\nThe answer is (A)."),
     "flaw": (NamesFlaw(Number()), "Flaw: the last step has no proof.\nThe answer is 5"),

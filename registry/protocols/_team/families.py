@@ -7,11 +7,15 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
 from harness.api import derive_seed
+from harness.authoring import graph_bounds
 from harness.authoring.networks import FAMILIES
+from harness.authoring.random_graphs import RandomGraph, RandomGraphs
+from harness.errors import PluginError
 
-Within = Literal[
+Family = Literal[
     "chain", "star", "tree", "mesh", "layered", "random", "small_world", "scale_free", "delaunay", "grid", "ring"
 ]
+Within = Family | RandomGraphs
 _Edges = Iterable[tuple[int, int]]
 
 
@@ -30,17 +34,25 @@ _PLAIN: dict[str, Callable[[int], _Edges]] = {
 }
 
 
-def edges_within(family: Within, n: int, seed: int) -> list[tuple[int, int]]:
-    """Return the edges of a family over the places 0 … n - 1, each (earlier, later), sorted.
+def edges_within(within: Within, n: int, seed: int, at: tuple[str | int, ...]) -> list[tuple[int, int]]:
+    """Return the edges of a graph over the places 0 … n - 1, each (earlier, later), sorted.
 
-    "random" and the families of networks (`harness.authoring.networks`) are drawn from `seed`, and their edges
-    directed: the same graph in every episode. "random" is G(n, p) with p = 2 ln(n)/n, in one piece.
+    What is random is drawn from `seed`, the same graph in every episode, and its edges directed. "random" is G(n, p)
+    with p = 2 ln(n)/n, in one piece; other families are those of networks (`harness.authoring.networks`), or of
+    networkx. Raises `PluginError`, at `at`, for a family of networkx that cannot be drawn.
     """
+    if not isinstance(within, str):
+        graph = RandomGraph(within, at, "agents")
+        count, drawn = graph.draw(n, derive_seed("team", graph.name, n, seed) % 2**31, graph_bounds.deadline())
+        if count != n:
+            message = f"{graph.name} gives {count} seats for a role of {n}"
+            raise PluginError(message, hint=f"Set agents: {count}.", place=graph.place, at=at)
+        return sorted({(min(edge), max(edge)) for edge in drawn})
     if n < 2:
         return []
-    if family in _PLAIN:
-        return sorted(_PLAIN[family](n))
-    name = "erdos_renyi" if family == "random" else family
+    if within in _PLAIN:
+        return sorted(_PLAIN[within](n))
+    name = "erdos_renyi" if within == "random" else within
     families: Mapping[str, Callable[[int, int], _Edges]] = {**FAMILIES}
-    drawn = families[name](n, derive_seed("team", name, n, seed) % 2**31)
-    return sorted({(min(edge), max(edge)) for edge in drawn})
+    edges = families[name](n, derive_seed("team", name, n, seed) % 2**31)
+    return sorted({(min(edge), max(edge)) for edge in edges})

@@ -31,6 +31,7 @@ class Graph:
         levels: seats that act at once in a round: a seat's level is the longest path to it within a round.
         returning: seats between two loops, which act again on the way back: those that a seat of a later role writes
             to, and that write to a seat of an earlier one.
+        ends: seats that no later seat of their own role hears in the same round. Their answers count for the role.
     """
 
     seats: tuple[str, ...]
@@ -39,6 +40,7 @@ class Graph:
     heard_by: Mapping[str, tuple[str, ...]]
     levels: tuple[tuple[str, ...], ...]
     returning: frozenset[str]
+    ends: frozenset[str]
 
 
 def graph_of(parts: Mapping[str, Part], edges: Edges, seed: int) -> Graph:
@@ -55,7 +57,7 @@ def graph_of(parts: Mapping[str, Part], edges: Edges, seed: int) -> Graph:
     hears: list[list[int]] = [[] for _ in seats]
     heard: list[list[int]] = [[] for _ in seats]
     level = [0] * len(seats)
-    ups, downs = set(), set()
+    ups, downs, inner = set[int](), set[int](), set[int]()
     order = list(dict.fromkeys(role_of.values()))
     rank = [order.index(role_of[seat]) for seat in seats]
     for (one, other), waits in sorted(links.items(), key=lambda link: (link[0][1], link[0][0])):
@@ -63,6 +65,7 @@ def graph_of(parts: Mapping[str, Part], edges: Edges, seed: int) -> Graph:
         heard[one].append(other)
         if not waits:
             level[other] = max(level[other], level[one] + 1)  # earlier seats come first, so theirs is final
+            inner |= {one} if rank[one] == rank[other] else set()
         elif rank[one] > rank[other]:
             ups.add(one)
             downs.add(other)
@@ -74,6 +77,7 @@ def graph_of(parts: Mapping[str, Part], edges: Edges, seed: int) -> Graph:
         {seat: tuple(seats[i] for i in sorted(heard[n])) for n, seat in enumerate(seats)},
         tuple(map(tuple, names)),
         frozenset(seats[i] for i in ups & downs),
+        frozenset(seat for i, seat in enumerate(seats) if i not in inner),
     )
 
 
@@ -96,7 +100,8 @@ def _links(parts: Mapping[str, Part], edges: Edges, place: Mapping[str, int], se
     entries: dict[str, tuple[int, ...]] = {}
     exits: dict[str, tuple[int, ...]] = {}
     for part in parts.values():
-        own = edges_within(part.within, len(part.seats), seed) if part.within is not None else []
+        at = ("roles", part.name, "within")
+        own = edges_within(part.within, len(part.seats), seed, at) if part.within is not None else []
         first = place[part.seats[0]]
         yield from ((first + i, first + j, False) for i, j in own)
         later, earlier = {j for _, j in own}, {i for i, _ in own}

@@ -20,6 +20,8 @@ from .roles import Part, Prune, Stop
 _MARKS = " \t\r*_`#\"'.!"
 _TAIL = 2_000
 """How many of a message's last characters are searched for its last line."""
+_NAMED = 8
+"""The most seats that a brief lists by name."""
 Batch = Generator[list[Turn], list[Move], None]
 
 
@@ -66,6 +68,7 @@ class TeamPlay:
     ) -> None:  # fmt: skip
         self._panel, self._task, self._case = panel, task, case
         self._parts, self._graph, self._answers, self._stop = parts, graph, answers, stop or {}
+        self._ends = [seat for seat in parts[answers].seats if seat in graph.ends]
         self._seats = {seat: _Seat() for seat in agents}
         asked = {name for name, part in parts.items() if part.asks == "answer"} | {answers}
         self._askers = [seat for seat in graph.seats if graph.role_of[seat] in asked]
@@ -104,7 +107,7 @@ class TeamPlay:
 
         News does not count where the team has stopped.
         """
-        seats = [(seat, self._seats[seat]) for seat in self._parts[self._answers].seats]
+        seats = [(seat, self._seats[seat]) for seat in self._ends]
         yield from self._act(
             [seat for seat, own in seats if not own.answered or (own.news and not self.stopped)], last=True
         )
@@ -120,7 +123,7 @@ class TeamPlay:
     @property
     def opinions(self) -> list[Opinion]:
         """What the seats of the answering role hold that still act."""
-        seats = (seat for seat in self._parts[self._answers].seats if seat not in self.dropped)
+        seats = (seat for seat in self._ends if seat not in self.dropped)
         return [self._seats[seat].opinion or Opinion(seat, None, None) for seat in seats]
 
     def agreed(self) -> bool:
@@ -206,8 +209,12 @@ class TeamPlay:
     def _brief(self, part: Part, seat: str) -> Facts:
         """What a seat knows of itself and of its place, beside the task."""
         graph = self._graph
-        hears, heard = (dict.fromkeys(graph.role_of[s] for s in known[seat]) for known in (graph.hears, graph.heard_by))
-        return {"team": {"seat": seat, "brief": part.brief, "hears": list(hears), "heard_by": list(heard)}}
+        hears, heard = (self._names(known[seat]) for known in (graph.hears, graph.heard_by))
+        return {"team": {"seat": seat, "brief": part.brief, "hears": hears, "heard_by": heard}}
+
+    def _names(self, seats: Sequence[str]) -> list[str]:
+        """Seats by name, or, where they are many, by role."""
+        return [*seats] if len(seats) <= _NAMED else [*dict.fromkeys(self._graph.role_of[seat] for seat in seats)]
 
     # ------------------------------------------------------------------------------------- ratings
 

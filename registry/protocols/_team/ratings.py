@@ -53,6 +53,4 @@ class PeerRatings(Reply):
 
 def _number(value: Any) -> Any:
     """A number that a model may have written as text."""
-    if isinstance(value, str) and len(value) < 10 and value.strip().isdecimal():
-        return int(value)
-    return value
+    return int(value) if isinstance(value, str) and value in ("1", "2", "3", "4", "5") else value
