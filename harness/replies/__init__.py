@@ -13,6 +13,7 @@ that should be JSON. `math_canonical` and `math_equal` compare mathematical answ
 from ._text import Parsing, says_nothing, unquoted, valid
 from .actions import ActionForm, ActionParameter, Actions, action_text
 from .answer import Answer, AnswerForm, Integers, normalise, same
+from .ballots import Approval, CandidateBallot, Points, Ranking
 from .boxed import Boxed
 from .calls import Calls, Verb
 from .choice import Choice, Labelled
@@ -43,8 +44,10 @@ __all__ = [
     "Answer",
     "AnswerForm",
     "AnswerWithConfidence",
+    "Approval",
     "Boxed",
     "Calls",
+    "CandidateBallot",
     "Choice",
     "Code",
     "Commands",
@@ -61,7 +64,9 @@ __all__ = [
     "Number",
     "Parsing",
     "Pattern",
+    "Points",
     "Preference",
+    "Ranking",
     "Rating",
     "Verb",
     "WrappedReply",

@@ -6,12 +6,14 @@ import math
 import random
 
 from harness.api import Action, Policy, Turn, plugin
-from harness.replies import Likelihoods, likelihoods_of
+from harness.replies import CandidateBallot, Likelihoods, likelihoods_of
 
 
 @plugin
 class Random(Policy):
     """Chooses uniformly among the legal options. Without finite options it does nothing.
+
+    On a ballot it prefers some of the candidates, in an order, all such lists of a length equally likely.
 
     Where a turn is scored it draws a probability from 0 to 1 for each text, so that each is equally often the
     likeliest; of a text that stands for itself every byte is equally likely.
@@ -22,6 +24,9 @@ class Random(Policy):
         scored = likelihoods_of(turn.reply)
         if scored is not None:
             return [[_log_likelihood(text.text, scored, rng), False] for text in scored.continuations]
+        if isinstance(turn.reply, CandidateBallot):
+            labels = turn.reply.candidates
+            return turn.reply.of(rng.sample(labels, rng.randint(1, len(labels))))
         return rng.choice(turn.reply.options) if turn.reply.options else turn.reply.noop
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from harness.api import Action, Case, Range, Reply, Turn, derive_seed, plugin
 from harness.authoring.informed import InformedPolicy
 from harness.errors import PluginError, near
-from harness.replies import AnswerWithConfidence, likelihoods_of
+from harness.replies import AnswerWithConfidence, CandidateBallot, Choice, likelihoods_of
 
 from ._skill import Copying, Skill, copyings, skills
 
@@ -31,6 +31,8 @@ class Simulated(InformedPolicy):
 
     Where the options of a question are scored, its answer has its confidence as probability (at least 0.01 above an
     even share, at most 0.99), and the others share the rest; the answer is its last one if it gave one.
+
+    On a ballot with its last answer it prefers that, then the answers that it would draw next, if they stand there.
 
     It plays data sets of questions: cases whose target has `answers`. It does nothing in other tasks, in turns that ask
     for anything but an answer, and where the form refuses made-up wrong answers.
@@ -89,6 +91,7 @@ class Simulated(InformedPolicy):
         self._case: Case | None = None
         self._agent, self._seed, self._turns = "", 0, 0
         self._last_answer: Action = None
+        self._known: tuple[Action, Sequence[Action]] = (None, ())
 
     def check(self, agents: Collection[str]) -> None:
         """Raise `PluginError` if `agents` or `correlated` names an agent that does not play.
@@ -111,12 +114,15 @@ class Simulated(InformedPolicy):
         scored = likelihoods_of(turn.reply)
         if self._case is not None and scored is not None:
             return self._likelihoods([text.text for text in scored.continuations])
+        if self._case is not None and isinstance(turn.reply, Choice | CandidateBallot):
+            return self._ballot(turn)
         if self._case is None or not isinstance(turn.reply, AnswerWithConfidence):
             return turn.reply.noop
         reply = turn.reply.inner
         right, wrong = candidates(reply, self._case, self.wrong)
         if not right or not wrong:
             return turn.reply.noop
+        self._known = right[0], wrong
         skill = self._skills.get(self._agent, self._default)
         unreadable, malformed, unstated, level, conforms = self._manner(self._turns)
         if self._last_answer is None or "leading" not in turn.observation:
@@ -135,6 +141,17 @@ class Simulated(InformedPolicy):
             "confidence": skill.confidence(is_right, level) if stated else None,
             "malformed": malformed < skill.malformed_if(is_right),
         }
+
+    def _ballot(self, turn: Turn) -> Action:
+        """A ballot: its last answer, then up to three that it draws now. Nothing where its answer is no candidate."""
+        labels = {str(one["answer"]): one["label"] for one in turn.observation.get("candidates", ())}
+        right, wrong = self._known
+        if str(self._last_answer) not in labels or not wrong:
+            return turn.reply.noop
+        drawn = (self._draw_answer(self._agent, self._turns + i, len(wrong)) for i in range(3))
+        answers = [self._last_answer, *(right if index is None else wrong[index] for index in drawn)]
+        preferred = list(dict.fromkeys(labels[str(answer)] for answer in answers if str(answer) in labels))
+        return turn.reply.of(preferred) if isinstance(turn.reply, CandidateBallot) else preferred[0]
 
     def _manner(self, turn: int) -> list[float]:
         """Chance in five respects, the same for a turn whatever is asked in it."""

@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Annotated, Literal
 
 from harness.api import Case, Move, Play, Range, Task, Turn, plugin
-from harness.authoring.panels import Panel
+from harness.authoring.panels import Panel, Ties
 from harness.errors import PluginError
 from harness.replies.with_confidence import Style as Stated
 
-from ._discussion.decisions import Decision, decide, settled
+from ._discussion.decisions import Decision, decide, is_consensus, settled
 from ._discussion.hearing import Hears, check, hearing
 from ._discussion.order import Order, play_round
 from ._discussion.personas import Persona, Personas, Roster, drawn, listed, proposed
@@ -51,7 +51,19 @@ class Discussion(Panel):
         style: how a turn of talk is answered: "free", "step_by_step", "critical" (it must name a flaw), "short", or
             "agree": AGREE with the last answer that it heard, or DISAGREE and another one.
         max_rounds: the largest number of rounds of talk, after the drafts.
-        moderator, recruiter: the names of these agents, which are not on the panel.
+        decision: how the group comes to its answer. By consensus, as soon as so many of all members hold the same
+            answer after a round: "unanimity", "majority" (more than half), "supermajority" (two thirds), "hybrid"
+            (unanimity in the first rounds, then a majority). After the talk without further turns: "plurality" (the
+            most frequent answer), "last_word" (that of the last speaker). By ballots on the members' answers, a turn
+            each: "vote" (one choice), "approval" (any number), "borda" and "instant_runoff" (rankings), "points" (10
+            to give away). By a "judge", who reads what each member wrote last and writes the answer.
+        otherwise: what counts without consensus, or without an answer of the judge: the "plurality", or "none".
+        unanimous_rounds: the rounds of talk after which "hybrid" demands unanimity.
+        votes: whether members fill ballots at once ("secret"), or one after another and see those before ("public").
+        ties: which of several leading answers wins: the "first" in the panel's order, a "random" one, or "none";
+            "again": they talk another round and decide once more, while max_rounds allows it, then the first.
+        vote_after: the round after which decisions without consensus are made; None: after max_rounds.
+        moderator, recruiter, judge: the names of these agents, which are not on the panel.
     """
 
     agents: Annotated[int, Range(ge=1, le=1000)] | None = 3
@@ -64,11 +76,17 @@ class Discussion(Panel):
     personas: Personas = "none"
     style: Style = "free"
     decision: Decision = "plurality"
+    otherwise: Literal["plurality", "none"] = "plurality"
+    unanimous_rounds: Annotated[int, Range(ge=0, le=1000)] = 2
+    votes: Literal["secret", "public"] = "secret"
+    ties: Ties | Literal["again"] = "first"
     max_rounds: Annotated[int, Range(ge=0, le=1000)] = 3
+    vote_after: Annotated[int, Range(ge=0, le=1000)] | None = None
     moderator: str = "Moderator"
     recruiter: str = "Recruiter"
+    judge: str = "Judge"
 
-    roles = ("moderator", "recruiter")
+    roles = ("moderator", "recruiter", "judge")
     facts = (*Panel.facts, "rounds", "decided_at", "changes", "personas", "votes", "tied", "speeches")
 
     def __post_init__(self) -> None:
@@ -76,10 +94,20 @@ class Discussion(Panel):
         if self.drafts == "none" and self.max_rounds == 0:
             hint = "Set max_rounds to 1 or more, or drafts: all for a plain vote."
             raise PluginError("no drafts and no rounds: no agent is asked", hint=hint, at=("max_rounds",))
+        if self.vote_after is not None and self.vote_after > self.max_rounds:
+            message = f"vote_after: {self.vote_after} is more than max_rounds: {self.max_rounds}"
+            raise PluginError(message, hint="No decision is made after more rounds than there are.", at=("vote_after",))
+        if self.vote_after is not None and is_consensus(self.decision):
+            hint = "Leave vote_after out: a consensus is looked for after every round."
+            raise PluginError(f"vote_after does not go with decision: {self.decision}", hint=hint, at=("vote_after",))
+        if self.ties == "again" and self._due == self.max_rounds:
+            hint = "Set vote_after, the round of the first decision, to less than max_rounds."
+            raise PluginError("ties: again leaves no round to talk again in", hint=hint, at=("ties",))
 
     def others(self) -> tuple[str, ...]:
         """The agents beside the panel that its choices need."""
         needed = {"moderator": self.order == "moderator", "recruiter": self.personas == "experts"}
+        needed["judge"] = self.decision == "judge"
         return tuple(getattr(self, role) for role, is_needed in needed.items() if is_needed)
 
     def members(self, case: Case) -> tuple[str, ...]:
@@ -108,18 +136,22 @@ class Discussion(Panel):
             yield from talk.speak(0, members if self.drafts == "all" else members[:1], self.style)
             history.append(talk.opinions)
             verdict = settled(self, 0, talk.opinions)
+        due = self._due
         while verdict is None:
-            if number < self.max_rounds:
+            if number < due:
                 number += 1
                 yield from play_round(self.order, talk, number, members, self.style, self.moderator, rng)
                 history.append(talk.opinions)
                 verdict = settled(self, number, talk.opinions)
-            else:
-                verdict = yield from decide(self, self, task, case, talk.opinions, talk.traffic, rng)
+                continue
+            verdict = yield from decide(self, self, task, case, talk.opinions, talk.last, talk.more, talk.traffic, rng)
+            if verdict.tied and self.ties == "again" and number < self.max_rounds:
+                due, verdict = number + 1, None
         return self.outcome(
             history,
             verdict.answer,
             exit=verdict.exit,
+            proposal=verdict.proposal,
             peer_characters=talk.traffic.characters,
             sent=talk.traffic.sent,
             rounds=number,
@@ -130,6 +162,11 @@ class Discussion(Panel):
             tied=verdict.tied,
             speeches=talk.speeches,
         )
+
+    @property
+    def _due(self) -> int:
+        """The round after which there is a decision, with or without consensus."""
+        return self.max_rounds if self.vote_after is None else self.vote_after
 
     def _personas(
         self, task: Task, case: Case, members: Sequence[str], rng: random.Random

@@ -65,6 +65,8 @@ class Talk:
         traffic: who read whose texts.
         changes: the fact of that name.
         speeches: the number of contributions.
+        last: the agent that spoke last with an answer; None before that.
+        more: agent → what it knows of itself beside the task.
     """
 
     def __init__(
@@ -86,11 +88,12 @@ class Talk:
         for listener, speakers in hears.items():
             for speaker in speakers:
                 self._listeners[speaker].append(listener)
-        self._more = {agent: _more(labels.get(agent), personas.get(agent)) for agent in hears}
+        self.more = {agent: _more(labels.get(agent), personas.get(agent)) for agent in hears}
         self.current: dict[str, Opinion] = {}
         self.traffic = Traffic(agents)
         self.changes: list[Facts] = []
         self.speeches = 0
+        self.last: str | None = None
 
     @property
     def opinions(self) -> list[Opinion]:
@@ -113,7 +116,7 @@ class Talk:
             "plain": False,
             "restated": self._visible is not None or not ear.opened,
             "dated": self._dated,
-            "speakers": [{"name": agent, "persona": self._more[agent].get("persona")} for agent in self._hears],
+            "speakers": [{"name": agent, "persona": self.more[agent].get("persona")} for agent in self._hears],
             "reminded": False,
         }
         turn = self._ask(chair, "moderate", observation, ear, {})
@@ -124,7 +127,7 @@ class Talk:
 
     def _turn(self, number: int, agent: str, style: Style) -> Turn:
         """The turn in which an agent speaks: alone, or after what it has heard."""
-        ear, more = self._ears[agent], self._more[agent]
+        ear, more = self._ears[agent], self.more[agent]
         messages = self._listen(number, ear)
         if not messages and (self._visible is not None or not ear.opened):
             return self._ask(agent, "answer", {"style": style} if style in ALONE else {}, ear, more)
@@ -202,6 +205,7 @@ class Talk:
             )
         self.current[agent] = opinion
         self.speeches += 1
+        self.last = self.last if opinion.answer is None else agent
         if not opinion.text:
             return
         form = turn.reply.inner if isinstance(turn.reply, AnswerWithConfidence) else turn.reply

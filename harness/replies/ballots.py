@@ -1,0 +1,243 @@
+"""Ballots: which of several labelled candidates an agent approves of, ranks, or gives points to."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from harness.api import Action, Parsed, Reply
+
+from ._statements import last_labels, last_line
+from ._text import end_of
+
+_WIDTH = 20_000
+"""Characters of a line that are read: a thousand candidates with their points."""
+_GAP = re.compile(r"[\s*_`>#]*")
+_NONE = ("none", "nobody", "no one", "nothing")
+_WORD = re.compile(r"[^\W_]+")
+_PLACES = re.compile(r"\s*(?:\d{1,4}[.)]\s*)?([^\W_]+)\s*")
+_GIVEN = re.compile(
+    r"(?<![^\W_])([^\W\d_]{1,4})(?:[^\w\n]{1,20}gets)?[^\w\n]{1,20}?([-−]?\d{1,9})(?!\w|\.\d)", re.IGNORECASE
+)
+"""A label and its points: A=6, **B**: 4, C gets 2."""
+_DECORATION = str.maketrans("", "", "*_`\"'“”[](){}")
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateBallot(Reply):
+    """A line that begins with `marker`, or a whole last line; the last line with the marker counts.
+
+    Attributes:
+        candidates: their labels, such as A, B, C.
+    """
+
+    candidates: tuple[str, ...] = field()
+
+    marker: ClassVar[str]
+
+    def parse(self, text: str) -> Parsed:
+        """The ballot that `text` states."""
+        error = None
+        for statement in self._statements(text):
+            action, error = self.read(statement)
+            if error is None:
+                return Parsed(action)
+        return Parsed(
+            error=f"{error or f'no line begins with {self.marker!r}'}; end with a line such as: {self.sample()}"
+        )
+
+    def well_formed(self, text: str) -> bool:
+        """Whether its last line has the marker."""
+        return last_line(text).startswith(self.marker)
+
+    @abstractmethod
+    def read(self, statement: str) -> tuple[Action, str | None]:
+        """Return (the action, None), or (None, what is wrong with a line behind the marker)."""
+
+    @abstractmethod
+    def written(self, action: Action) -> str:
+        """A ballot in words, without the marker."""
+
+    def sample(self) -> str:
+        """A line as it should be."""
+        return f"{self.marker} {self.written(self._example())}"
+
+    @abstractmethod
+    def of(self, preferred: Sequence[str]) -> Action:
+        """The ballot of a voter to whom these labels are acceptable, the best first; at least one."""
+
+    @abstractmethod
+    def _example(self) -> Action:
+        """A ballot for the sample."""
+
+    def _statements(self, text: str) -> list[str]:
+        """What stands behind the last marker; without one, the last line."""
+        pattern = re.compile(rf"(?<!\w){re.escape(self.marker.rstrip(':'))}[\s*_`]{{0,5}}[:：]", re.IGNORECASE)
+        for match in last_labels(text, pattern):
+            start = end_of(_GAP, text, match.end())
+            return [text[start : start + _WIDTH].split("\n", 1)[0]]
+        return [last_line(text)[:_WIDTH]]
+
+    def _label(self, word: str) -> str | None:
+        """The candidate of a label in any case."""
+        return next((label for label in (word, word.upper()) if label in self.candidates), None)
+
+    def _unknown(self, word: str) -> str:
+        shown = ", ".join(self.candidates[:20]) + (", …" if len(self.candidates) > 20 else "")
+        return f"{word[:40]!r} is no candidate; they are {shown}"
+
+
+@dataclass(frozen=True, slots=True)
+class Approval(CandidateBallot):
+    """Any number of candidates: "Approve: A, C", or "Approve: none". The action lists labels in the ballot's order.
+
+    Labels stand between commas, blanks, "and" or "&"; whatever else stands there makes the line unreadable.
+    """
+
+    marker = "Approve:"
+
+    def allows(self, action: Action) -> bool:
+        """A list of candidates, none of them twice."""
+        return _is_list_of(action, self.candidates)
+
+    def read(self, statement: str) -> tuple[Action, str | None]:
+        """The labels of a line."""
+        if statement.translate(_DECORATION).strip(" .!").casefold() in _NONE:
+            return [], None
+        approved: set[str] = set()
+        for word in _WORD.findall(statement):
+            label = self._label(word)
+            if label is None and word.casefold() != "and":
+                return None, self._unknown(word)
+            approved |= {label} if label is not None else set()
+        if not approved:
+            return None, "no candidate is named"
+        return [label for label in self.candidates if label in approved], None
+
+    def of(self, preferred: Sequence[str]) -> Action:
+        """All of them."""
+        return [label for label in self.candidates if label in preferred]
+
+    def written(self, action: Action) -> str:
+        """A, C."""
+        return ", ".join(action) or "none"
+
+    def _example(self) -> Action:
+        return list(self.candidates[:2])
+
+    def constraint(self) -> Mapping[str, Any]:
+        """The marker and labels between commas, or none."""
+        one = f"({'|'.join(self.candidates)})"
+        return {"regex": rf"{self.marker} (none|{one}(, {one}){{0,{len(self.candidates) - 1}}})"}
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking(CandidateBallot):
+    """Candidates from the best down: "Ranking: B > A > C". The action lists labels; those left out are not ranked.
+
+    Labels stand between ">", commas, semicolons or blanks; a label that stands twice makes the line unreadable.
+    """
+
+    marker = "Ranking:"
+
+    def allows(self, action: Action) -> bool:
+        """A list of at least one candidate, none of them twice."""
+        return bool(action) and _is_list_of(action, self.candidates)
+
+    def read(self, statement: str) -> tuple[Action, str | None]:
+        """The labels of a line, in order."""
+        ranked: dict[str, None] = {}
+        parts = re.split(r"[>,;→]|\s-+\s", statement.translate(_DECORATION))
+        words = [word for part in parts for word in self._words(part)]
+        for word in words:
+            label = self._label(word)
+            if label is None:
+                return None, self._unknown(word)
+            if label in ranked:
+                return None, f"{label} stands in the ranking twice"
+            ranked[label] = None
+        return (list(ranked), None) if ranked else (None, "no candidate is named")
+
+    def _words(self, part: str) -> Sequence[str]:
+        """The labels of a part, which may begin with its place: "1. A"."""
+        place = _PLACES.fullmatch(part.rstrip(". "))
+        return [place[1]] if place else _WORD.findall(part)
+
+    def of(self, preferred: Sequence[str]) -> Action:
+        """In their order."""
+        return list(preferred)
+
+    def written(self, action: Action) -> str:
+        """B > A > C."""
+        return " > ".join(action)
+
+    def _example(self) -> Action:
+        return list(self.candidates[:3])
+
+    def constraint(self) -> Mapping[str, Any]:
+        """The marker and labels; that none stands twice no regular expression can say in short."""
+        one = f"({'|'.join(self.candidates)})"
+        return {"regex": rf"{self.marker} {one}( > {one}){{0,{len(self.candidates) - 1}}}"}
+
+
+@dataclass(frozen=True, slots=True)
+class Points(CandidateBallot):
+    """Points for candidates, `total` at most: "Points: A=6, B=4".
+
+    The action is label → points, without those that get none.
+    """
+
+    total: int = 10
+
+    marker = "Points:"
+
+    def allows(self, action: Action) -> bool:
+        """A mapping of candidates to whole numbers above 0, `total` at most in all."""
+        if not isinstance(action, Mapping) or not action or not _is_list_of(list(action), self.candidates):
+            return False
+        return all(type(value) is int and value > 0 for value in action.values()) and sum(action.values()) <= self.total
+
+    def read(self, statement: str) -> tuple[Action, str | None]:
+        """The points of a line."""
+        given: dict[str, int] = {}
+        for word, number in _GIVEN.findall(statement):
+            label, points = self._label(word), int(number.replace("−", "-"))
+            if label is None:
+                return None, self._unknown(word)
+            if label in given:
+                return None, f"{label} gets points twice"
+            if points < 0:
+                return None, f"{label} gets {points} points; the least is 0"
+            given[label] = points
+        if sum(given.values()) > self.total:
+            return None, f"these are {sum(given.values())} points; you have {self.total}"
+        if not any(given.values()):
+            return None, "no candidate gets a point"
+        return {label: given[label] for label in self.candidates if given.get(label)}, None
+
+    def of(self, preferred: Sequence[str]) -> Action:
+        """As equal parts of all points as there are, the larger ones to the better; none to those beyond `total`."""
+        part, rest = divmod(self.total, len(preferred))
+        return {label: part + (i < rest) for i, label in enumerate(preferred) if part + (i < rest)}
+
+    def written(self, action: Action) -> str:
+        """A=6, B=4."""
+        return ", ".join(f"{label}={points}" for label, points in action.items())
+
+    def _example(self) -> Action:
+        least = self.total // 3
+        return dict(zip(self.candidates[:2], (self.total - least, least), strict=False))
+
+    def constraint(self) -> Mapping[str, Any]:
+        """The marker and pairs; the sum is checked afterwards."""
+        pair = f"({'|'.join(self.candidates)})=[0-9]{{1,{len(str(self.total))}}}"
+        return {"regex": rf"{self.marker} {pair}(, {pair}){{0,{len(self.candidates) - 1}}}"}
+
+
+def _is_list_of(action: Action, candidates: Sequence[str]) -> bool:
+    if not isinstance(action, list | tuple) or not all(isinstance(label, str) for label in action):
+        return False
+    return len(set(action)) == len(action) and set(action) <= set(candidates)
