@@ -1,6 +1,7 @@
 """Instances of every reply form there is, each with a reply that it reads: what tests of all forms go over."""
 
 import importlib
+import inspect
 from collections.abc import Iterator
 from typing import Any
 
@@ -180,8 +181,8 @@ def name_of(form: type) -> str:
 
 
 def every_name(base: type[Any] = Reply) -> Iterator[str]:
-    """All forms of the package and of its plugins."""
+    """All forms of the package and of its plugins; none that is abstract."""
     for form in base.__subclasses__():
-        if form.__module__.split(".")[0] in ("harness", _MOUNTED):
+        if not inspect.isabstract(form) and form.__module__.split(".")[0] in ("harness", _MOUNTED):
             yield name_of(form)
         yield from every_name(form)
