@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 Row = dict[str, object]
 Measured = Callable[[list[str]], tuple[float, float, float, str]]
@@ -34,40 +35,47 @@ def _team(measured: Measured, what: str, plan: str, more: list[str]) -> Row:
 
 
 def talk(measured: Measured, file: str, smoke: bool) -> list[Row]:
-    """Ten agents that say something in every round, played by the mock engine: the cost of a call by length."""
+    """Ten agents that say something in every round, played by the mock engine: the cost of a call by length, and by
+    whether the actions are texts or calls of tools."""
     rows: list[Row] = []
     for rounds, repeats in ((10, 2), (50, 1)) if smoke else ((10, 20), (100, 2), (400, 1)):
-        out = json.loads(measured([file, "--work", f"talk:{rounds}:{repeats}"])[3])
-        ms = 1000 * out["cpu"] / out["calls"]
-        rows.append({"rounds an episode": rounds, "calls": out["calls"], "CPU ms a call": round(ms, 3)})
+        for tools in (0, 1):
+            out = json.loads(measured([file, "--work", f"talk:{rounds}:{repeats}:{tools}"])[3])
+            ms = round(1000 * out["cpu"] / out["calls"], 3)
+            form = "tools" if tools else "text"
+            rows.append({"rounds an episode": rounds, "calls": form, "model calls": out["calls"], "CPU ms a call": ms})
     return rows
 
 
-def work_talk(rounds: int, repeats: int) -> Row:
+def work_talk(rounds: int, repeats: int, tools: int = 0) -> Row:
     """In a process of its own: CPU seconds and number of calls, imports and set-up left out."""
     import harness
+    from harness.api import Completion
     from harness.engine_api import Request
     from harness.engines.mock import Mock
 
     count = 0
+    text = '<send_message target_id="1">mine is 12</send_message><send_message target_id="2">and yours?</send_message>'
+    native = [
+        {"id": f"call_{to}", "name": "send_message", "arguments": json.dumps({"target_id": to, "content": said})}
+        for to, said in (("1", "mine is 12"), ("2", "and yours?"))
+    ]
 
-    def answer(request: Request) -> str:
+    def answer(request: Request) -> str | Completion:
         nonlocal count
         count += 1
-        return (
-            '<send_message target_id="1">mine is 12</send_message><send_message target_id="2">and yours?</send_message>'
-        )
+        return Completion("", tool_calls=native) if request.tools else text
 
-    spec = {
+    spec: dict[str, Any] = {
         "name": "talk",
         "extends": "silo_bench",
-        "protocol": {"channel": "mailbox", "max_rounds": rounds},
+        "protocol": {"channel": "mailbox", "max_rounds": rounds, "calls": "tools" if tools else "text"},
         "task": {"agents": 10},
         "matrix": {"problem": ["global_maximum"], "agents": None, "protocol": None},
         "tables": [],
     }
     with tempfile.TemporaryDirectory() as folder:
-        warm = {**spec, "protocol": {"channel": "mailbox", "max_rounds": 2}}
+        warm = {**spec, "protocol": {**spec["protocol"], "max_rounds": 2}}
         harness.evaluate(warm, Mock(function=answer), repeats=1, output_path=Path(folder) / "warm")
         count, began = 0, time.process_time()
         harness.evaluate(spec, Mock(function=answer), repeats=repeats, output_path=Path(folder) / "run")

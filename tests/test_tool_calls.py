@@ -171,7 +171,8 @@ def valid(messages: Sequence[dict[str, Any]]) -> None:
             continue
         assert not open_ids
         for one in message.get("tool_calls", ()):
-            assert isinstance(json.loads(one["function"]["arguments"]), dict)
+            arguments = json.loads(one["function"]["arguments"])
+            assert isinstance(arguments, dict) and str(arguments).encode()
             assert one["function"]["name"].replace("_", "").replace("-", "").isalnum()
             open_ids.append(one["id"])
         assert len(set(open_ids)) == len(open_ids)
@@ -210,6 +211,16 @@ def test_a_new_conversation_answers_no_old_call() -> None:
     assert [message["role"] for message in who.thread.messages] == ["system", "user", "assistant"]
 
 
+def test_a_flood_of_calls_stays_out_of_the_conversation() -> None:
+    who = player(lambda request: calls(*[call("wait")] * 5000))
+    move = asyncio.run(who.act(turn(1)))
+    asyncio.run(who.act(turn(2, ["ended"])))
+    assert len(move.action) == 101 and move.action[-1]["skipped"] == 4900
+    assert len(who.thread.messages[2]["tool_calls"]) == 1000
+    assert [message["role"] for message in who.thread.messages].count("tool") == 1000
+    valid(who.thread.messages)
+
+
 steps = st.sampled_from(["call", "two", "text", "broken", "fail"])
 
 
@@ -218,7 +229,7 @@ steps = st.sampled_from(["call", "two", "text", "broken", "fail"])
 def test_recalled_conversations_are_the_same_and_valid(script: list[str], known: int) -> None:
     made = {
         "call": calls(call("wait", "{}", "x")), "two": calls(call("wait"), call("wait")), "text": calls(text="hm"),
-        "broken": calls(call("", "{{", "\ud800")),
+        "broken": calls(call("", "{{", "\ud800"), call("wait", '{"a": "\\ud800\\u00e9"}')),
     }  # fmt: skip
 
     def scripted(left: list[str]) -> Callable[[Request], Completion]:
@@ -394,3 +405,21 @@ def test_the_single_agent_is_offered_what_its_prompt_names() -> None:
     }
     both = ["wait", "submit_result"]
     assert names == {"silo/standard": both, "silo/alone": ["submit_result"], "sharded/standard": both}
+
+
+@pytest.mark.parametrize("prompts", ["silo/standard", "silo/reminder", "silo/alone", "sharded/standard", "mas/short"])
+def test_a_prompt_with_tools_asks_for_no_syntax(prompts: str) -> None:
+    mas = prompts.startswith("mas/")
+    task, channel = ("mas/sorting", "mas/shared_kv") if mas else ("silo/prefix_sum", "store")
+    protocol = BUILTIN.load("protocols", "command_rounds" if mas else "action_rounds")(
+        channel=BUILTIN.load("channels", channel)(), max_rounds=2, calls="tools"
+    )
+    source = BUILTIN.load("tasks", task)(agents=3)
+    turns = list(check.drive(protocol, source, source.example()).turns())
+    for asked in (turns[0], turns[-1]):
+        variables = {**asked.context, **asked.observation}
+        texts = [BUILTIN.prompts(prompts).render("system", asked.context)]
+        texts += [BUILTIN.prompts(prompts).render(name, {**variables, "error": "…"}) for name in ("round", "retry")]
+        for action in asked.context["actions"]:
+            assert not any(f"```\n{action['name']}" in text or f"<{action['name']}" in text for text in texts)
+        assert "fence" not in "".join(texts) and "tool" in texts[0]

@@ -9,6 +9,8 @@ from typing import Any
 
 NOT_CARRIED_OUT = "not carried out"
 """The answer to a call without a result."""
+MOST = 1000
+"""Calls of one reply that stand in its conversation."""
 _NAME = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST = 64
 _PLAIN_ID = re.compile(r"[\w.:-]{1,64}", re.ASCII)
@@ -18,8 +20,8 @@ def messages_of(calls: Sequence[Mapping[str, str]], place: int) -> list[dict[str
     """The `tool_calls` of an assistant's message, in OpenAI's form.
 
     Servers refuse a conversation with a name that no function can have, with arguments that are no JSON object, and
-    with ids that are empty or stand twice. The model would never be heard again, so such parts are replaced; what it
-    wrote stays in its `Completion`.
+    with ids that are empty or stand twice. The model would never be heard again, so such parts are replaced, and calls
+    beyond `MOST` left out. What it wrote stays in its `Completion`.
 
     Args:
         calls: those of a completion.
@@ -27,7 +29,7 @@ def messages_of(calls: Sequence[Mapping[str, str]], place: int) -> list[dict[str
     """
     messages: list[dict[str, Any]] = []
     seen: set[str] = set()
-    for number, call in enumerate(calls):
+    for number, call in enumerate(calls[:MOST]):
         name = call.get("id") or ""
         if name in seen or not _PLAIN_ID.fullmatch(name):
             name = f"c{place:05}{number:03}"  # nine letters and digits: Mistral's templates want them
@@ -38,8 +40,12 @@ def messages_of(calls: Sequence[Mapping[str, str]], place: int) -> list[dict[str
 
 
 def _json(text: str) -> str:
-    """`text` if it is a JSON object, else an empty one."""
+    """`text` if it is a JSON object, without lone surrogates, which no tokenizer takes; else an empty one."""
     try:
-        return text if isinstance(json.loads(text), dict) else "{}"
+        value = json.loads(text)
+        if not isinstance(value, dict):
+            return "{}"
+        plain = "\\u" not in text
+        return text if plain else json.dumps(value, ensure_ascii=False).encode(errors="replace").decode()
     except (ValueError, RecursionError):
         return "{}"
