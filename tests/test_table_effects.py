@@ -103,12 +103,16 @@ def test_its_tests_are_those_of_the_effects_that_each_question_has() -> None:
     style = shown["style", None]
     assert (style["f"], style["df"], style["df_error"]) == (pytest.approx(student), 1, 3)
     assert style["p"] == pytest.approx(scipy.stats.f.sf(student, 1, 3))
+    # The analysis of variance of repeated measures by hand, with the correction of Greenhouse and Geisser.
     own = numpy.array([[statistics.fmean(pair) for pair in NUMBERS[question].values()] for question in NUMBERS])
     own -= own.mean(axis=1, keepdims=True)
-    mean, spread = own.mean(axis=0)[:2], numpy.cov(own.T)[:2, :2]
-    hotelling = 4 * mean @ numpy.linalg.inv(spread) @ mean * (4 - 2) / (2 * (4 - 1)) / correction
+    mean, spread = own.mean(axis=0), numpy.cov(own.T)
+    between, within = 4 * (mean**2).sum() / 2, ((own - mean) ** 2).sum() / (2 * 3)
+    epsilon = spread.trace() ** 2 / (2 * (spread**2).sum())
     hears = shown["hears", None]
-    assert (hears["f"], hears["df"], hears["df_error"]) == (pytest.approx(hotelling), 2, 2)
+    assert hears["f"] == pytest.approx(between / within / correction)
+    assert (hears["df"], hears["df_error"]) == (pytest.approx(2 * epsilon), pytest.approx(2 * epsilon * 3))
+    assert hears["p"] == pytest.approx(scipy.stats.f.sf(between / within / correction, 2 * epsilon, 6 * epsilon))
     half = scipy.stats.t.ppf(0.975, 3) * math.sqrt(spread[0, 0] / 4 * correction)
     [cell] = [row.cells[2] for row in table.rows if row.key["level"] == "all"]
     assert (cell.low, cell.high) == pytest.approx((mean[0] - half, mean[0] + half))
@@ -168,10 +172,10 @@ def test_pairs_of_factors_are_tested_if_wanted() -> None:
     [
         (episodes([c for c in FULL if c[2] == "free"]), {}, "style: one value only."),
         (episodes([c for c in FULL if (c[1] == "all") == (c[2] == "free")]), {}, "hears, style: the values go along"),
-        (episodes([c for c in FULL if c[0] == 0]), {}, "hears, style: too few observations for a test."),
+        (episodes([c for c in FULL if c[0] == 0]), {}, "hears, style: too few observations for intervals"),
         (episodes(value=lambda cell: 0.5), {}, "hears, style: the effect is the same in every observation"),
         (episodes(value=lambda cell: float(cell[1] == "all")), {}, "hears, style: the effect is the same"),
-        (episodes([c for c in FULL if c[0] < 2]), {}, "hears: too few observations for a test."),
+        (episodes([c for c in FULL if c[1] != "all" or c[0] == 1]), {}, "hears: too few observations for intervals"),
     ],
 )  # fmt: skip
 def test_what_has_no_test_says_why(scores: list[EpisodeScore], entry: dict[str, Any], note: str) -> None:

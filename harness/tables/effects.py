@@ -26,8 +26,8 @@ _COLUMNS: Final[dict[str, tuple[str, NumberForm]]] = {
     "difference": ("difference", "quantity"),
     "share": ("share of variance", "share"),
     "f": ("F", "plain"),
-    "df": ("df", "count"),
-    "df_error": ("df (error)", "count"),
+    "df": ("df", "plain"),
+    "df_error": ("df (error)", "plain"),
     "p": ("p", "pvalue"),
     "p_holm": ("p (Holm)", "pvalue"),
 }
@@ -217,8 +217,8 @@ def _notes(
     if done:
         listed = "the one test" if done == 1 else f"all {done} tests"
         yield (
-            "p: an F test that all values of a factor have one mean (Wald's, as Hotelling's T²); p (Holm): after "
-            f"Holm's correction for {listed} in this table."
+            "p: an F test that all values of a factor have one mean (as in an analysis of variance of repeated "
+            f"measures); p (Holm): after Holm's correction for {listed} in this table."
         )
     if table.interactions:
         yield "×: whether the effect of one factor depends on the other, in a model of all pairs."
@@ -229,7 +229,7 @@ def _notes(
 _REASONS: Final = {
     "alone": "one value only",
     "entangled": "the values go along with those of other factors, so that their effects cannot be separated",
-    "few": "too few observations for a test",
+    "few": "too few observations for intervals and a test (each value needs two)",
     "flat": "the effect is the same in every observation, so there is no test",
 }
 

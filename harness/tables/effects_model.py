@@ -67,16 +67,17 @@ class Term:
     Attributes:
         levels: its values in order; empty for a pair, and where `reason` is "alone" or "entangled".
         share: which share of the numbers' variance it explains (η²); None where they do not vary.
-        statistic, df, pvalue: of the test that all its levels have one mean: F with two degrees of freedom.
+        statistic, df, pvalue: of the test that all its levels have one mean: F with two degrees of freedom, which need
+            not be whole numbers.
         reason: why there is no test: "alone" (the factor has one level), "entangled" (other factors go with it, so that
-            no data could say which one it is), "few" (too few clusters), "flat" (what is tested does not vary between
-            clusters).
+            no data could say which one it is), "few" (a single cluster has one of its levels), "flat" (what is tested
+            does not vary between clusters).
     """
 
     levels: tuple[Level, ...] = ()
     share: float | None = None
     statistic: float | None = None
-    df: tuple[int, int] | None = None
+    df: tuple[float, float] | None = None
     pvalue: float | None = None
     reason: str | None = None
 
@@ -98,8 +99,12 @@ def fit(
 
     Ordinary least squares on factors in effect coding (each one's effects add up to 0) with an intercept, the grand
     mean. Errors are cluster-robust (Liang and Zeger, 1986; CR1, with Student's t of G − 1 degrees of freedom for G
-    clusters). The test of a factor is Wald's with q degrees of freedom, scaled to F(q, G − q) as Hotelling's T²
-    (1931): where every cluster has every combination, T² of its clusters' own effects.
+    clusters).
+
+    A test divides the sum of squared effects by what it is on average where all are 0, with the degrees of freedom of
+    Box (1954) and of Greenhouse and Geisser (1959): F = Σθ²/tr V, f = (tr V)²/tr V² and f(G − 1), for the effects θ of
+    all levels with covariance V. Where every cluster has every combination this is the corrected F test of the analysis
+    of variance of repeated measures. Hotelling's T² would need more clusters than levels, and finds less with few.
 
     Args:
         numbers: one an episode.
@@ -115,23 +120,35 @@ def fit(
     y = numpy.asarray(numbers, dtype=float)
     index: dict[Hashable, int] = {}
     groups = numpy.array([index.setdefault(cluster, len(index)) for cluster in clusters], dtype=int)
-    blocks = [_coded(numpy.asarray(levels, dtype=int)) for levels in factors]
-    mean, terms = _terms(y, blocks, groups, len(index))
+    places = [numpy.asarray(levels, dtype=int) for levels in factors]
+    codes = [_codes(int(levels.max(initial=0))) for levels in places]
+    blocks = [code[levels] for code, levels in zip(codes, places, strict=True)]
+    thin = [_is_thin(levels, groups) for levels in places]
+    mean, terms = _terms(y, blocks, codes, thin, groups, len(index))
     tested: list[Term] = []
     if pairs:
         both = [_products(one, other) for one, other in itertools.combinations(blocks, 2)]
-        _, every = _terms(y, [*blocks, *both], groups, len(index), skip=len(blocks))
+        products = [numpy.kron(one, other) for one, other in itertools.combinations(codes, 2)]
+        combined = [one * 1_000 + other for one, other in itertools.combinations(places, 2)]
+        thin += [_is_thin(levels, groups) for levels in combined]
+        _, every = _terms(y, [*blocks, *both], [*codes, *products], thin, groups, len(index), skip=len(blocks))
         tested = every
     return Fit(mean, tuple(terms), tuple(tested), len(index))
 
 
-def _coded(levels: Any) -> Any:
-    """Effect coding: one column a level but the last, which is −1 in all of them. No column for a single level."""
+def _codes(width: int) -> Any:
+    """Effect coding: the effects of `width` + 1 levels from those of all but the last; together they are 0."""
     import numpy
 
-    count = int(levels.max(initial=0)) + 1
-    codes = numpy.vstack([numpy.eye(count - 1), -numpy.ones((1, count - 1))])
-    return codes[levels]
+    return numpy.vstack([numpy.eye(width), -numpy.ones((1, width))])
+
+
+def _is_thin(levels: Any, groups: Any) -> bool:
+    """Whether a single cluster has some level: its effect fits that cluster exactly, and so looks certain."""
+    import numpy
+
+    seen = numpy.unique(numpy.column_stack([levels, groups]), axis=0)[:, 0]
+    return bool(len(seen) and numpy.unique(seen, return_counts=True)[1].min() < 2)
 
 
 def _products(one: Any, other: Any) -> Any:
@@ -139,7 +156,15 @@ def _products(one: Any, other: Any) -> Any:
     return (one[:, :, None] * other[:, None, :]).reshape(len(one), -1)
 
 
-def _terms(y: Any, blocks: Sequence[Any], groups: Any, clusters: int, skip: int = 0) -> tuple[float | None, list[Term]]:
+def _terms(
+    y: Any,
+    blocks: Sequence[Any],
+    codes: Sequence[Any],
+    thin: Sequence[bool],
+    groups: Any,
+    clusters: int,
+    skip: int = 0,
+) -> tuple[float | None, list[Term]]:
     """The grand mean, and the terms of the blocks from number `skip` on."""
     import numpy
 
@@ -165,10 +190,10 @@ def _terms(y: Any, blocks: Sequence[Any], groups: Any, clusters: int, skip: int 
         else:
             gain = explained - _explained(gram, products, place)
             share = min(max(gain / total, 0.0), 1.0) if varies else None
-            variance = None if covariance is None else covariance[place, place]
+            variance = None if covariance is None or thin[number] else covariance[place, place]
             scale = total / len(y) * _ZERO
             levels = () if skip else _levels(float(estimates[0]), estimates[place], variance, clusters, scale)
-            terms.append(_tested(levels, share, estimates[place], variance, clusters, scale))
+            terms.append(_tested(levels, share, estimates[place], codes[number], variance, clusters, scale))
     return _plain(float(estimates[0])), terms
 
 
@@ -212,10 +237,9 @@ def _estimated(y: Any, design: Any, groups: Any, clusters: int) -> tuple[Any, An
 def _levels(mean: float, estimates: Any, variance: Any | None, clusters: int, scale: float) -> tuple[Level, ...]:
     import numpy
 
-    width = len(estimates)
-    codes = numpy.vstack([numpy.eye(width), -numpy.ones((1, width))])
+    codes = _codes(len(estimates))
     differences = codes @ estimates
-    variances = [0.0] * (width + 1) if variance is None else numpy.einsum("ij,jk,ik->i", codes, variance, codes)
+    variances = [0.0] * len(codes) if variance is None else numpy.einsum("ij,jk,ik->i", codes, variance, codes)
     levels = []
     for difference, square in zip(map(float, differences), map(float, variances), strict=True):
         half = t_quantile(clusters - 1) * math.sqrt(square) if square > scale else None
@@ -230,20 +254,24 @@ def _plain(x: float) -> float:
 
 
 def _tested(
-    levels: tuple[Level, ...], share: float | None, estimates: Any, variance: Any | None, clusters: int, scale: float
+    levels: tuple[Level, ...],
+    share: float | None,
+    estimates: Any,
+    codes: Any,
+    variance: Any | None,
+    clusters: int,
+    scale: float,
 ) -> Term:
-    """The term with its test, of those directions in which it varies between clusters."""
-    import numpy
+    """The term with its test. `codes`: what makes the effects of all levels of the estimates."""
     from scipy.stats import f
 
-    if variance is None or share is None or clusters <= len(estimates):
+    if variance is None or share is None:
         return Term(levels, share, reason="flat" if share is None else "few")
-    sizes, directions = numpy.linalg.eigh(variance)
-    moved, varies = directions.T @ estimates, sizes > scale
-    if not varies.any() or (abs(moved[~varies]) > math.sqrt(scale) * 10).any():
+    effects, spread = codes @ estimates, codes @ variance @ codes.T
+    expected = float(spread.trace())
+    if expected <= scale:
         return Term(levels, share, reason="flat")
-    rank = int(varies.sum())
-    wald = float((moved[varies] ** 2 / sizes[varies]).sum())
-    statistic = wald * (clusters - rank) / (rank * (clusters - 1))
-    df = (rank, clusters - rank)
-    return Term(levels, _plain(share), _plain(statistic), df, float(f"{f.sf(statistic, *df):.10g}"))
+    statistic = float(effects @ effects) / expected
+    df = min(expected * expected / float((spread * spread).sum()), float(len(estimates)))
+    degrees = (_plain(df), _plain(df * (clusters - 1)))
+    return Term(levels, _plain(share), _plain(statistic), degrees, float(f"{f.sf(statistic, *degrees):.10g}"))
