@@ -53,6 +53,6 @@ def edges_within(within: Within, n: int, seed: int, at: tuple[str | int, ...]) -
     if within in _PLAIN:
         return sorted(_PLAIN[within](n))
     name = "erdos_renyi" if within == "random" else within
-    families: Mapping[str, Callable[[int, int], _Edges]] = {**FAMILIES}
+    families: Mapping[str, Callable[[int, int], _Edges]] = {str(key): draw for key, draw in FAMILIES.items()}
     edges = families[name](n, derive_seed("team", name, n, seed) % 2**31)
     return sorted({(min(edge), max(edge)) for edge in edges})
