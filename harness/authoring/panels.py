@@ -25,10 +25,11 @@ Confidence = Style | Literal["likelihood"]
 Believed = Mapping[str, Mapping[str, float]]
 """Agent → candidate → its probability among the options of the question."""
 
-FACTS: tuple[str, ...] = ("history", "unanimous_at", "exit", "proposal", "peer_characters", "sent")
+FACTS: tuple[str, ...] = ("history", "agreement", "unanimous_at", "exit", "proposal", "peer_characters", "sent")
 """The facts of every panel protocol.
 
 `history`: rounds of answers, each in the panel's order, None where there was none that could be read.
+`agreement`: for each round, which share of the pairs of members gave equal answers; None for a panel of one.
 `unanimous_at`: the first round, from 0, in which all gave the same answer; None if there was none.
 `exit`: how the group came to its answer, or why it has none, in a word or two.
 `proposal`: the answer of a coordinator or aggregator, before any guardrail; None if there was none.
@@ -220,6 +221,7 @@ class Panel(Protocol):
         """
         common = {
             "history": [[opinion.answer for opinion in opinions] for opinions in history],
+            "agreement": [agreement(opinions) for opinions in history],
             "unanimous_at": next((i for i, opinions in enumerate(history) if self.unanimous(opinions)), None),
             "exit": exit,
             "proposal": proposal,
@@ -230,13 +232,27 @@ class Panel(Protocol):
         return Outcome({opinion.agent: opinion.answer for opinion in last}, group, {**common, **facts})
 
 
+def agreement(opinions: Sequence[Opinion]) -> float | None:
+    """Return the share of pairs with equal answers, rounded to six decimals; None if there is no pair.
+
+    A missing answer equals none, not even another missing one.
+    """
+    pairs = math.comb(len(opinions), 2)
+    counts = Counter(opinion.candidate for opinion in opinions if opinion.candidate is not None)
+    return round(sum(math.comb(count, 2) for count in counts.values()) / pairs, 6) if pairs else None
+
+
 def leading(opinions: Sequence[Opinion]) -> Action:
     """Return the most frequent answer, the first of several; None if there is none."""
+    first = next(iter(leaders(opinions)), None)
+    return next((o.answer for o in opinions if o.candidate is not None and o.candidate == first), None)
+
+
+def leaders(opinions: Sequence[Opinion]) -> list[str]:
+    """Return the most frequent answers (`Opinion.candidate`), in order of first appearance."""
     counts = Counter(opinion.candidate for opinion in opinions if opinion.candidate is not None)
-    if not counts:
-        return None
-    most = max(counts.values())
-    return next(o.answer for o in opinions if o.candidate is not None and counts[o.candidate] == most)
+    most = max(counts.values(), default=0)
+    return [candidate for candidate, count in counts.items() if count == most]
 
 
 def _in_words(answer: Action, confidence: float | None) -> str:

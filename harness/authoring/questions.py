@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -71,7 +72,7 @@ def is_right(task: Task, case: Case, action: Action) -> bool:
     return bool(task.grade(case, alone)[score_of(task)] == 1)
 
 
-GRADES: tuple[str, ...] = ("available", "lost", "gained", "to_right", "to_wrong", "first", "ever", "proposal")
+GRADES: tuple[str, ...] = ("available", "lost", "gained", "to_right", "to_wrong", "first", "ever", "drift", "proposal")
 """The names that `panel_grades` returns."""
 
 
@@ -81,7 +82,9 @@ def panel_grades(outcome: Outcome, right: Callable[[Action], bool]) -> dict[str,
     `available`: 1 if some first answer is right, which bounds what a choice among them can reach. `lost`: 1 if one was
     and the group's answer is not; `gained`: 1 if none was and the group's is. `to_right`, `to_wrong`: how many answers
     became right, or ceased to be, from one round to the next. `first`: the share of first answers that are right.
-    `ever`: 1 if an answer of any round is right. `proposal`: 1 if the coordinator's own answer is right.
+    `ever`: 1 if an answer of any round is right. `drift`: 1 if after some round more answers were right than
+    equal to any wrong one, and the group's answer is wrong (problem drift). `proposal`: 1 if the coordinator's own
+    answer is right.
 
     All are None if the protocol records no `history`. `right` is called once for each different answer.
     """
@@ -98,6 +101,13 @@ def panel_grades(outcome: Outcome, right: Callable[[Action], bool]) -> dict[str,
             verdicts[key] = right(action)
         return verdicts[key]
 
+    def leads(answers: Sequence[Action], marks: Sequence[bool]) -> bool:
+        """Whether more answers are right than equal any wrong one."""
+        wrong = Counter(
+            repr(answer) for answer, mark in zip(answers, marks, strict=True) if not mark and answer is not None
+        )
+        return sum(marks) > max(wrong.values(), default=0)
+
     marks = [[is_right(action) for action in answers] for answers in history]
     pairs = [pair for one, two in itertools.pairwise(marks) for pair in zip(one, two, strict=False)]
     available, final = any(marks[0]), is_right(outcome.group)
@@ -110,5 +120,6 @@ def panel_grades(outcome: Outcome, right: Callable[[Action], bool]) -> dict[str,
         "to_wrong": float(sum(before and not after for before, after in pairs)),
         "first": sum(marks[0]) / len(marks[0]) if marks[0] else None,
         "ever": float(any(map(any, marks))),
+        "drift": float(not final and any(map(leads, history, marks))),
         "proposal": None if proposal is None else float(is_right(proposal)),
     }

@@ -28,9 +28,10 @@ class Discussion(Panel):
     `recruit`, and those of the decision.
 
     Facts beside those of every panel: `rounds` (of talk), `decided_at` (the round after which the decision stood, 0 is
-    that of the drafts; None without an answer), `changes` (round, agent, before, after, and `heard`: the agents whose
-    new messages had the answer `after`), `personas` (agent → name and text), `votes`, `tied`, `speeches` (the number of
-    contributions). `history` begins with the drafts, without them with the first round.
+    that of the drafts; None without an answer), `changes` (round, agent, before, after, `heard`: the agents whose new
+    messages had the answer `after`, and `joins`: whether `after` was the most frequent answer of the other members, or
+    one of several), `personas` (agent → name and text), `votes`, `tied`, `speeches` (the number of contributions).
+    `history` begins with the drafts, without them with the first round.
 
     Attributes:
         drafts: who answers alone before the talk: "all", the first agent ("one"), or "none".

@@ -146,9 +146,9 @@ def test_agreement_adopts_what_is_on_the_table_and_a_counter_proposal_replaces_i
     facts = episode.outcome.facts
     assert facts["history"] == [[1, 2, 3], [4, 4, 9]]
     assert facts["changes"] == [
-        {"round": 1, "agent": "Agent-0", "before": 1, "after": 4, "heard": []},
-        {"round": 1, "agent": "Agent-1", "before": 2, "after": 4, "heard": ["Agent-0"]},
-        {"round": 1, "agent": "Agent-2", "before": 3, "after": 9, "heard": []},
+        {"round": 1, "agent": "Agent-0", "before": 1, "after": 4, "heard": [], "joins": False},
+        {"round": 1, "agent": "Agent-1", "before": 2, "after": 4, "heard": ["Agent-0"], "joins": True},
+        {"round": 1, "agent": "Agent-2", "before": 3, "after": 9, "heard": [], "joins": False},
     ]
 
 

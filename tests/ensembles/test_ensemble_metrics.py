@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Completion, Episode, Metric, Move, Outcome, Statistic
+from harness.authoring.panels import Opinion, agreement
 from harness.config import project
 from harness.engines.mock import Mock
 from harness.errors import PluginError
@@ -154,3 +156,86 @@ def test_self_refinement_has_no_share_of_agreement(tmp_path: Any) -> None:
             {**body, "protocol": protocol}, Mock(text="The answer is 1."), output_path=tmp_path / protocol["use"]
         )
         assert [score.numbers["agreed"] for score in run.scores] == [agreed] * 2
+
+
+# ------------------------------------------------------------------------ agreement, changes, personas
+
+
+@given(st.lists(st.sampled_from(["a", "b", None]), max_size=6))
+def test_agreement_is_the_share_of_pairs_with_equal_answers(answers: list[str | None]) -> None:
+    pairs = list(itertools.combinations(answers, 2))
+    share = agreement([Opinion(f"Agent-{i}", answer, answer) for i, answer in enumerate(answers)])
+    assert share == (pytest.approx(sum(a == b is not None for a, b in pairs) / len(pairs), abs=1e-6) if pairs else None)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "numbers"),
+    [
+        ([0.3, 0.1, 1.0], [0.3, 1.0, 0.7]),
+        ([0.5], [0.5, 0.5, 0.0]),
+        ([None, None], [None, None, None]),
+        ([], [None, None, None]),
+    ],
+)
+def test_agreement_over_rounds(rounds: list[float | None], numbers: list[float | None]) -> None:
+    one = episode(agreement=rounds)
+    for of, number in zip(("first", "last", "gain"), numbers, strict=True):
+        assert load("agreement", of=of).measure(one) == (number if number is None else pytest.approx(number))
+    assert load("agreement").measure(episode()) is None and load("agreement").measure(FAILED) is None
+
+
+def test_who_changed_whose_mind() -> None:
+    changes = [
+        {"heard": ["Agent-1"], "joins": True},
+        {"heard": ["Agent-1"], "joins": False},
+        {"heard": [], "joins": False},
+    ]
+    one, none = episode(changes=changes), episode(changes=[])
+    assert [load("changes").measure(x) for x in (one, none, episode(), FAILED)] == [3, 0, None, None]
+    heard, majority = load("changes_towards"), load("changes_towards", towards="majority")
+    assert (heard.measure(one), majority.measure(one)) == ((2, 3), (1, 3))
+    assert [heard.measure(x) for x in (none, episode(), FAILED)] == [None] * 3
+    assert majority.aggregate([(1, 3), (1, 1)]).value == 0.5, "of all changes, not of episodes"
+
+
+@pytest.mark.parametrize(
+    ("texts", "diversity"),
+    [
+        (["You know law.", "You know law!"], 0.0),
+        (["You know law.", "They bake bread"], 1.0),
+        (["you know law", "You know physics"], 0.5),
+        (["a", "a", "b"], 2 / 3),
+        (["alone"], None),
+        (["?", "!"], None),
+        ([], None),
+    ],
+)
+def test_diversity_of_personas(texts: list[str], diversity: float | None) -> None:
+    personas = {f"Agent-{i}": {"name": "x", "text": text} for i, text in enumerate(texts)}
+    measured = load("persona_diversity").measure(episode(personas=personas))
+    assert measured == (diversity if diversity is None else pytest.approx(diversity))
+    assert load("persona_diversity").measure(FAILED) is None
+
+
+def test_a_discussion_has_all_of_them(tmp_path: Any) -> None:
+    body: dict[str, Any] = {
+        "name": "x",
+        "task": {"use": "arithmetic", "size": 40, "terms": 4},
+        "prompts": "ensembles/standard",
+    }
+    body["protocol"] = {"use": "discussion", "agents": 5, "personas": "traits", "hears": "ring"}
+    body["baseline"] = {"use": "simulated", "accuracy": 0.5, "conformity": 0.6}
+    body["metrics"] = [
+        "score", "ensembles/changes", "ensembles/changes_towards", "ensembles/persona_diversity",
+        *({"use": "ensembles/agreement", "of": of, "name": of} for of in ("first", "last", "gain")),
+        *({"use": "grade", "of": name, "name": name} for name in ("to_right", "to_wrong", "drift", "lost")),
+    ]  # fmt: skip
+    run = evaluate(body, output_path=tmp_path)
+    mean = {row["metric"]: row["value"] for row in run.rows}
+    assert mean["last"] == pytest.approx(mean["first"] + mean["gain"]) and mean["gain"] > 0.1
+    assert mean["ensembles/changes_towards"] == 1, "they change only to what they hear"
+    assert mean["to_right"] > 0 and mean["to_wrong"] > 0 and 0 < mean["drift"] < 1 - mean["score"]
+    assert 0 < mean["ensembles/persona_diversity"] < 1
+    for score in run.scores:
+        turned = score.number("to_right") + score.number("to_wrong")
+        assert turned <= score.number("ensembles/changes")

@@ -37,6 +37,21 @@ def test_flips_are_counted_from_round_to_round() -> None:
     assert (result["to_right"], result["to_wrong"], result["ever"]) == (2, 2, 1)
 
 
+@pytest.mark.parametrize(
+    ("history", "final", "drift"),
+    [
+        ([["right", "right", "odd"], ["odd", "odd", "right"]], "odd", 1),
+        ([["right", "right", "odd"]], None, 1),  # a majority for the right answer, and no decision
+        ([["right", "right", "odd"], ["odd", "odd", "right"]], "right", 0),
+        ([["right", "odd", None], ["odd", "odd", "right"]], "odd", 0),  # the right answer never led alone
+        ([["right", None, None], ["odd", "odd", "odd"]], "odd", 1),
+        ([["right", "right", "odd", "wrong"], ["odd"] * 4], "odd", 1),
+    ],
+)
+def test_drift_is_a_lead_of_the_right_answer_that_got_lost(history: list[list[Any]], final: Any, drift: int) -> None:
+    assert graded(history, final)["drift"] == drift
+
+
 def test_a_coordinator_has_a_grade_of_its_own() -> None:
     assert graded([["wrong"]], "wrong", proposal="right")["proposal"] == 1
     assert graded([["wrong"]], "wrong")["proposal"] is None
@@ -60,6 +75,7 @@ def test_grades_hold_together(history: list[list[Any]], final: Any) -> None:
     flips = (result["to_right"] or 0) - (result["to_wrong"] or 0)
     assert flips == history[-1].count("right") - history[0].count("right")
     assert result["ever"] == float(any("right" in answers for answers in history))
+    assert result["drift"] is not None and result["drift"] <= result["ever"] * (1 - right)
 
 
 def test_a_protocol_brings_its_panel_and_a_spec_assigns_it(tmp_path: Any) -> None:

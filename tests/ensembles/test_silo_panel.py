@@ -172,7 +172,8 @@ def test_what_became_of_a_panels_answers_is_graded(tmp_path: Path) -> None:
     assert set(grade) == set(task.grades) > set(GRADES)
     mapping = {name: grade[name] for name in GRADES}
     assert mapping == {
-        "available": 1, "lost": 1, "gained": 0, "to_right": 1, "to_wrong": 1, "first": 1 / 3, "ever": 1, "proposal": 0,
+        "available": 1, "lost": 1, "gained": 0, "to_right": 1, "to_wrong": 1, "first": 1 / 3, "ever": 1, "drift": 0,
+        "proposal": 0,
     }  # fmt: skip
     assert all(task.grade(case, Outcome({"Agent-0": right}))[name] is None for name in GRADES), "no panel answered"
     several = task_of("global_maximum", whole=False)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from harness.api import Action, Case, Facts, Move, Reply, Task, Turn
-from harness.authoring.panels import Opinion, Panel, leading
+from harness.authoring.panels import Opinion, Panel, leaders, leading
 from harness.authoring.peers import peer_text
 from harness.authoring.traffic import Traffic
 from harness.replies import AgreeOrCounter, AnswerWithConfidence, NamesFlaw
@@ -104,8 +104,9 @@ class Talk:
         """Yield one batch: these agents speak at once in round `number`, each after what it has heard."""
         turns = [self._turn(number, agent, style) for agent in agents]
         moves = yield turns
+        before = dict(self.current)
         for turn, move in zip(turns, moves, strict=True):
-            self._take(number, turn, move)
+            self._take(number, turn, move, before)
 
     def choose(self, number: int, chair: str, reply: Reply) -> Generator[list[Turn], list[Move], Action]:
         """Yield one turn, `moderate`: the chair reads what was said, with names, and chooses. Returns its action."""
@@ -188,8 +189,11 @@ class Talk:
 
     # --------------------------------------------------------------------------------------- moves
 
-    def _take(self, number: int, turn: Turn, move: Move) -> None:
-        """Note a contribution, and bring it to all that hear it. Without a text there is nothing to hear."""
+    def _take(self, number: int, turn: Turn, move: Move, held: Mapping[str, Opinion]) -> None:
+        """Note a contribution, and bring it to all that hear it. Without a text there is nothing to hear.
+
+        `held`: what each member held when the turn began.
+        """
         agent, opinion = move.agent, self._panel.read(self._task, self._case, move)
         ear, before = self._ears[agent], self.current.get(agent)
         if before is not None and before.candidate != opinion.candidate:
@@ -201,6 +205,7 @@ class Talk:
                     "before": before.answer,
                     "after": opinion.answer,
                     "heard": list(dict.fromkeys(heard)),
+                    "joins": opinion.candidate in leaders([o for o in held.values() if o.agent != agent]),
                 }
             )
         self.current[agent] = opinion
