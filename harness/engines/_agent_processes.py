@@ -12,6 +12,7 @@ import shutil
 import signal
 import time
 import uuid
+import warnings
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,6 +22,7 @@ from typing import Any, cast
 from harness.api import Completion
 from harness.engine_api import Request
 from harness.engines._agent_log import AgentLog
+from harness.engines._agent_places import Places
 from harness.engines._agent_talk import LONGEST, ONLY, Conversation, Conversations, question_of, read_reply
 from harness.engines._child_reaper import MarkedReaper
 from harness.engines._output import one_line
@@ -68,90 +70,80 @@ class ProgramAgent:
         self.command, self.args, self.timeout, self.history = tuple(command), dict(args), timeout, history
         self.name, self.most, self.log = name, most, log
         self.conversations = Conversations()
-        self.counts = {"processes": 0, "restarted": 0, "ended_for_room": 0}
+        self.counts = {"processes": 0, "restarted": 0}
         mark = uuid.uuid4().hex
         outer = os.environ.get(MARK)  # this run may be the work of an agent itself
         self._environment = {**os.environ, MARK: f"{outer}:{mark}" if outer else mark}
         self._environment.setdefault("PYTHONUNBUFFERED", "1")  # a reply in a buffer would be waited for
         self._reaper = MarkedReaper(mark)
+        self._places: Places[AgentProcess] = Places(most, self._end)
         self._alive: set[AgentProcess] = set()
         self._gone: weakref.WeakSet[AgentProcess] = weakref.WeakSet()
-        self._idle: dict[AgentProcess, None] = {}  # the one that waits longest first
-        self._starting = 0
-        self._room = asyncio.Event()
         self._ending: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
 
     async def complete(self, request: Request) -> Completion:
         """Raises `RequestError` for whatever the program does, `EngineFatalError` where it cannot be started."""
-        conversation = self.conversations.of(request)
+        conversation, age = self.conversations.of(request), request.thread.age
         messages = len(request.thread.messages)
-        began = time.perf_counter()
-        try:
-            async with asyncio.timeout(self.timeout):
-                answer = await self._ask(request, conversation)
-        except TimeoutError:
-            raise RequestError(f"{self.name} gave no reply within {self.timeout:g} s") from None
-        conversation.answered(messages, answer.text)
-        return answer if answer.latency is not None else replace(answer, latency=time.perf_counter() - began)
-
-    async def _ask(self, request: Request, conversation: Conversation) -> Completion:
         while True:
-            process: AgentProcess | None = conversation.session
-            start = conversation.start(request.thread) if process is not None and not process.is_over else 0
-            if self.history:
-                start, process = 0, next(reversed(self._idle), None)
-            elif process is not None and (not start or process.is_over):
-                self.counts["restarted"] += process.is_over
+            process: AgentProcess | None = self._places.resting() if self.history else conversation.session
+            if process is not None and process.is_over:
+                self.counts["restarted"] += 1
                 self._end(process)
-                process = None
+                process = conversation.session = None
+            start = 0 if self.history or process is None else conversation.start(request.thread)
             is_new = process is None
             if process is None:
-                process = await self._new(conversation)
-            self._idle.pop(process, None)
-            line = json.dumps(question_of(request, conversation, start, self.args)).encode() + b"\n"
+                await self._places.take(age)
+            else:
+                self._places.work(process)
+            began = time.perf_counter()
             try:
-                answer = read_reply(await process.ask(line), request)
+                async with asyncio.timeout(self.timeout):
+                    process = process or await self._new(conversation)
+                    answer = await self._ask(process, question_of(request, conversation, start, self.args), request)
+            except TimeoutError:
+                raise RequestError(f"{self.name} gave no reply within {self.timeout:g} s") from None
             except _EndedError as error:
-                self._end(process)
                 if is_new or not error.was_silent:
                     raise RequestError(f"{self.name} {error}") from None
-                self.counts["restarted"] += 1  # it ended before it was asked
-                continue
-            except RequestError as error:
-                self._end(process)
-                raise RequestError(f"{self.name}: {error}") from None
-            except BaseException:  # it took too long, or nothing waits for it any more
-                process.kill()
-                self._end(process)
-                raise
-            self._idle[process] = None
-            self._room.set()
-            return answer
+                continue  # it ended before it was asked
+            self._places.rest(process, age)
+            conversation.answered(messages, answer.text)
+            return answer if answer.latency is not None else replace(answer, latency=time.perf_counter() - began)
+
+    async def _ask(self, process: AgentProcess, question: Mapping[str, Any], request: Request) -> Completion:
+        """Ask a process, which ends where it fails."""
+        try:
+            return read_reply(await process.ask(json.dumps(question).encode() + b"\n"), request)
+        except _EndedError:
+            self._end(process)
+            raise
+        except RequestError as error:
+            self._end(process)
+            raise RequestError(f"{self.name}: {error}") from None
+        except BaseException:  # it took too long, or nothing waits for it any more
+            process.kill()
+            self._end(process)
+            raise
 
     # ------------------------------------------------------------------------------ processes
 
     async def _new(self, conversation: Conversation) -> AgentProcess:
-        """A process for a conversation, in whose place another one that is idle may have to end."""
-        while len(self._alive) + self._starting >= self.most:
-            self._room.clear()
-            if self._idle:
-                self.counts["ended_for_room"] += 1
-                self._end(next(iter(self._idle)))
-            await self._room.wait()
-        self._starting += 1
+        """A process for a conversation, which has a place."""
+        protocol = functools.partial(AgentProcess, self.log, conversation.agent, self._is_over)
         try:
-            protocol = functools.partial(AgentProcess, self.log, conversation.agent, self._is_over)
             _, process = await self._loop.subprocess_exec(
                 protocol, *self.command, env=self._environment, start_new_session=True
             )
-        except OSError as error:
+        except BaseException as error:
+            self._places.free()
+            if not isinstance(error, OSError):
+                raise
             hint = " (its first line names no interpreter, such as #!/usr/bin/env python3)"
             why = f"{error.strerror or error}{hint if error.errno == errno.ENOEXEC else ''}"
             raise EngineFatalError(f"{self.name} cannot be started: {why}") from None
-        finally:
-            self._starting -= 1
-            self._room.set()
         self._alive.add(process)
         self.counts["processes"] += 1
         if not self.history:
@@ -169,20 +161,21 @@ class ProgramAgent:
             self._end(there)
 
     def _end(self, process: AgentProcess) -> None:
-        self._idle.pop(process, None)
+        """Let a process end; nothing waits for that."""
         if process.is_gone.done():
             process.close()
-        else:
-            task = asyncio.create_task(process.end())
-            self._ending.add(task)
-            task.add_done_callback(self._ending.discard)
+            return
+        process.retire()
+        self._places.leave(process)
+        task = asyncio.create_task(process.end())
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
 
     def _is_over(self, process: AgentProcess) -> None:
         """A process has ended."""
         self._alive.discard(process)
         self._gone.add(process)
-        self._idle.pop(process, None)
-        self._room.set()
+        self._places.free(process)
 
     async def close(self) -> None:
         """End all processes, and what they have started."""
@@ -190,9 +183,14 @@ class ProgramAgent:
         for process in list(self._gone):
             process.close()
         await asyncio.to_thread(self._reaper.close)
+        again = self._places.ended_for_room
+        if again > self.most:
+            what = f"{again} processes of {self.name} were ended to make room, and started again for their next turn"
+            hint = "raise it, or let a few processes serve all conversations (history=true)"
+            warnings.warn(f"{what}: concurrency={self.most} is less than an episode's agents; {hint}", stacklevel=2)
 
     def report(self) -> dict[str, int]:
-        return dict(self.counts)
+        return {**self.counts, "ended_for_room": self._places.ended_for_room}
 
 
 class _EndedError(Exception):
@@ -287,6 +285,10 @@ class AgentProcess(asyncio.SubprocessProtocol):
         if self._floods:
             raise RequestError(f"it wrote more than {LINE:,} bytes without the end of a line")
         raise _EndedError(self._end_in_words(bool(answer)), was_silent=not answer)
+
+    def retire(self) -> None:
+        """Let it be asked no more."""
+        self._is_closed = True
 
     async def end(self) -> None:
         """Let its input end; kill it, and what it has started, if that does not end it."""

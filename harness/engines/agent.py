@@ -155,6 +155,8 @@ class Agent(Engine, Describes, Reports, Retries, RunsPrograms, WritesLog):
         """
         if self._form is None or not self._is_open:
             raise EngineFatalError("the engine is not started, or closed")
+        if self.command and not self.history:
+            return await self._form.complete(request)  # a process answers one at a time, and they are few
         await self._queue.enter(request.thread.age)
         try:
             return await self._form.complete(request)

@@ -193,10 +193,24 @@ def test_no_more_processes_than_asked_for_and_each_conversation_goes_on(command:
             assert sum(map(lives, pids)) <= 2
         return list(map(json.loads, rows)), engine.report()
 
-    rows, report = using(work, command=command, concurrency=2)
+    with pytest.warns(UserWarning, match=r"ended to make room.*concurrency=2 is less than an episode's agents"):
+        rows, report = using(work, command=command, concurrency=2)
     assert len(rows) == 12 and report["processes"] + sum(row["start"] > 0 for row in rows) == 12
     assert report["ended_for_room"] == report["processes"] - 2
     assert all(len(row["messages"]) in ((2,) if i < 6 else (1, 4)) for i, row in enumerate(rows))
+
+
+def test_conversations_keep_their_processes_while_others_wait(command: list[str]) -> None:
+    async def lead(engine: Agent, i: int) -> list[str]:
+        talk = Talk(engine, f"toy/c{i}/0")
+        return [await talk.say("turn") for _ in range(3)]
+
+    async def work(engine: Agent) -> tuple[list[list[str]], Any]:
+        return await asyncio.gather(*(lead(engine, i) for i in range(12))), engine.report()
+
+    turns, report = using(work, command=command, concurrency=3)
+    assert turns == [["1", "2", "3"]] * 12
+    assert report == {"processes": 12, "restarted": 0, "ended_for_room": 0}
 
 
 def test_two_hundred_seats_share_processes_that_keep_nothing(command: list[str]) -> None:
