@@ -62,7 +62,8 @@ class Discussion(Panel):
         unanimous_rounds: the rounds of talk after which "hybrid" demands unanimity.
         votes: whether members fill ballots at once ("secret"), or one after another and see those before ("public").
         ties: which of several leading answers wins: the "first" in the panel's order, a "random" one, or "none";
-            "again": they talk another round and decide once more, while max_rounds allows it, then the first.
+            "again": they talk another round and decide once more, while max_rounds allows it, then the first; also
+            where no answer leads.
         vote_after: the round after which decisions without consensus are made; None: after max_rounds.
         moderator, recruiter, judge: the names of these agents, which are not on the panel.
     """
@@ -92,9 +93,10 @@ class Discussion(Panel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.drafts == "none" and self.max_rounds == 0:
-            hint = "Set max_rounds to 1 or more, or drafts: all for a plain vote."
-            raise PluginError("no drafts and no rounds: no agent is asked", hint=hint, at=("max_rounds",))
+        if self.drafts == "none" and self._due == 0:
+            hint = "Let them talk for a round, or set drafts: all for a plain vote."
+            at = "max_rounds" if self.vote_after is None else "vote_after"
+            raise PluginError("no drafts and no rounds: no agent is asked", hint=hint, at=(at,))
         if self.vote_after is not None and self.vote_after > self.max_rounds:
             message = f"vote_after: {self.vote_after} is more than max_rounds: {self.max_rounds}"
             raise PluginError(message, hint="No decision is made after more rounds than there are.", at=("vote_after",))
@@ -145,8 +147,10 @@ class Discussion(Panel):
                 history.append(talk.opinions)
                 verdict = settled(self, number, talk.opinions)
                 continue
-            verdict = yield from decide(self, self, task, case, talk.opinions, talk.last, talk.more, talk.traffic, rng)
-            if verdict.tied and self.ties == "again" and number < self.max_rounds:
+            held, last, more = talk.candidates, talk.last, talk.more
+            verdict = yield from decide(self, self, task, case, held, last, more, talk.traffic, rng)
+            undecided = verdict.tied or verdict.answer is None
+            if undecided and self.ties == "again" and number < self.max_rounds:
                 due, verdict = number + 1, None
         return self.outcome(
             history,

@@ -236,9 +236,21 @@ def test_idle_agents_make_it_last_as_long_as_it_can(order: str, drafts: str) -> 
     assert longest == 1 + speeches + 9 * (order == "moderator")
 
 
+@pytest.mark.parametrize("decision", ["vote", "approval", "borda", "instant_runoff", "points", "judge", "last_word"])
+@pytest.mark.parametrize("more", [{}, {"votes": "public"}, {"ties": "again", "vote_after": 1}])
+def test_plans_count_ballots_and_judges(decision: str, more: dict[str, Any]) -> None:
+    task, case = question()
+    protocol = BUILTIN.load("protocols", "discussion")(decision=decision, max_rounds=2, **more)
+    idle = check.drive(protocol, task, case)
+    decisions = 0 if decision == "last_word" else 1 if decision == "judge" else 3
+    assert len([*idle.turns()]) == 9 + decisions * (2 if "ties" in more else 1)
+    assert idle.outcome.group is None and idle.outcome.facts["history"][-1] == [None] * 3
+
+
 @pytest.mark.parametrize(
     ("parameters", "what", "at"),
     [
+        ({"drafts": "none", "decision": "vote", "vote_after": 0}, "no agent is asked", ("vote_after",)),
         ({"order": "moderator", "moderator": "Agent-1"}, "moderator 'Agent-1' is a member", ("moderator",)),
         ({"personas": "experts", "recruiter": "Agent-1"}, "recruiter 'Agent-1' is a member", ("recruiter",)),
         ({"moderator": " "}, "moderator is empty", ("moderator",)),

@@ -25,6 +25,8 @@ OPTIONS: dict[str, list[Any]] = {
     "order": ["round_robin", "random", "moderator", "proposer"],
     "personas": ["experts", "traits", ["a careful accountant", {"name": "Skeptic", "text": "You doubt every sum."}]],
     "style": ["step_by_step", "critical", "short", "agree"],
+    "decision": ["majority", "vote", "approval", "borda", "points", "judge"],
+    "votes": ["public"],
 }
 ANSWERS = {"Agent-0": [485, 495, 495], "Agent-1": [495, 495, 495], "Agent-2": [475, 485, 495]}
 HELPERS = {
@@ -37,6 +39,10 @@ def says(agent: str, number: int, asked: str) -> str:
     """Work and answer of the agent's call of that number, as `asked` wants it."""
     if agent in HELPERS:
         return HELPERS[agent][number % len(HELPERS[agent])]
+    if agent == "Judge":
+        return "The second is right: 15 times 33.\nThe answer is 495."
+    if "answers to the question are left" in asked:  # the form of a ballot, which its last line shows
+        return f"That is my ballot.\n{asked.rstrip().splitlines()[-1]}"
     answer, before = ANSWERS[agent][number], ANSWERS[agent][max(0, number - 1)]
     if "on the table" in asked:
         return "AGREE. I checked it." if answer != before else f"DISAGREE: I stay with mine.\nThe answer is {answer}."
@@ -75,8 +81,10 @@ def transcript(**parameters: Any) -> str:
 
 
 def transcripts(option: str) -> str:
-    """Those of all values of an option; windows need two rounds to differ, and who hears whom three agents."""
-    shape = {"agents": 3 if option in ("hears", "order") else 2, "max_rounds": 2 if option == "visible" else 1}
+    """Those of all values of an option, each with as few agents and rounds as show it."""
+    shape: dict[str, Any] = {"agents": 3 if option in ("hears", "order", "decision", "votes") else 2}
+    shape["max_rounds"] = {"visible": 2, "decision": 0, "votes": 0}.get(option, 1)
+    shape |= {"decision": "vote"} if option == "votes" else {}
     return "\n".join(
         f"██████ {option}: {json.dumps(value)}\n\n{transcript(**{option: value}, **shape)}"
         for value in OPTIONS[option]

@@ -66,6 +66,7 @@ class Talk:
         changes: the fact of that name.
         speeches: the number of contributions.
         last: the agent that spoke last with an answer; None before that.
+        idle: whether all have done nothing so far, as `harness plan` lets them.
         more: agent → what it knows of itself beside the task.
     """
 
@@ -94,11 +95,17 @@ class Talk:
         self.changes: list[Facts] = []
         self.speeches = 0
         self.last: str | None = None
+        self.idle = True
 
     @property
     def opinions(self) -> list[Opinion]:
         """What each member holds now, in the panel's order."""
         return [self.current.get(agent) or Opinion(agent, None, None) for agent in self._hears]
+
+    @property
+    def candidates(self) -> list[Opinion]:
+        """The opinions to decide on. Idle agents differ, so that their ballots count in plans."""
+        return [replace(one, candidate=one.agent) for one in self.opinions] if self.idle else self.opinions
 
     def speak(self, number: int, agents: Sequence[str], style: Style) -> Batch:
         """Yield one batch: these agents speak at once in round `number`, each after what it has heard."""
@@ -211,6 +218,7 @@ class Talk:
         self.current[agent] = opinion
         self.speeches += 1
         self.last = self.last if opinion.answer is None else agent
+        self.idle = self.idle and move.action is None and move.error is None
         if not opinion.text:
             return
         form = turn.reply.inner if isinstance(turn.reply, AnswerWithConfidence) else turn.reply
