@@ -77,7 +77,8 @@ def begin(
         adopted: digests of calibrated parameters.
         cases: digests of the plan's cases (`harness.config.plan.Survey`).
         resume: as in `harness.evaluate`.
-        overwrite: remove a run of another configuration or code that is there; with `resume=False` any run.
+        overwrite: remove a run of another configuration or code that is there; with `resume=False` any run. A run
+            that has recorded nothing is removed without it.
         planned: the number of episodes, for those who watch the run.
 
     Returns:
@@ -92,7 +93,9 @@ def begin(
         try:
             return _go_on(plan, folder, meta, resume)
         except DataError:
-            if not overwrite:
+            # A run whose engine never started has lost nothing if the next command corrects it.
+            recorded = any(path.stat().st_size for path in storage.journals(folder) if path.exists())
+            if not overwrite and (resume or recorded):
                 raise
             for path in itertools.chain.from_iterable(map(folder.glob, _WRITTEN)):
                 path.unlink()  # what a run wrote, and nothing else

@@ -140,6 +140,19 @@ def test_bad_pairs(text: str) -> None:
         pairs(text, "--flag")
 
 
+def test_a_run_that_recorded_nothing_gives_way_to_the_corrected_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["eval", "--spec", "toy", "--output_path", str(tmp_path / "r"), "--model", "agent", "--model_args"]
+    assert invoke(capsys, *command, "call=shlex:quot")[0] != 0
+    assert (tmp_path / "r" / "run.json").is_file()
+    _, _, err = invoke(capsys, *command, "call=shlex:quote", "--resume")
+    assert "already contains a run" in err
+    _, _, err = invoke(capsys, *command, "call=shlex:quote")
+    assert "already contains a run" not in err
+    assert json.loads((tmp_path / "r" / "run.json").read_text())["model"] == "shlex:quote"
+
+
 def test_a_folder_that_is_taken_says_how_to_go_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["eval", "--spec", "toy", "--output_path", str(tmp_path / "r")]
     assert invoke(capsys, *command, "--limit", "1")[0] == 0
