@@ -58,6 +58,14 @@ def run(what: dict[str, Any], folder: Path, model: Any = None) -> Run:
     return harness.evaluate(what, model, output_path=folder, project=builtin())
 
 
+def test_a_discussion_plays_what_is_generated_and_no_scored_options(tmp_path: Path) -> None:
+    protocol = {"use": "discussion", "style": "agree", "decision": "vote", "personas": "traits", "max_rounds": 1}
+    played = run(spec("majority", protocol), tmp_path / "r", Mock(text="AGREE"))
+    assert len(played.scores) > 0 and not played.failed
+    with pytest.raises(UserError, match="its agents read what others answer, and this task scores options"):
+        run(spec("multiple_choice", protocol), tmp_path / "s", Mock(text="A"))
+
+
 def values(done: Run, metric: str) -> list[float | None]:
     return [score.number(metric) for score in done.scores]
 
