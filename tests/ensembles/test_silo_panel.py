@@ -28,7 +28,7 @@ METHODS: list[tuple[str, dict[str, Any]]] = [
     ("self_refine", {"mode": "fused"}),
     ("reconcile", {"confidence": "json"}),
     ("mixture_of_agents", {"layers": 3}),
-    ("discussion", {"order": "round_robin", "style": "agree", "decision": "last_word"}),
+    ("discussion", {"order": "round_robin", "style": "agree", "decision": "supermajority"}),
 ]
 TASKS = ["global_maximum", "prefix_sum", "word_frequency", "longest_palindrome", "matrix_multiply"]
 
