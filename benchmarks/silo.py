@@ -43,7 +43,7 @@ def talk(measured: Measured, file: str, smoke: bool) -> list[Row]:
             out = json.loads(measured([file, "--work", f"talk:{rounds}:{repeats}:{tools}"])[3])
             ms = round(1000 * out["cpu"] / out["calls"], 3)
             form = "tools" if tools else "text"
-            rows.append({"rounds an episode": rounds, "calls": form, "model calls": out["calls"], "CPU ms a call": ms})
+            rows.append({"rounds an episode": rounds, "actions as": form, "calls": out["calls"], "CPU ms a call": ms})
     return rows
 
 

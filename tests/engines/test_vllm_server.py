@@ -17,9 +17,12 @@ from typing import Any
 
 import pytest
 
-from harness.engine_api import Continuation, LikelihoodRequest, Thread
+from harness.api import Completion
+from harness.engine_api import Continuation, LikelihoodRequest, Request, Thread
 from harness.engines._tokens import chat_tokens
 from harness.engines.openai import OpenAI
+from harness.replies._tools import schema
+from harness.runtime._tool_calls import messages_of
 
 pytestmark = pytest.mark.vllm
 
@@ -37,6 +40,7 @@ def address(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(tiny_model)]
     command += ["--served-model-name", "tiny", "--host", "127.0.0.1", "--port", str(port), "--dtype", "float32"]
     command += ["--max-model-len", str(LENGTH), "--max-num-seqs", "16", "--enforce-eager"]
+    command += ["--enable-auto-tool-choice", "--tool-call-parser", "hermes"]
     environment = {**os.environ, "VLLM_CPU_KVCACHE_SPACE": "1"}
     with log.open("wb") as file:
         server = subprocess.Popen(command, stdout=file, stderr=file, env=environment, start_new_session=True)
@@ -133,3 +137,31 @@ def assert_same(found: list[Any], expected: list[Any]) -> None:
     for one, other in zip(found, expected, strict=True):
         assert [pair[0] for pair in one] == pytest.approx([pair[0] for pair in other], rel=1e-5, abs=1e-4)
         assert [pair[1] for pair in one] == [pair[1] for pair in other]
+
+
+def test_a_server_takes_a_conversation_of_calls_however_broken_they_were(address: str) -> None:
+    wait = {"name": "wait", "description": "Ends the round.", "parameters": schema((), ("why",))}
+    thread, broken = Thread(), ("{", "true", "[null]", '{"why": "\\ud800"}', "")
+    thread.add("user", "What do you do?")
+
+    async def main() -> list[Completion]:
+        engine = OpenAI(model="tiny", base_url=address, send_seed=False, extra_body={"tool_choice": "required"})
+        await engine.start()
+        try:
+            answers = []
+            for number, arguments in enumerate(broken):
+                request = Request(f"r{number}", thread, {"max_tokens": 60, "temperature": 0}, 0, tools=(wait,))
+                answers.append(await engine.complete(request))
+                made = [{"id": "", "name": "wait me!", "arguments": arguments}, *(answers[-1].tool_calls or ())]
+                calls = messages_of(made, len(thread.messages))
+                thread.add("assistant", answers[-1].text, tool_calls=calls)
+                for call in calls:
+                    thread.add("tool", "your round has ended", tool_call_id=call["id"])
+                thread.add("user", "And now?")
+            return answers
+        finally:
+            await engine.close()
+
+    for answer in asyncio.run(main()):
+        assert answer.output_tokens and (answer.tool_calls or answer.text)
+        assert all(call["name"] == "wait" for call in answer.tool_calls or ())
