@@ -33,6 +33,8 @@ class RecordedTurn:
         fresh: whether a new conversation starts here.
         move: the move; None while the agent has not answered yet.
         scored: the texts whose log-likelihoods were asked for; empty where a reply was.
+        tools: functions that the agent could call from this turn on, each {"name", "description", "parameters"}; empty
+            where they are those of its turn before.
     """
 
     number: int
@@ -47,6 +49,17 @@ class RecordedTurn:
     fresh: bool = False
     move: Move | None = None
     scored: tuple[str, ...] = ()
+    tools: tuple[Facts, ...] = ()
+
+    @property
+    def signatures(self) -> str:
+        """The tools, a line each: `send_message(target_id, content): what it is for`."""
+        return "\n".join(map(signature, self.tools))
+
+
+def signature(tool: Facts) -> str:
+    """A function that a model may call, in a line."""
+    return f"{tool['name']}({', '.join(tool['parameters']['properties'])}): {tool['description']}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

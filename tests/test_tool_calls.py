@@ -296,6 +296,10 @@ def test_a_run_with_tools_is_counted_shown_resumed_replayed_and_exported(tmp_pat
     ]
     assert "Results of your last actions" not in str(said) and "New messages:" in said[5][1]
 
+    offered = [turn.signatures for turn in shown.turns if turn.agent == "Agent-0"]
+    assert offered[0].splitlines()[0] == "send_message(target_id, content): Deliver a message to the specified agent"
+    assert offered[1:] == [""] * (len(offered) - 1), "where they are the same they are not repeated"
+
     rows = [row for row in turn_rows("run", shown) if row["agent"] == "Agent-0"]
     assert rows[0]["tool_calls"][1] == {"id": "b", "name": "wait", "arguments": ""}
     assert rows[1]["earlier_replies"] == ["thought 1"]

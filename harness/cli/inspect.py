@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import check
-from harness.api import Action, Case, Facts, Turn
+from harness.api import Action, Case, Turn
 from harness.authoring.declared import DeclaredTask
 from harness.authoring.informed import seed_of
 from harness.authoring.judged import JudgedMetric
@@ -30,6 +30,7 @@ from harness.report import load_published
 from harness.runtime.players import PolicyPlayer
 from harness.tables import check as check_table
 from harness.tables import check_headline
+from harness.view_api import signature
 
 
 def validate(options: argparse.Namespace) -> int:
@@ -192,7 +193,7 @@ def show(options: argparse.Namespace) -> int:
             print(f"\n--- {message['role']}\n{message['content']}")
         tools = group.prompts.tools(turn.reply.tools, turn.context) if i in conversations else ()
         if tools:
-            print("\n".join(["", "--- tools", *map(_signature, tools)]))
+            print("\n".join(["", "--- tools", *map(signature, tools)]))
         variables = {**turn.context, **turn.observation}
         role = "user" if group.prompts.chat else "text"
         results = turn.call_results if i not in conversations else ()
@@ -207,11 +208,6 @@ def show(options: argparse.Namespace) -> int:
         if i < last and i + 1 not in conversations:
             print("\n--- assistant\n(the reply)")
     return 0
-
-
-def _signature(tool: Facts) -> str:
-    arguments = ", ".join(tool["parameters"]["properties"])
-    return f"{tool['name']}({arguments}): {tool['description']}"
 
 
 def _texts(form: Likelihoods) -> Iterator[str]:

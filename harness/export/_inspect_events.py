@@ -144,7 +144,9 @@ class Events:
         self, span: str, at: float, took: float, agent: str, model: str, conversation: _Conversation, **more: Any
     ) -> None:
         sent = {"input": [], "input_refs": [[conversation.begin, conversation.end]]}
-        asked = {"model": model, "role": agent, **sent, "tools": [], "tool_choice": "none", "config": {}}
+        tools = conversation.tools
+        offered = {"tools": tools, "tool_choice": "auto" if tools else "none"}
+        asked: Json = {"model": model, "role": agent, **sent, **offered, "config": {}}
         self._add(
             "model", at, span, **asked, **more,
             completed=timestamp(completed(self._start, at + took)), working_time=took,
@@ -171,6 +173,7 @@ class _Conversation:
         self._messages = events.messages
         self._name = f"{events._name}-m"
         self._is_model = agent in transcript.models
+        self.tools: list[Json] = []
         self._calls: deque[Json] = deque()  # those of the last reply that no message has answered yet
         self.begin = self.end = len(self._messages)
         places = 0
@@ -183,6 +186,8 @@ class _Conversation:
         if turn.fresh:
             self.begin = self.end
             self._calls.clear()
+            self.tools = []
+        self.tools = [dict(tool) for tool in turn.tools] or self.tools
         for role, text in turn.prompt:
             answered = self._calls.popleft() if role == "tool" and self._calls else None
             self.add(role, text, {"tool_call_id": answered["id"], "function": answered["function"]} if answered else {})

@@ -285,6 +285,7 @@ def _replay(
                 if move is not None and move.turn != turn.name:
                     raise RuntimeError(f"turn {index} of {turn.agent} is {turn.name!r}, recorded as {move.turn!r}")
                 before = 0 if turn.fresh else len(player.thread.messages)
+                offered = () if turn.fresh else player.tools
                 player.recall(turn, move or Move(turn.agent, turn.name, None, "", _UNANSWERED))
                 messages = [(m["role"], m["content"]) for m in player.thread.messages[before:]]
                 first = player.asked - before
@@ -303,6 +304,7 @@ def _replay(
                     fresh=turn.fresh or index == 0,
                     move=move,
                     scored=tuple(text.text for text in scored.continuations) if scored is not None else (),
+                    tools=player.tools if player.tools != offered else (),
                 )
                 number += 1
                 complete = complete and move is not None

@@ -76,6 +76,7 @@ def _turn(turn: RecordedTurn, cutter: _Cutter) -> dict[str, Any]:
         "index": turn.index,
         "name": turn.name,
         "fresh": turn.fresh,
+        "tools": _cut(cutter, "tools", turn.signatures, cuts)["text"],
         "prompt": [
             {"role": role, **_cut(cutter, f"prompt.{i}", text, cuts)} for i, (role, text) in enumerate(turn.prompt)
         ],
@@ -173,6 +174,8 @@ def part_of(turn: RecordedTurn, part: str) -> str | None:
         return move.action if isinstance(move.action, str) else json.dumps(move.action, indent=1, ensure_ascii=False)
     if kind == "error" and move is not None:
         return move.error
+    if kind == "tools":
+        return turn.signatures
     if not number.isdecimal() or len(number) > 9:
         return None
     texts: dict[str, list[str | None]] = {

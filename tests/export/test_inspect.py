@@ -242,7 +242,11 @@ def test_calls_of_tools_are_inspects_own_with_what_they_returned(tmp_path: Path)
     assert (send.function, send.arguments, wait.function, wait.arguments) == ("send_message", {}, "wait", {})
     assert send.parse_error == 'no JSON object: {"target_id": 1, "con' and wait.parse_error is None
     assert second.output.message.tool_calls[0].arguments == {"answer": 12}
-    assert first.output.choices[0].stop_reason == "tool_calls"
+    assert first.output.choices[0].stop_reason == "tool_calls" and first.tool_choice == "auto"
+    for event in (first, second):
+        assert [tool.name for tool in event.tools] == ["send_message", "receive_messages", "wait", "submit_result"]
+    assert first.tools[0].description == "Deliver a message to the specified agent"
+    assert first.tools[0].parameters.required == ["target_id", "content"]
     answers = [message for message in second.input if message.role == "tool"]
     assert [(m.tool_call_id, m.function, m.text[:12]) for m in answers] == [
         ("a", "send_message", "error: the a"), (wait.id, "wait", "your round h"),

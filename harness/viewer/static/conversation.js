@@ -116,6 +116,7 @@ function turnOf(turn, context) {
       ),
       h("a", { class: "permalink", href: context.link(turn), title: "Link to this turn", on: { click: copy } }, "link"),
     ),
+    turn.tools && message("tools", turn.tools, turn, "tools", context),
     turn.prompt.map((part, i) => message(part.role, part.text, turn, `prompt.${i}`, context)),
     said_,
     !turn.answered && h("p", { class: "pending" }, "Waiting for the answer …"),
@@ -123,14 +124,14 @@ function turnOf(turn, context) {
   );
 }
 
-const ROLES = { system: "System", user: "User", assistant: "Assistant", tool: "Result of a call", retry: "User, asked again" };
+const ROLES = { system: "System", user: "User", assistant: "Assistant", tools: "Tools", tool: "Result of a call", retry: "User, asked again" };
 
 function message(role, text, turn, part, context) {
   return h(
     "section",
     { class: `message ${role}` },
     h("h4", {}, ROLES[role] ?? said(role)),
-    body(text, turn, part, context, role === "system"),
+    body(text, turn, part, context, role === "system" || role === "tools"),
   );
 }
 
