@@ -25,6 +25,7 @@ SPECS = [
     "worlds/trading", "worlds/four_way_stop", "worlds/telephone",
     "networks/matching", "networks/shared_rooms", "cross/crowd", "cross/links",
     "silo_quick", "silo_silence", "silo_rcc", "silo_panel", "mas_quick", "darkforest_quick", "arithmetic",
+    "teams/tree", "teams/importance",
 ]  # fmt: skip
 
 
@@ -209,6 +210,21 @@ def test_a_discussion_shows_who_hears_whom_and_who_is_who(tmp_path: Path) -> Non
     assert sheets["Answers"].columns == ("", "answer", "talk", "talk"), "a column a round, though each speaks alone"
     assert [row[0] for row in sheets["Personas"].rows] == ["Agent-0", "Agent-1"]
     assert [node.label for node in scenes[-1].nodes][:2] == ["Agent-0: an accountant", "Agent-1: Skeptic"]
+
+
+def test_a_team_stands_in_levels_and_shows_who_reads_whom(tmp_path: Path) -> None:
+    harness.evaluate("teams/tree", Mock(text="Seven.\nThe answer is 7."), limit=1, output_path=tmp_path / "run")
+    [(_, scenes, view)] = drawn(tmp_path / "run")
+    assert type(view).__name__ == "Teams" and len(scenes) == 6
+    columns = {node.id.partition("-")[0]: node.x for node in scenes[0].nodes}
+    assert columns["lead"] < columns["head"] < columns["worker"]
+    pairs = {(edge.source, edge.target) for edge in scenes[0].edges}
+    assert ("lead", "head-1") in pairs and ("worker-3", "head-1") in pairs and ("worker-3", "lead") not in pairs
+    assert {(flight.sender, flight.receiver) for flight in scenes[2].flights} == {
+        ("lead", "head-0"),
+        ("lead", "head-1"),
+    }
+    assert scenes[-1].caption.startswith("lead answers after 4 messages. The team answers 7.")
 
 
 def test_scenes_are_sent_as_changes(tmp_path: Path) -> None:

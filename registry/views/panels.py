@@ -15,6 +15,8 @@ from harness.replies.likelihoods import shares
 from harness.replies.with_confidence import split_confidence
 from harness.view_api import Bars, Edge, Flight, Node, RecordedTurn, Scene, Sheet, Transcript, View
 
+from ..protocols.team import Team
+
 _SHOWN = ("replies", "messages", "digest", "groups", "references", "others", "evidence")
 """What an agent sees of others, in its observation or its context."""
 _WITHOUT_ANSWER = (
@@ -30,8 +32,8 @@ class Panels(View):
     """Answers round by round in clusters of equal ones, who read whom, confidence, votes or belief, and the verdict."""
 
     def draws(self, task: Task, protocol: Protocol) -> bool:
-        """Protocols that ask agents a question."""
-        return issubclass(protocol.needs, QuestionTask)
+        """Protocols that ask agents a question; teams have a view of their own."""
+        return issubclass(protocol.needs, QuestionTask) and not isinstance(protocol, Team)
 
     def scenes(self, transcript: Transcript, task: Task) -> Iterator[Scene]:
         """The panel on a ring, its answers in the colors of their clusters."""
