@@ -70,8 +70,8 @@ def discussions(measured: Measured, file: str, smoke: bool) -> list[Row]:
     for name in DISCUSSIONS:
         row: Row = {"discussion of 10 seats": name}
         for rounds in (3, 10) if smoke else (10, 40):
-            work = [file, "--work", f"discussion:{name}:{rounds}:{2 if smoke else 800 // rounds}"]
-            out = [json.loads(measured(work)[3]) for _ in range(1 if smoke else 5)]
+            work = [file, "--work", f"discussion:{name}:{rounds}:{2 if smoke else 400 // rounds}"]
+            out = [json.loads(measured(work)[3]) for _ in range(1 if smoke else 3)]
             row[f"CPU ms a call, {rounds} rounds"] = round(
                 statistics.median(1000 * o["cpu"] / o["calls"] for o in out), 3
             )
