@@ -24,8 +24,9 @@ class Discussion(Panel):
     """Agents draft answers, talk in rounds, and decide; every choice is a parameter.
 
     A contribution always has the agent's current answer. Turns: `answer` (an agent that has heard no other one),
-    `talk` (observation: `messages`, `restated`, `dated`, `answered`, `style`, `proposal`, `leading`), `moderate`,
-    `recruit`, and those of the decision.
+    `talk` (observation: `messages`, each with `number`, `text`, `label`, `round`, `own`, `adopted`; whether there are
+    `others` among them and the agent's `own`; `plain`: whether they are texts alone; `restated`, `dated`, `answered`;
+    `style`, `proposal`, `leading`), `moderate`, `recruit`, and those of the decision.
 
     Facts beside those of every panel: `rounds` (of talk), `decided_at` (the round after which the decision stood, 0 is
     that of the drafts; None without an answer), `changes` (round, agent, before, after, `heard`: the agents whose new
