@@ -7,16 +7,38 @@ loop does too.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import traceback
+from collections.abc import Callable
+from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
+from typing import Any, TypeVar
 
 from harness.engines._agent_log import AgentLog
 
+T = TypeVar("T")
 _PATIENCE = 1.0
 """Seconds within which a loop must answer before it counts as blocked."""
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
 _users: list[AgentLog] = []
+
+
+class _Threads(ThreadPoolExecutor):
+    """What `asyncio.to_thread` uses in this loop: threads that keep no process from exiting, should they hang."""
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        future: Future[T] = Future()
+
+        def run() -> None:
+            with contextlib.suppress(InvalidStateError):  # nothing waits for it any more
+                try:
+                    future.set_result(fn(*args, **kwargs))
+                except BaseException as error:  # for the one that awaits it
+                    future.set_exception(error)
+
+        threading.Thread(target=run, daemon=True).start()
+        return future
 
 
 def enter(log: AgentLog) -> asyncio.AbstractEventLoop:
@@ -25,6 +47,7 @@ def enter(log: AgentLog) -> asyncio.AbstractEventLoop:
     with _lock:
         if _loop is None or not _answers(_loop):
             _loop = asyncio.new_event_loop()
+            _loop.set_default_executor(_Threads())
             threading.Thread(target=_run, args=(_loop,), name="agents", daemon=True).start()
         _users.append(log)
         return _loop

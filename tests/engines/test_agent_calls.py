@@ -3,7 +3,9 @@
 import asyncio
 import itertools
 import json
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +17,7 @@ from harness.engine_api import Request, Thread
 from harness.engines.agent import Agent
 from harness.errors import EngineFatalError, RequestError, SetupError
 from tests.helpers.agents import Talk, using
-from tests.helpers.commands import invoke
+from tests.helpers.commands import ROOT, invoke
 
 Write = Callable[[str], str]
 _names = itertools.count()
@@ -373,6 +375,20 @@ async def later_and(text):
     for line in ("imported", "in a task", "in a thread", "to standard error", "Traceback (most recent call last):"):
         assert line in text
     assert capsys.readouterr().out == "the harness itself\n" and sys.stdout is before
+
+
+def test_what_hangs_does_not_keep_the_harness_from_exiting(module: Write) -> None:
+    name = module("""
+import asyncio, threading
+async def reply(messages):
+    await asyncio.to_thread(threading.Event().wait)
+""")
+    what = ["--spec", "arithmetic", "--limit", "1", "--set", "matrix.terms=[2]", "--output_path", "run"]
+    model = ["--model", "agent", "--model_args", f"call={name}:reply,timeout=0.1"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "harness", "eval", *what, *model]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "gave no reply within 0.1 s" in done.stderr and "Traceback" not in done.stderr
 
 
 # ---------------------------------------------------------------------------------- what cannot be found
