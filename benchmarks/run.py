@@ -18,6 +18,7 @@ Not tests: nothing here fails on a slow machine. Every figure is measured in a p
     effects_speed  main effects of 800 conditions
     panels    methods that combine answers, with simulated players, from start to tables
     discussion  CPU time per model call with the mock engine when ten seats discuss for 10 and 40 rounds
+    teams     CPU time per model call with the mock engine in teams of 8 and 64 seats, and of 10 and 40 rounds
     sharded   sharded tasks in YAML: drawing and solving 10,000 instances of 1,000 items
     networks  network tasks in YAML of 1,000 agents: drawing a case, wording all briefs, grading
     talk      CPU time per model call with the mock engine when ten agents talk for 10, 100 and 400 rounds
@@ -60,6 +61,7 @@ import programs
 import reports
 import sharded
 import silo
+import teams
 import viewer
 import vllm_engine
 from tabulate import tabulate
@@ -360,6 +362,7 @@ BENCHMARKS: dict[str, Callable[[bool], list[Row]]] = {
     "effects_speed": lambda smoke: effects.speed(2_000 if smoke else 100_000),
     "panels": lambda smoke: panels.methods(measured, smoke),
     "discussion": lambda smoke: panels.discussions(measured, __file__, smoke),
+    "teams": lambda smoke: teams.seats(measured, __file__, smoke),
     "networks": networks.gradings,
     "sharded": sharded.instances,
     "talk": lambda smoke: silo.talk(measured, __file__, smoke),
@@ -404,6 +407,8 @@ def main() -> None:
             print(json.dumps(silo.work_talk(*map(int, numbers))))
         elif name == "discussion":
             print(json.dumps(panels.work_discussion(numbers[0], *map(int, numbers[1:]))))
+        elif name == "teams":
+            print(json.dumps(teams.work_team(numbers[0], *map(int, numbers[1:]))))
         else:
             simple: dict[str, Callable[..., object]] = {
                 "latency": work_latency, "memory": work_memory, "calls": work_calls
