@@ -6,6 +6,7 @@ import pytest
 
 from harness.check import drive
 from harness.check.estimate import estimate
+from harness.cli import main
 from harness.config import resolve, spec
 from harness.config.project import builtin
 from harness.engines.mock import Mock
@@ -16,6 +17,7 @@ SMALL = {
     "silo_scaffolds": ["matrix.agents=[5]", "matrix.problem=[global_maximum,load_balance]", "protocol.max_rounds=3"],
     "silo_quick": ["protocol.calls_per_round=2", "protocol.parse_retries=2", "protocol.max_rounds=4"],
     "mas_quick": [],
+    "discussion_space": ["matrix.hears=[all,star]", "matrix.personas=[experts]", "matrix.decision=[majority,judge]"],
     "agentsnet_byzantine": ["limits.calls_per_agent=5"],
 }
 
@@ -52,3 +54,11 @@ def test_turns_are_those_of_all_cases(name: str) -> None:
         calls += sum(min(most, sum(each)) for each in requests.values())
     result = estimate(plan)
     assert (result.turns, result.calls, result.episodes) == (turns, calls, len(list(plan.episodes())))
+
+
+def test_prices_make_a_cost_of_the_tokens(capsys: pytest.CaptureFixture[str]) -> None:
+    prices = "prices.some/model={input: 0.5, output: 2}"
+    assert main(["plan", "--spec", "arithmetic", "--set", prices, "--limit", "1"]) == 0
+    lines = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines()}
+    tokens = [int(lines["tokens"][at].replace(",", "")) for at in (2, 4)]
+    assert lines["cost"][2:5] == [f"${(tokens[0] * 0.5 + tokens[1] * 2) / 1e6:,.2f}", "with", "some/model"]

@@ -24,12 +24,12 @@ from harness.config.project import Project, find
 from harness.errors import CombinedSpecError, DataError, SpecError, UserError, near
 from harness.judges import judgings
 from harness.parameters import json_schema
-from harness.printable import clean
+from harness.printable import clean, clean_name
 from harness.replies import Likelihoods, likelihoods_of
 from harness.report import load_published
 from harness.runtime.players import PolicyPlayer
 from harness.tables import check as check_table
-from harness.tables import check_headline
+from harness.tables import check_headline, read_prices
 from harness.view_api import signature
 
 
@@ -161,6 +161,9 @@ def plan(options: argparse.Namespace) -> int:
         print(f"judge's calls   {asked:,} for {', '.join(judging.metrics)}, an answer an episode, without retries")
     print(f"tokens          about {figures.input_tokens:,} in, {figures.output_tokens:,} out")
     print(f"                (a guess: {REPLY_TOKENS}-token replies at most, 4 characters a token)")
+    for model, price in read_prices(resolved.spec.get("prices")).items():
+        usd = (figures.input_tokens * price.input + figures.output_tokens * price.output) / 1e6
+        print(f"cost            about ${usd:,.2f} with {clean_name(model)} (USD per million tokens: {price})")
     print(f"spec digest     {resolved.digest[:16]}")
     return 0
 

@@ -236,6 +236,8 @@ _REASONS: Final = {
 
 def _gaps(table: TableSpec, one: _Analysis) -> Iterable[str]:
     """Why numbers are missing, and how far the design is from a full one."""
+    if not one.used:
+        return
     pairs = (f"{first} × {second}" for first, second in itertools.combinations(table.effects, 2))
     names = [*table.effects, *(pairs if table.interactions else ())]
     for reason, words in _REASONS.items():

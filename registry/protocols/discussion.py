@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Literal
 
@@ -107,6 +107,10 @@ class Discussion(Panel):
         if self.ties == "again" and self._due == self.max_rounds:
             hint = "Set vote_after, the round of the first decision, to less than max_rounds."
             raise PluginError("ties: again leaves no round to talk again in", hint=hint, at=("ties",))
+
+    def shape(self, task: Task, case: Case) -> Hashable:
+        """The panel: where no agent answers, no question changes who speaks when."""
+        return self.members(case)
 
     def others(self) -> tuple[str, ...]:
         """The agents beside the panel that its choices need."""

@@ -32,6 +32,8 @@ ELSEWHERE = {
         "silo_scaffolds",
     ),
     *("mas_calls", "silo_calls", "silo_silence"),
+    # about choices of a protocol: their tables of effects are the result
+    *("discussion_quick", "discussion_space"),
     # judged by a script that is no judge
     "judged",
 }
