@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import field
@@ -75,10 +76,10 @@ class Agent(Engine, Describes, Reports, Retries, RunsPrograms, WritesLog):
             _check_call(self.call)
         self._words = _words(self.command) if self.command else []
         self._log_path: Path | None = None
-        self._log = AgentLog()
+        self._log: AgentLog | None = None  # what follows is made by `start`: an engine is sent to workers before it
         self._form: calls.PythonAgent | ProgramAgent | AgentServer | None = None
         self._is_open = False
-        self._queue = PriorityGate(lambda in_flight: in_flight < self.concurrency)
+        self._queue: PriorityGate | None = None
 
     # ------------------------------------------------------------------------------ what it is
 
@@ -92,10 +93,12 @@ class Agent(Engine, Describes, Reports, Retries, RunsPrograms, WritesLog):
 
     def files(self) -> Sequence[Path]:
         """The agent's code: its package in your folders or its module; of a command the files that it names."""
-        if self.call:
-            return calls.files_of(self.call.partition(":")[0], _MOST_FILES)
         here = Path.cwd()
-        return [p for word in self._words if (p := (here / word).resolve()).is_relative_to(here) and p.is_file()]
+        if self.call:
+            files = calls.files_of(self.call.partition(":")[0], _MOST_FILES)
+        else:
+            files = [p for word in self._words if (p := (here / word).resolve()).is_relative_to(here) and p.is_file()]
+        return [file for file in files if os.access(file, os.R_OK)]
 
     def describe(self) -> Facts:
         """The fields without secrets, and a digest of the agent's code (`files`)."""
@@ -124,16 +127,20 @@ class Agent(Engine, Describes, Reports, Retries, RunsPrograms, WritesLog):
         Raises:
             SetupError: there is none, it cannot be imported or run, or its server does not answer.
         """
-        self._log = AgentLog(self._log_path)
-        self._log.open()
-        self._log.begin(self.model)
+        self._queue = PriorityGate(lambda in_flight: in_flight < self.concurrency)
+        try:
+            log = self._log = AgentLog(self._log_path)
+        except OSError as error:
+            raise SetupError(f"{self._log_path} cannot be written: {error.strerror or error}") from None
+        log.open()
+        log.begin(self.model)
         if self.call:
-            self._form = calls.PythonAgent(self.call, self.args, self.timeout, self._log)
+            self._form = calls.PythonAgent(self.call, self.args, self.timeout, log)
         elif self.command:
             from harness.engines._agent_processes import ProgramAgent
 
             self._form = ProgramAgent(
-                self.model, self._words, self.args, self.timeout, self.concurrency, self.history, self._log
+                self.model, self._words, self.args, self.timeout, self.concurrency, self.history, log
             )
         else:
             from harness.engines._agent_server import AgentServer
@@ -153,7 +160,7 @@ class Agent(Engine, Describes, Reports, Retries, RunsPrograms, WritesLog):
             RequestError: whatever it did wrong; `RefusedError` and others of a server as the engine `openai` does.
             EngineFatalError: the program cannot be started, or the server is gone.
         """
-        if self._form is None or not self._is_open:
+        if self._form is None or self._queue is None or not self._is_open:
             raise EngineFatalError("the engine is not started, or closed")
         if self.command and not self.history:
             return await self._form.complete(request)  # a process answers one at a time, and they are few
@@ -172,8 +179,9 @@ class Agent(Engine, Describes, Reports, Retries, RunsPrograms, WritesLog):
         self._is_open = False
         if self._form is not None:
             await self._form.close()
-        self._log.close()
-        self._log = AgentLog()
+        if self._log is not None:
+            self._log.close()
+            self._log = None
 
     def report(self) -> Facts:
         """Objects, processes or requests, and what became of them."""

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import json
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -457,6 +458,11 @@ def test_a_module_that_cannot_be_imported_says_where(
 def test_fields_that_do_not_fit(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(SetupError, match=message):
         Agent(**fields)
+
+
+@pytest.mark.parametrize("fields", [{"call": "a:b"}, {"command": "c d"}, {"url": "http://e/f"}])
+def test_an_agent_can_be_sent_to_workers(fields: dict[str, Any]) -> None:
+    assert pickle.loads(pickle.dumps(Agent(**fields))) == Agent(**fields)
 
 
 def test_args_that_the_function_does_not_take(module: Write) -> None:
