@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -20,15 +21,18 @@ _NONE = ("none", "nobody", "no one", "nothing")
 _WORD = re.compile(r"[^\W_]+")
 _PLACES = re.compile(r"\s*(?:\d{1,4}[.)]\s*)?([^\W_]+)\s*")
 _GIVEN = re.compile(
-    r"(?<![^\W_])([^\W\d_]{1,4})(?:[^\w\n]{1,20}gets)?[^\w\n]{1,20}?([-−]?\d{1,9})(?!\w|\.\d)", re.IGNORECASE
+    r"(?<![^\W_])([^\W\d_]{1,4})(?:[^\w\n]{1,20}gets)?[^\w\n,;]{1,20}?([-−]?\d++(?:\.\d++)?)", re.IGNORECASE
 )
-"""A label and its points: A=6, **B**: 4, C gets 2."""
+"""A label and its points: A=6, **B**: 4, C gets 2. A comma ends a pair: "6 to A, 4 to B" gives A no 4."""
+_WHOLE = re.compile(r"\d{1,9}")
 _DECORATION = str.maketrans("", "", "*_`\"'“”[](){}")
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateBallot(Reply):
     """A line that begins with `marker`, or a whole last line; the last line with the marker counts.
+
+    Where nothing stands behind the marker, the lines below it are read, up to the first that is no part of a ballot.
 
     Attributes:
         candidates: their labels, such as A, B, C.
@@ -78,12 +82,12 @@ class CandidateBallot(Reply):
         pattern = re.compile(rf"(?<!\w){re.escape(self.marker.rstrip(':'))}[\s*_`]{{0,5}}[:：]", re.IGNORECASE)
         for match in last_labels(text, pattern):
             start = end_of(_GAP, text, match.end())
-            return [text[start : start + _WIDTH].split("\n", 1)[0]]
+            line, *below = text[start : start + _WIDTH].split("\n", len(self.candidates))
+            if "\n" in text[match.end() : start]:
+                lines = (one for one in below[: len(self.candidates) - 1] if one.strip())
+                return [", ".join([line, *itertools.takewhile(lambda one: self.read(one)[1] is None, lines)])]
+            return [line]
         return [last_line(text)[:_WIDTH]]
-
-    def _label(self, word: str) -> str | None:
-        """The candidate of a label in any case."""
-        return next((label for label in (word, word.upper()) if label in self.candidates), None)
 
     def _unknown(self, word: str) -> str:
         shown = ", ".join(self.candidates[:20]) + (", …" if len(self.candidates) > 20 else "")
@@ -108,8 +112,9 @@ class Approval(CandidateBallot):
         if statement.translate(_DECORATION).strip(" .!").casefold() in _NONE:
             return [], None
         approved: set[str] = set()
+        known = frozenset(self.candidates)
         for word in _WORD.findall(statement):
-            label = self._label(word)
+            label = _label(word, known)
             if label is None and word.casefold() != "and":
                 return None, self._unknown(word)
             approved |= {label} if label is not None else set()
@@ -150,10 +155,11 @@ class Ranking(CandidateBallot):
     def read(self, statement: str) -> tuple[Action, str | None]:
         """The labels of a line, in order."""
         ranked: dict[str, None] = {}
+        known = frozenset(self.candidates)
         parts = re.split(r"[>,;→]|\s-+\s", statement.translate(_DECORATION))
         words = [word for part in parts for word in self._words(part)]
         for word in words:
-            label = self._label(word)
+            label = _label(word, known)
             if label is None:
                 return None, self._unknown(word)
             if label in ranked:
@@ -203,15 +209,16 @@ class Points(CandidateBallot):
     def read(self, statement: str) -> tuple[Action, str | None]:
         """The points of a line."""
         given: dict[str, int] = {}
+        known = frozenset(self.candidates)
         for word, number in _GIVEN.findall(statement):
-            label, points = self._label(word), int(number.replace("−", "-"))
+            label = _label(word, known)
             if label is None:
                 return None, self._unknown(word)
             if label in given:
                 return None, f"{label} gets points twice"
-            if points < 0:
-                return None, f"{label} gets {points} points; the least is 0"
-            given[label] = points
+            if not _WHOLE.fullmatch(number):
+                return None, f"{label} gets {number[:20]} points; write whole numbers from 0 to {self.total}"
+            given[label] = int(number)
         if sum(given.values()) > self.total:
             return None, f"these are {sum(given.values())} points; you have {self.total}"
         if not any(given.values()):
@@ -235,6 +242,11 @@ class Points(CandidateBallot):
         """The marker and pairs; the sum is checked afterwards."""
         pair = f"({'|'.join(self.candidates)})=[0-9]{{1,{len(str(self.total))}}}"
         return {"regex": rf"{self.marker} {pair}(, {pair}){{0,{len(self.candidates) - 1}}}"}
+
+
+def _label(word: str, known: frozenset[str]) -> str | None:
+    """The candidate of a label in any case."""
+    return next((label for label in (word, word.upper()) if label in known), None)
 
 
 def _is_list_of(action: Action, candidates: Sequence[str]) -> bool:

@@ -144,13 +144,15 @@ class Simulated(InformedPolicy):
 
     def _ballot(self, turn: Turn) -> Action:
         """A ballot: its last answer, then up to three that it draws now. Nothing where its answer is no candidate."""
-        labels = {str(one["answer"]): one["label"] for one in turn.observation.get("candidates", ())}
+        listed = turn.observation.get("candidates", ())
+        labels = {str(one["answer"]): one["label"] for one in listed}
         right, wrong = self._known
-        if str(self._last_answer) not in labels or not wrong:
+        own = [one["label"] for one in listed if one["own"]] or [labels.get(str(self._last_answer))]
+        if own == [None] or not wrong:
             return turn.reply.noop
         drawn = (self._draw_answer(self._agent, self._turns + i, len(wrong)) for i in range(3))
-        answers = [self._last_answer, *(right if index is None else wrong[index] for index in drawn)]
-        preferred = list(dict.fromkeys(labels[str(answer)] for answer in answers if str(answer) in labels))
+        answers = (str(right if index is None else wrong[index]) for index in drawn)
+        preferred = list(dict.fromkeys([*own, *(labels[answer] for answer in answers if answer in labels)]))
         return turn.reply.of(preferred) if isinstance(turn.reply, CandidateBallot) else preferred[0]
 
     def _manner(self, turn: int) -> list[float]:

@@ -56,9 +56,9 @@ class Discussion(Panel):
         decision: how the group comes to its answer. By consensus, as soon as so many of all members hold the same
             answer after a round: "unanimity", "majority" (more than half), "supermajority" (two thirds), "hybrid"
             (unanimity in the first rounds, then a majority). After the talk without further turns: "plurality" (the
-            most frequent answer), "last_word" (that of the last speaker). By ballots on the members' answers, a turn
-            each: "vote" (one choice), "approval" (any number), "borda" and "instant_runoff" (rankings), "points" (10
-            to give away). By a "judge", who reads what each member wrote last and writes the answer.
+            most frequent answer), "last_word" (that of the last speaker that has one). By ballots on the members'
+            answers, a turn each: "vote" (one choice), "approval" (any number), "borda" and "instant_runoff" (rankings),
+            "points" (10 to give away). By a "judge", who reads what each member wrote last and writes the answer.
         otherwise: what counts without consensus, or without an answer of the judge: the "plurality", or "none".
         unanimous_rounds: the rounds of talk after which "hybrid" demands unanimity.
         votes: whether members fill ballots at once ("secret"), or one after another and see those before ("public").
@@ -106,6 +106,8 @@ class Discussion(Panel):
             raise PluginError(f"vote_after does not go with decision: {self.decision}", hint=hint, at=("vote_after",))
         if self.ties == "again" and self._due == self.max_rounds:
             hint = "Set vote_after, the round of the first decision, to less than max_rounds."
+            if is_consensus(self.decision):
+                hint = f"Leave it out: without a {self.decision} they talk again anyway, while max_rounds allows it."
             raise PluginError("ties: again leaves no round to talk again in", hint=hint, at=("ties",))
 
     def shape(self, task: Task, case: Case) -> Hashable:
@@ -152,8 +154,7 @@ class Discussion(Panel):
                 history.append(talk.opinions)
                 verdict = settled(self, number, talk.opinions)
                 continue
-            held, last, more = talk.candidates, talk.last, talk.more
-            verdict = yield from decide(self, self, task, case, held, last, more, talk.traffic, rng)
+            verdict = yield from decide(self, self, task, case, talk, rng)
             undecided = verdict.tied or verdict.answer is None
             if undecided and self.ties == "again" and number < self.max_rounds:
                 due, verdict = number + 1, None

@@ -65,6 +65,13 @@ def test_the_last_word_is_that_of_the_last_who_gave_an_answer() -> None:
     assert episode.outcome.group == 2 and episode.outcome.facts["exit"] == "last word"
 
 
+def test_the_last_word_stays_with_the_last_answer_where_its_author_falls_silent() -> None:
+    rows = {**panel([1], [2, "?"]), "Moderator": ["Next: Agent-0", "Next: Agent-1", "Next: Agent-1", "Next: Agent-1"]}
+    plan = {"agents": 2, "decision": "last_word", "order": "moderator", "drafts": "none"}
+    assert decided(says(rows), max_rounds=1, **plan).outcome.group == 2
+    assert decided(says(rows), max_rounds=2, **plan).outcome.group == 1
+
+
 def labels(episode: Episode) -> dict[str, str]:
     """Answer → its label on the first ballot."""
     prompt = next(one.prompt for one in episode.asked if "these answers to the question are left" in one.prompt)
@@ -98,6 +105,13 @@ def test_ballots_decide_by_their_rule(decision: str, ballots: list[str], winner:
     episode = balloted(decision, {f"Agent-{i}": text for i, text in enumerate(ballots)})
     assert episode.outcome.group == winner
     assert list(episode.outcome.facts["votes"].values()) == scores and episode.outcome.facts["exit"] == "vote"
+
+
+@pytest.mark.parametrize(("ties", "group"), [("first", 1), ("none", None)])
+def test_where_all_approve_of_none_their_own_answers_are_counted(ties: str, group: Any) -> None:
+    none = {f"Agent-{i}": "Approve: none" for i in range(3)}
+    outcome = balloted("approval", none, ties=ties).outcome
+    assert outcome.group == group and list(outcome.facts["votes"].values()) == [1, 1, 1]
 
 
 def test_public_votes_are_seen_by_those_after_and_secret_ones_by_none() -> None:
@@ -136,6 +150,14 @@ def test_a_judge_answers_for_the_group_and_reads_no_names() -> None:
     assert strict.outcome.group is None and strict.outcome.facts["exit"] == "no judge"
 
 
+def test_a_judge_reads_what_agreement_adopts() -> None:
+    rows: dict[str, list[Any]] = {"Agent-0": [5], "Agent-1": ["\nAGREE, it is."], "Judge": [5]}
+    episode = decided(
+        says(rows), agents=2, decision="judge", style="agree", order="round_robin", drafts="one", max_rounds=1
+    )
+    assert "takes over an answer: 5)" in episode.prompt("Judge", 0) and episode.outcome.group == 5
+
+
 @pytest.mark.parametrize(
     ("parameters", "says"),
     [
@@ -144,6 +166,7 @@ def test_a_judge_answers_for_the_group_and_reads_no_names() -> None:
         ({"vote_after": 4}, "vote_after: 4 is more than max_rounds: 3"),
         ({"vote_after": 1, "decision": "majority"}, "vote_after does not go with decision: majority"),
         ({"ties": "again"}, "ties: again leaves no round to talk again in"),
+        ({"ties": "again", "decision": "hybrid"}, "ties: again leaves no round to talk again in"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(parameters: dict[str, Any], says: str) -> None:

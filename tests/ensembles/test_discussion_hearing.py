@@ -144,6 +144,7 @@ def test_the_moderator_hears_all_of_it_with_names() -> None:
         ([[0, -1]], "hears names -1", ("hears", 0)),
         ([["Agent-1", 1]], "hears lets Agent-1 hear itself", ("hears", 0)),
         ([], "hears is empty", ("hears",)),
+        ({}, "hears is empty", ("hears",)),
         ({"Agent-9": []}, "hears names 'Agent-9'", ("hears", "Agent-9")),
         ({"Agent-0": ["Agent-1", "Agent-11"]}, "hears names 'Agent-11'", ("hears", "Agent-0", 1)),
         ({"Agent-0": "Agent-1"}, "must have a list of agents", ("hears", "Agent-0")),

@@ -71,6 +71,20 @@ def test_programs_are_voted_on_as_programs(asked: tuple[Any, Case]) -> None:
     assert sorted(result.outcome.facts["votes"].values()) == [1.0, 2.0] and "[2 * x" in result.outcome.group
 
 
+def test_agents_and_ballots_show_a_program_in_a_block_with_its_indentation(asked: tuple[Any, Case]) -> None:
+    task, _ = asked
+    programs = [f"def double(xs):\n    ys = xs * {i}\n    return ys" for i in range(2)]
+    block = "".join(f"  {line}\n" for line in programs[0].split("\n"))
+
+    def say(agent: str, number: int) -> str:
+        return f"\n```python\n{programs[int(agent[-1])]}\n```" if number == 0 else "AGREE"
+
+    ballots = scripted("discussion", say, task=task, agents=2, max_rounds=0, decision="vote")
+    assert all(f" ===\n{block}" in ballots.prompt(agent, 1) for agent in ("Agent-0", "Agent-1"))
+    one: dict[str, Any] = {"agents": 2, "style": "agree", "order": "round_robin", "drafts": "one", "max_rounds": 1}
+    assert f"on the table:\n{block}" in scripted("discussion", say, task=task, **one).prompt("Agent-1", 0)
+
+
 def test_without_its_row_a_program_stands_for_itself() -> None:
     task = HumanEval()
     assert task.canonical(task.example(), "x = (1)  # one") == task.canonical(task.example(), "x=1")

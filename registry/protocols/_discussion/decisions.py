@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
@@ -10,12 +9,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal, Protocol
 
-from harness.api import Action, Case, Facts, Move, Task, Turn
+from harness.api import Action, Case, Move, Task, Turn
 from harness.authoring import elections
 from harness.authoring.panels import Opinion, Panel, Ties, leading, majority
-from harness.authoring.peers import peer_text
-from harness.authoring.traffic import Traffic
 from harness.replies import Approval, Choice, Points, Ranking
+
+from .talk import Talk, in_words
 
 Consensus = Literal["unanimity", "majority", "supermajority", "hybrid"]
 """All members agree; more than half; two thirds; all in the first rounds and then more than half."""
@@ -88,27 +87,11 @@ def settled(rules: Rules, number: int, opinions: Sequence[Opinion]) -> Verdict |
     return Verdict(leading(opinions), kind, {key: float(count) for key, count in counts.items()})
 
 
-def decide(
-    rules: Rules,
-    panel: Panel,
-    task: Task,
-    case: Case,
-    opinions: Sequence[Opinion],
-    last: str | None,
-    more: Mapping[str, Facts],
-    traffic: Traffic,
-    rng: random.Random,
-) -> Ask:
-    """Decide without a consensus. Ballots and judges are turns of their own.
-
-    Args:
-        opinions: each member's current answer, in the panel's order.
-        last: the member that spoke last with an answer.
-        more: member → what its context has beside the task's.
-    """
-    election = _Election(rules, panel, task, case, opinions, more, traffic, rng)
+def decide(rules: Rules, panel: Panel, task: Task, case: Case, talk: Talk, rng: random.Random) -> Ask:
+    """Decide without a consensus, on what the members hold now. Ballots and judges are turns of their own."""
+    election = _Election(rules, panel, task, case, talk, rng)
     if rules.decision == "last_word":
-        answer = next((opinion.answer for opinion in opinions if opinion.agent == last), None)
+        answer = talk.last_word
         return Verdict(answer, "no candidate" if answer is None else "last word", election.count().votes)
     if rules.decision == "judge":
         return (yield from election.judged())
@@ -132,23 +115,13 @@ class _Candidate:
 class _Election:
     """The candidates, and ways to choose one of them."""
 
-    def __init__(
-        self,
-        rules: Rules,
-        panel: Panel,
-        task: Task,
-        case: Case,
-        opinions: Sequence[Opinion],
-        more: Mapping[str, Facts],
-        traffic: Traffic,
-        rng: random.Random,
-    ) -> None:
+    def __init__(self, rules: Rules, panel: Panel, task: Task, case: Case, talk: Talk, rng: random.Random) -> None:
         self._rules, self._panel, self._task, self._case = rules, panel, task, case
-        self._opinions, self._more, self._traffic, self._rng = opinions, more, traffic, rng
-        first = {o.candidate: o for o in reversed(opinions) if o.candidate is not None}
+        self._talk, self._opinions, self._rng = talk, talk.candidates, rng
+        first = {o.candidate: o for o in reversed(self._opinions) if o.candidate is not None}
         self.candidates = [
-            _Candidate(o.candidate, o.answer, o.agent, _in_words(o.answer))
-            for o in opinions
+            _Candidate(o.candidate, o.answer, o.agent, in_words(o.answer))
+            for o in self._opinions
             if o.candidate is not None and first[o.candidate] is o
         ]
 
@@ -164,8 +137,9 @@ class _Election:
         judge, read = self._rules.judge, [opinion for opinion in self._opinions if opinion.text]
         self._rng.shuffle(read)
         for opinion in read:
-            self._traffic.note(opinion.agent, [judge], opinion.text)
-        observation = {"replies": [opinion.peer_text for opinion in read], "leading": leading(read)}
+            self._talk.traffic.note(opinion.agent, [judge], opinion.text)
+        replies = [{"text": one.peer_text, "adopted": self._talk.adopted(one.agent)} for one in read]
+        observation = {"replies": replies, "leading": leading(read)}
         texts = [opinion.text for opinion in read]
         [move] = yield [
             self._panel.ask(self._task, self._case, judge, "decide", observation, peer_texts=texts, fresh=True)
@@ -190,7 +164,7 @@ class _Election:
             earlier = [ballot if isinstance(form, Choice) else form.written(ballot) for ballot in cast]
             moves = yield [self._turn(voter, form, order, earlier) for voter in voters]
             cast += [move.action for move in moves if move.action is not None]
-        if not cast:  # what the members answered decides
+        if not any(cast):  # all of them may approve of none; then what they answered decides
             return self.count()
         scores = self._scores(cast, place_of)
         best = elections.winners(scores)
@@ -211,7 +185,7 @@ class _Election:
     def _turn(self, voter: Opinion, form: Form, order: Sequence[int], earlier: Sequence[str]) -> Turn:
         others = [one for one in self.candidates if one.key != voter.candidate]
         for one in others:
-            self._traffic.note(one.author, [voter.agent], one.text)
+            self._talk.traffic.note(one.author, [voter.agent], one.text)
         shown = [(label_of(i), self.candidates[place]) for i, place in enumerate(order)]
         observation = {
             "candidates": [
@@ -224,7 +198,7 @@ class _Election:
             "restated": not voter.text,  # its conversation may not have begun
             "reminded": False,
         }
-        name, more = _TEMPLATES[self._rules.decision], self._more.get(voter.agent)
+        name, more = _TEMPLATES[self._rules.decision], self._talk.more.get(voter.agent)
         texts = [one.text for one in others]
         turn = self._panel.ask(self._task, self._case, voter.agent, name, observation, peer_texts=texts, more=more)
         return replace(turn, reply=form)
@@ -253,7 +227,3 @@ def label_of(place: int) -> str:
         place, rest = divmod(place - 1, 26)
         label = chr(ord("A") + rest) + label
     return label
-
-
-def _in_words(answer: Action) -> str:
-    return peer_text(answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False))

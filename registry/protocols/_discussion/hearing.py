@@ -64,6 +64,9 @@ def check(hears: Hears, members: Sequence[str]) -> None:
 def _edges(hears: Hears, members: Sequence[str], rng: random.Random | None) -> _Edges:
     if isinstance(hears, str):
         return PATTERNS[hears](len(members))
+    if not hears:
+        hint = "For a panel that does not talk set max_rounds: 0."
+        raise PluginError("hears is empty: no agent would hear another", hint=hint, at=("hears",))
     if not isinstance(hears, Mapping):
         return _mutual(_pairs(hears, members))
     if "random" not in hears:
@@ -83,9 +86,6 @@ def _edges(hears: Hears, members: Sequence[str], rng: random.Random | None) -> _
 
 
 def _pairs(pairs: Sequence[tuple[Seat, Seat]], members: Sequence[str]) -> _Edges:
-    if not pairs:
-        hint = "For a panel that does not talk set max_rounds: 0."
-        raise PluginError("hears is empty: no agent would hear another", hint=hint, at=("hears",))
     for i, (one, other) in enumerate(pairs):
         yield _edge(one, other, members, ("hears", i))
 

@@ -61,11 +61,10 @@ class Talk:
         chair: an agent beside the panel that hears all of it.
 
     Attributes:
-        current: agent → what it holds now, if it has spoken.
+        current: agent → what it holds now, if it has spoken; who spoke last stands last.
         traffic: who read whose texts.
         changes: the fact of that name.
         speeches: the number of contributions.
-        last: the agent that spoke last with an answer; None before that.
         idle: whether all have done nothing so far, as `harness plan` lets them.
         more: agent → what it knows of itself beside the task.
     """
@@ -94,7 +93,6 @@ class Talk:
         self.traffic = Traffic(agents)
         self.changes: list[Facts] = []
         self.speeches = 0
-        self.last: str | None = None
         self.idle = True
 
     @property
@@ -106,6 +104,16 @@ class Talk:
     def candidates(self) -> list[Opinion]:
         """The opinions to decide on. Idle agents differ, so that their ballots count in plans."""
         return [replace(one, candidate=one.agent) for one in self.opinions] if self.idle else self.opinions
+
+    @property
+    def last_word(self) -> Action:
+        """The current answer of the agent that spoke last among those that have one; None without answers."""
+        return next((one.answer for one in reversed(self.current.values()) if one.answer is not None), None)
+
+    def adopted(self, agent: str) -> str | None:
+        """The answer to which an agent's last words agree, if they do no more than that."""
+        own = self._ears[agent].own
+        return None if own is None else own.adopted
 
     def speak(self, number: int, agents: Sequence[str], style: Style) -> Batch:
         """Yield one batch: these agents speak at once in round `number`, each after what it has heard."""
@@ -154,7 +162,7 @@ class Talk:
             "dated": self._dated,
             "answered": ear.own is not None or (ear.opened and self._visible is None),
             "style": "free" if style == "critical" and not others else style,
-            "proposal": None if proposal is None else _in_words(proposal.opinion.answer),
+            "proposal": None if proposal is None else in_words(proposal.opinion.answer),
             "leading": leading(held),
         }
         turn = self._ask(agent, "talk", observation, ear, more)
@@ -215,15 +223,15 @@ class Talk:
                     "joins": opinion.candidate in leaders([o for o in held.values() if o.agent != agent]),
                 }
             )
+        self.current.pop(agent, None)
         self.current[agent] = opinion
         self.speeches += 1
-        self.last = self.last if opinion.answer is None else agent
         self.idle = self.idle and move.action is None and move.error is None
         if not opinion.text:
             return
         form = turn.reply.inner if isinstance(turn.reply, AnswerWithConfidence) else turn.reply
         agrees = isinstance(form, AgreeOrCounter) and form.agrees(opinion.text)
-        message = Message(number, opinion, opinion.peer_text, _in_words(opinion.answer) if agrees else None)
+        message = Message(number, opinion, opinion.peer_text, in_words(opinion.answer) if agrees else None)
         ear.own = message
         if self._visible is not None:
             ear.recent.append(message)
@@ -257,5 +265,6 @@ def _more(label: str | None, persona: Persona | None) -> dict[str, Any]:
     return seat if persona is None else {**seat, "persona": persona}
 
 
-def _in_words(answer: Action) -> str:
+def in_words(answer: Action) -> str:
+    """An answer as agents read it, on lines of its own."""
     return peer_text(answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False), block=True)
