@@ -307,14 +307,14 @@ class _Resolver:
         return " + ".join([*([",".join(real)] if real else []), *simulated]) or "policies"
 
     def build_at(self, kind: str, reference: Reference, place_of: PlaceOf) -> Any:
-        key = json.dumps(["object", kind, reference], sort_keys=True, default=str)
+        key = json.dumps(["object", kind, reference], default=str)
         if key not in self._cache:
             cls, arguments = self.cached(kind, reference, place_of)
             self._cache[key] = make(cls, arguments, place_of)
         return self._cache[key]
 
     def cached(self, kind: str, reference: Reference, place_of: PlaceOf) -> tuple[type[Any], dict[str, Any]]:
-        key = json.dumps(["class", kind, reference], sort_keys=True, default=str)
+        key = json.dumps(["class", kind, reference], default=str)
         if key not in self._cache:
             self._cache[key] = parts_of(kind, reference, self.project, place_of)
         parts: tuple[type[Any], dict[str, Any]] = self._cache[key]

@@ -173,6 +173,9 @@ class Team(Panel):
             if len(parts[by].seats) > 1 or self.answers == by or (self.stop or {}).get("role") == by:
                 message = f"{by} rates, so it must have one seat, and can neither answer nor stop the team"
                 raise PluginError(message, at=("prune", "by"))
+        if prune.get("after", 1) > self.rounds:
+            message = f"prune after round {prune['after']}, and the team has {self.rounds}: no seat would be left out"
+            raise PluginError(message, hint="Raise rounds, or lower after.", at=("prune", "after"))
         if prune["keep"] >= len(part.seats):
             message = f"keep is {prune['keep']}, and role {part.name!r} has {len(part.seats)} seats: all would go on"
             raise PluginError(message, hint="Lower keep.", at=("prune", "keep"))

@@ -268,6 +268,7 @@ protocol:
         ("edges: [worker > critic]\n  stop: {role: critic}", "8:9", "stop needs a role and what it says"),
         ("edges: [worker > critic]\n  stop: {role: critic, says: ''}", "8:30", "a few words on one line"),
         ("edges: [worker > critic]\n  prune: {role: worker, keep: 1}", "8:31", "all would go on"),
+        ("edges: [worker > critic]\n  prune: {role: worker, keep: 1, after: 2}", "8:41", "no seat would be left out"),
         ("edges: [worker > critic]\n  prune: {role: worker, keep: 1, by: worker}", "8:38", "rates itself"),
     ],
 )
