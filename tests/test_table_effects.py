@@ -278,3 +278,17 @@ def test_without_the_package_it_says_what_to_install() -> None:
     for said in (done.stdout, done.stderr):
         assert 'pip install "mas-eval-harness[effects]"' in said
     assert SetupError.__name__ in done.stderr
+
+
+class Share(Mean):
+    bounds = (0, 1)
+
+
+def test_no_interval_ends_beyond_what_is_possible() -> None:
+    two = episodes([c for c in FULL if c[0] < 2], lambda cell: float(cell[0] == (cell[1] == "all")))
+    table = build(TableSpec.parse(ENTRY), two, {**METRICS, "score": Share()})
+    free = build(TableSpec.parse(ENTRY), two, METRICS)
+    [bounded, unbounded] = [
+        next(row.cells[2] for row in one.rows if row.key["level"] == "all") for one in (table, free)
+    ]
+    assert unbounded.high > 1 and (bounded.low, bounded.high) == (-1, 1)

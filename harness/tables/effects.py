@@ -46,6 +46,7 @@ class _Analysis:
     levels: Mapping[str, Sequence[Any]]
     counts: Mapping[str, Counter[str]]
     fit: Fit
+    width: float
 
     @property
     def tests(self) -> tuple[Term, ...]:
@@ -70,7 +71,7 @@ def effects(table: TableSpec, metrics: Mapping[str, Metric], scores: Sequence[Ep
     """
     table = replace(table, cluster=table.cluster or ("case",))
     rows = Axis(_row_labels(table, scores), table)
-    analyses = _analyses(table, rows, scores)
+    analyses = _analyses(table, rows, scores, metrics)
     holm = iter(stats.holm([test.pvalue for one in analyses for test in one.tests if test.pvalue is not None]))
     filled = [row for one in analyses for row in _Rows(table, rows, one, holm).rows()]
     return Table(
@@ -97,14 +98,18 @@ def _row_labels(table: TableSpec, scores: Sequence[EpisodeScore]) -> tuple[str, 
     return (*labels, "metric") if len(table.cells) > 1 and "metric" not in labels else labels
 
 
-def _analyses(table: TableSpec, rows: Axis, scores: Sequence[EpisodeScore]) -> list[_Analysis]:
+def _analyses(
+    table: TableSpec, rows: Axis, scores: Sequence[EpisodeScore], metrics: Mapping[str, Metric]
+) -> list[_Analysis]:
     groups: dict[Key, tuple[str, list[EpisodeScore]]] = {}
     for score, metric in itertools.product(scores, table.cells):
         groups.setdefault(rows.key({**score.labels, "metric": metric}), (metric, []))[1].append(score)
-    return [_analysis(table, key, *groups[key]) for key in rows.sorted(groups)]
+    widths = {name: metrics[name].bounds[1] - metrics[name].bounds[0] for name in table.cells}
+    return [_analysis(table, key, *groups[key], widths[groups[key][0]]) for key in rows.sorted(groups)]
 
 
-def _analysis(table: TableSpec, key: Key, metric: str, scores: Sequence[EpisodeScore]) -> _Analysis:
+def _analysis(table: TableSpec, key: Key, metric: str, scores: Sequence[EpisodeScore], width: float) -> _Analysis:
+    """The model of these episodes. `width`: how far two numbers can be apart, and so the ends of an interval."""
     has = EpisodeScore.parts if any(score.parts(metric) for score in scores) else EpisodeScore.number
     used = [score for score in scores if has(score, metric) is not None]
     levels: dict[str, list[Any]] = {}
@@ -124,7 +129,7 @@ def _analysis(table: TableSpec, key: Key, metric: str, scores: Sequence[EpisodeS
     values = [x for _, x in observations(used, metric, table.cluster)]
     clusters = [cluster_of(score, table.cluster) for score in used]
     fitted = fit(values, places, clusters, pairs=table.interactions)
-    return _Analysis(key, metric, scores, used, levels, counts, fitted)
+    return _Analysis(key, metric, scores, used, levels, counts, fitted, width)
 
 
 class _Rows:
@@ -176,7 +181,7 @@ class _Rows:
             if not cell.blank:
                 cell = replace(cell, value=finite(numbers[statistic]))
             if statistic == "difference" and interval is not None:
-                cell = replace(cell, low=interval[0], high=interval[1])
+                cell = replace(cell, low=max(interval[0], -one.width), high=min(interval[1], one.width))
             cells.append(cell)
         names = (*map(self._axis.title, one.key), title or self._axis.title(factor), self._axis.title(name))
         key = {**self._axis.values(one.key), "factor": factor, "level": value}
