@@ -70,3 +70,21 @@ def test_a_software_team_mends_what_its_tests_find(tmp_path: Path) -> None:
     assert (score.numbers["score"], score.numbers["stopped"], score.numbers["rounds"]) == (1, 1, 2)
     assert {seat: len(seen) for seat, seen in prompts.items()} == {"analyst": 1, "coder": 2, "tester": 2}
     assert "negative ones too" in prompts["coder"][0] and "negative ones too" not in prompts["tester"][0]
+
+
+def test_conditions_that_differ_in_the_order_of_roles_are_two_teams(tmp_path: Path) -> None:
+    a, b = {"a": {"brief": "You are a."}}, {"b": {"brief": "You are b."}}
+    orders = [{"name": "a first", "roles": {**a, **b}}, {"name": "b first", "roles": {**b, **a}}]
+    spec = {
+        "extends": "teams/chain", "name": "orders", "matrix": {"order": orders},
+        "protocol": {"use": "team", "edges": "chain", "roles": "${order.roles}"},
+    }  # fmt: skip
+    asked: list[tuple[str, str]] = []
+
+    def answer(request: Request) -> str:
+        asked.append((request.id.split("/")[0], request.id.split("/")[-3]))
+        return "The answer is 1."
+
+    harness.evaluate(spec, Mock(function=answer), limit=1, output_path=tmp_path)
+    first = dict(reversed(asked))
+    assert first == {"order=a first": "a", "order=b first": "b"}
