@@ -105,6 +105,18 @@ def test_a_proposer_speaks_first_in_later_rounds_and_the_others_agree_or_amend()
     assert "AGREE" not in episode.prompt("Agent-0", 1).partition("End of the replies")[2], "it proposes"
 
 
+def test_what_the_proposer_says_is_on_the_table_of_those_that_hear_it() -> None:
+    said = says(Agent_0=[5, 5], Agent_1=[6, "\nAGREE"], Agent_2=[7, "\nAGREE"])
+    episode = scripted("discussion", said, order="proposer", max_rounds=1)
+    assert episode.outcome.facts["history"] == [[5, 6, 7], [5, 5, 5]]
+    chain = scripted("discussion", said, order="proposer", max_rounds=1, hears="chain")
+    assert chain.outcome.facts["history"][1] == [5, 5, 6], "Agent-2 does not hear the proposer"
+    mute = scripted(
+        "discussion", says(Agent_0=["?"], Agent_1=[6, "\nAGREE"], Agent_2=[7, 7]), order="proposer", max_rounds=1
+    )
+    assert mute.outcome.facts["history"][1] == [None, 7, 7], "without a proposal, the last answer heard"
+
+
 def test_the_random_order_changes_with_round_and_seed_and_with_nothing_else() -> None:
     def order(seed: int) -> list[str]:
         run = played("discussion", [[1] * 4] * 9, seed, agents=4, order="random", max_rounds=4, drafts="none")

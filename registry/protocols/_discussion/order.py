@@ -28,7 +28,7 @@ def play_round(
         if number > 1 or members[0] not in talk.current:
             yield from talk.speak(number, members[:1], style)
         if len(members) > 1:
-            yield from talk.speak(number, members[1:], "agree")
+            yield from talk.speak(number, members[1:], "agree", proposer=members[0])
     elif order == "moderator":
         yield from _moderated(talk, number, members, style, chair)
     else:

@@ -115,9 +115,12 @@ class Talk:
         own = self._ears[agent].own
         return None if own is None else own.adopted
 
-    def speak(self, number: int, agents: Sequence[str], style: Style) -> Batch:
-        """Yield one batch: these agents speak at once in round `number`, each after what it has heard."""
-        turns = [self._turn(number, agent, style) for agent in agents]
+    def speak(self, number: int, agents: Sequence[str], style: Style, proposer: str | None = None) -> Batch:
+        """Yield one batch: these agents speak at once in round `number`, each after what it has heard.
+
+        The proposer's last words are on the table for those that hear it, if they have an answer.
+        """
+        turns = [self._turn(number, agent, style, proposer) for agent in agents]
         moves = yield turns
         before = dict(self.current)
         for turn, move in zip(turns, moves, strict=True):
@@ -141,7 +144,7 @@ class Talk:
 
     # --------------------------------------------------------------------------------------- turns
 
-    def _turn(self, number: int, agent: str, style: Style) -> Turn:
+    def _turn(self, number: int, agent: str, style: Style, proposer: str | None) -> Turn:
         """The turn in which an agent speaks: alone, or after what it has heard."""
         ear, more = self._ears[agent], self.more[agent]
         messages = self._listen(number, ear)
@@ -150,7 +153,8 @@ class Talk:
         shown = _shown(messages, agent, self._labels)
         own = sum(message["own"] for message in shown)
         adopted = any(message.adopted is not None for message in messages)
-        proposal = ear.latest if style == "agree" and self._is_visible(number, ear.latest) else None
+        proposal = self._on_table(agent, proposer) if style == "agree" else None
+        proposal = proposal if self._is_visible(number, proposal) else None
         held = [self.current[speaker] for speaker in self._hears[agent] if speaker in self.current]
         others = len(shown) > own
         observation = {
@@ -173,6 +177,11 @@ class Talk:
         elif observation["style"] == "critical":
             form = replace(form, inner=NamesFlaw(form.inner))
         return replace(turn, reply=form)
+
+    def _on_table(self, agent: str, proposer: str | None) -> Message | None:
+        """The proposer's last words, if the agent hears it and they have an answer; else the last answer it heard."""
+        own = self._ears[proposer].own if proposer in self._hears[agent] else None
+        return own if own is not None and own.opinion.answer is not None else self._ears[agent].latest
 
     def _ask(self, agent: str, name: str, observation: Facts, ear: _Ear, more: Facts) -> Turn:
         for message in ear.read:
