@@ -86,8 +86,9 @@ def policy_name(reference: Reference) -> str:
 
 def engine(reference: Reference, project: Project, place_of: PlaceOf | None = None) -> Engine:
     """Build an engine from a name, or from `use:` and its arguments. Raises `SpecError`, `PluginError`."""
-    cls, arguments = parts_of("engines", reference, project, place_of or (lambda *_: Place("--model_args")))
-    built: Engine = cls(**arguments)
+    place_of = place_of or (lambda *_: Place("--model_args"))
+    cls, arguments = parts_of("engines", reference, project, place_of)
+    built: Engine = make(cls, arguments, place_of)
     return built
 
 

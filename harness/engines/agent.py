@@ -193,14 +193,14 @@ def _check_call(call: str) -> None:
     if colon and all(part.isidentifier() for part in (*module.split("."), *name.split("."))):
         return
     hint = "Write module:name, such as my_agents.planner:reply for `def reply(messages)` in my_agents/planner.py."
-    raise SetupError(f"call={call!r:.200} names no function", hint=hint)
+    raise SetupError(f"call={call!r:.200} names no function", hint=hint, at=("call",))
 
 
 def _words(command: str | list[str]) -> list[str]:
     try:
         words = shlex.split(command) if isinstance(command, str) else list(command)
     except ValueError as error:  # an open quotation mark
-        raise SetupError(f"command={command!r:.200}: {error}") from None
+        raise SetupError(f"command={command!r:.200}: {error}", at=("command",)) from None
     if not words or not words[0]:
-        raise SetupError(f"command={command!r:.200} names no program")
+        raise SetupError(f"command={command!r:.200} names no program", at=("command",))
     return words
