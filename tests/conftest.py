@@ -83,7 +83,7 @@ def vllm_engine(tiny_model: Path) -> Iterator[Driven]:
     """A started vLLM engine with the tiny model; half a minute, once."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what vLLM's dependencies say while they are imported
-        driven = Driven(VLLM(pretrained=str(tiny_model), **VLLM_ARGS))
+        driven = Driven(VLLM(pretrained=str(tiny_model), tool_parser="hermes", **VLLM_ARGS))
         driven.run(driven.engine.start())
     yield driven
     driven.close()

@@ -1,20 +1,21 @@
-"""Tools with vLLM: what its parsers read, what a chat template writes, and one run with the tiny model."""
+"""Tools with vLLM: what its parsers read, what a chat template writes, and what the tiny model is made to call."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness import storage
 from harness.engine_api import Thread
 from harness.engines._tokens import ChatTokens
 from harness.engines._vllm_tools import call_reader
 from harness.errors import SetupError
+from harness.runtime._tool_calls import messages_of
+from tests.conftest import Driven, request
 from tests.helpers.tiny_model import make_tokenizer
-from tests.helpers.vllm_kit import evaluate
 
 pytestmark = [
     pytest.mark.vllm,
@@ -95,15 +96,19 @@ def test_special_tokens_stay_where_calls_may_stand_in_them(tokenizer: Any) -> No
     assert chat.read(thread, prompt, generated)[1] == "call"
 
 
-def test_a_run_offers_the_tools_and_a_model_that_calls_none_loses_its_rounds(tiny_model: Path, tmp_path: Path) -> None:
-    folder, template = tmp_path / "run", tmp_path / "hermes.j2"
-    template.write_text(HERMES)
-    small = ["matrix.agents=[2]", "matrix.problem=[global_maximum]", "matrix.protocol=[P2P]", "protocol.max_rounds=2"]
-    more = ["--gen_kwargs", "max_tokens=8", *(word for one in small for word in ("--set", one))]
-    done = evaluate("silo_calls", tiny_model, folder, *more, tool_parser="hermes", chat_template=template)
-    assert done.returncode == 0, done.stderr
-    ends = [line for _, line in storage.lines(folder / "journal.jsonl") if line["k"] == "end"]
-    assert {end["labels"]["form"]: end["numbers"]["parse_failures"] for end in ends} == {"text": 4, "tools": 4}
-    moves = [line for _, line in storage.lines(folder / "journal.jsonl") if line["k"] == "move"]
-    first = {form: next(m["calls"][0] for m in moves if f"form={form}" in m["e"]) for form in ("text", "tools")}
-    assert first["tools"]["input_tokens"] != first["text"]["input_tokens"]
+def test_the_engine_reads_what_its_model_calls_and_goes_on_behind_the_answers(vllm_engine: Driven) -> None:
+    made = (
+        r'<tool_call>\{"name": "send_message", "arguments": \{"target_id": "1", "content": "[a-z]{3}"\}\}</tool_call>'
+    )
+    asking = replace(request("Round 1.", constraint={"regex": f"So\\.{made}{made}"}, max_tokens=200), tools=(SEND,))
+    answer = vllm_engine.run(vllm_engine.engine.complete(asking))
+    assert answer.text == "So." and answer.tool_calls is not None and len(answer.tool_calls) == 2
+    for call in answer.tool_calls:
+        assert (call["id"], call["name"], len(json.loads(call["arguments"])["content"])) == ("", "send_message", 3)
+    thread = asking.thread
+    calls = messages_of(answer.tool_calls, len(thread.messages))
+    thread.add("assistant", answer.text, tool_calls=calls)
+    for call in calls:
+        thread.add("tool", "sent", tool_call_id=call["id"])
+    plain = vllm_engine.run(vllm_engine.engine.complete(replace(asking, id="again", constraint=None)))
+    assert plain.input_tokens > (answer.input_tokens or 0) and plain.tool_calls is None
