@@ -200,7 +200,7 @@ def test_metrics(name: str) -> None:
     assert check.check_metric(build("metrics", name, **needed)) == []
 
 
-LARGE = ("silo_camoc", "silo_scaffolds", "mas_coupling")
+LARGE = ("silo_camoc", "silo_scaffolds", "mas_coupling", "discussion_space")
 """Specs with so many conditions that they take seconds; what they consist of is in others too."""
 
 
