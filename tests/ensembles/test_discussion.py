@@ -1,12 +1,15 @@
 """`discussion`: its options, alone and together; a vote and a debate are two of its points."""
 
+import random
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from harness import check
 from harness.api import Turn
-from harness.errors import ContextLengthError, PluginError
+from harness.errors import ContextLengthError, PluginError, RequestError
 from tests.documents.documents_kit import BUILTIN
 from tests.ensembles.exchange_kit import Episode, played, question, says, scripted
 
@@ -228,6 +231,39 @@ def test_the_protocol_keeps_its_contract(order: str, visible: Any) -> None:
             order=order, visible=visible, style=style, personas="traits", identity="named", decision="unanimity"
         )
         assert check.check_protocol(protocol, question()[0]) == []
+
+
+CHOICES: dict[str, list[Any]] = {
+    "agents": [1, 2, 4], "drafts": ["all", "one", "none"], "hears": ["all", "ring", "star", "chain", "tree", "pairs"],
+    "visible": ["all", 1, 3], "identity": ["anonymous", "named"], "order": [*ORDERS], "style": [*STYLES],
+    "personas": ["none", "experts", "traits", ["a judge"]], "confidence": ["none", "line", "json"],
+    "decision": ["hybrid", "supermajority", "plurality", "last_word", "vote", "approval", "borda", "points", "judge"],
+    "votes": ["secret", "public"], "parse_retries": [0, 1], "max_rounds": [1, 2],
+}  # fmt: skip
+REPLIES = [
+    "", "junk", "\nAGREE", "\nDISAGREE\nThe answer is 3.", "The answer is 3.\nConfidence: 0.7", "\nNext: Agent-0",
+    "\nVote: A", "\nRanking: B > A", "\n1. Expert: knows", '{"reasoning": "x", "answer": "4", "confidence": 0.5}',
+    "\x1b[2J\u202e The answer is \ud800 5",
+]  # fmt: skip
+
+
+@settings(max_examples=40)
+@given(
+    st.fixed_dictionaries({name: st.sampled_from(values) for name, values in CHOICES.items()}),
+    st.randoms(use_true_random=False),
+)
+def test_any_combination_plays_whatever_is_said(chosen: dict[str, Any], rng: random.Random) -> None:
+    def say(agent: str, number: int) -> str:
+        if rng.random() < 0.1:
+            raise RequestError("the server is away")
+        return rng.choice(REPLIES)
+
+    task, case = question()
+    protocol = BUILTIN.load("protocols", "discussion")(**chosen)
+    assert check.check_protocol(protocol, task) == []
+    episode = scripted("discussion", say, **chosen)
+    assert {len(answers) for answers in episode.outcome.facts["history"]} == {chosen["agents"]}
+    assert len(episode.moves) <= len([*check.drive(protocol, task, case).turns()]), "more than was planned"
 
 
 @pytest.mark.parametrize("order", ORDERS)
