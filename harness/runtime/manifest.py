@@ -94,8 +94,7 @@ def begin(
             return _go_on(plan, folder, meta, resume)
         except DataError:
             # A run whose engine never started has lost nothing if the next command corrects it.
-            recorded = any(path.stat().st_size for path in storage.journals(folder) if path.exists())
-            if not overwrite and (resume or recorded):
+            if not overwrite and (resume or _has_recorded(folder)):
                 raise
             for path in itertools.chain.from_iterable(map(folder.glob, _WRITTEN)):
                 path.unlink()  # what a run wrote, and nothing else
@@ -111,6 +110,16 @@ def begin(
     storage.write_atomically(folder / SPEC, yamls.dump(_public(plan)))
     storage.write_atomically(earlier, as_json(meta))
     return meta
+
+
+def _has_recorded(folder: Path) -> bool:
+    """Whether a run has recorded anything: by its journals, or by what its run.json says of them."""
+    if any(path.stat().st_size for path in storage.journals(folder) if path.exists()):
+        return True
+    try:
+        return any(read_meta(folder / META).get("journals", {}).values())
+    except DataError:  # damaged: what was there is not known
+        return True
 
 
 def _go_on(plan: Plan, folder: Path, meta: dict[str, Any], resume: bool | None) -> dict[str, Any]:
