@@ -62,3 +62,19 @@ def test_prices_make_a_cost_of_the_tokens(capsys: pytest.CaptureFixture[str]) ->
     lines = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines()}
     tokens = [int(lines["tokens"][at].replace(",", "")) for at in (2, 4)]
     assert lines["cost"][2:5] == [f"${(tokens[0] * 0.5 + tokens[1] * 2) / 1e6:,.2f}", "with", "some/model"]
+
+
+DECISIONS = {"plurality": 0, "unanimity": 0, "last_word": 0, "judge": 1, "vote": 5, "borda": 5, "points": 5}
+
+
+@pytest.mark.parametrize("personas", ["none", "experts"])
+@pytest.mark.parametrize("decision", DECISIONS)
+def test_discussions_are_counted_with_their_ballots(decision: str, personas: str) -> None:
+    changes = {"agents": 5, "max_rounds": 2, "decision": decision, "personas": personas}
+    overrides = [f"protocol={{use: discussion, {', '.join(f'{k}: {v}' for k, v in changes.items())}}}"]
+    plan = resolve.plan(
+        spec.load("arithmetic", PROJECT, [*overrides, "prompts=ensembles/standard"], limit=3), PROJECT, Mock()
+    )
+    assert estimate(plan).calls == 3 * len(plan.conditions) * (
+        5 + 2 * 5 + DECISIONS[decision] + (personas == "experts")
+    )

@@ -8,13 +8,14 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from harness.api import Case, Facts, Turn
+from harness.api import Action, Case, Facts, Turn
+from harness.authoring.panels import Panel
 from harness.config.limits import LARGEST, EpisodeLimits
 from harness.config.plan import Condition, Plan
 from harness.errors import PluginError
 from harness.replies import Likelihoods, likelihoods_of
 
-from .conformance import drive
+from .conformance import Drive, drive
 
 CHARS_PER_TOKEN = 4
 REPLY_TOKENS = 256
@@ -42,7 +43,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class _Length:
-    """What one case asks of models where all agents are idle.
+    """What one case asks of models where all agents are idle, or of one mind each.
 
     `count` is the number of turns, `turns` are those of up to four agents, `later` the tokens of those within a
     conversation: (id of the prompt set, agent, number of the turn) → tokens. `replies` is the number of turns in which
@@ -73,7 +74,7 @@ class _Estimator:
         if shape is not None and key in self._lengths:
             return self._lengths[key]
         try:
-            driven = drive(condition.protocol, condition.task, case)
+            driven = _longest(condition, case)
         except (RuntimeError, TypeError) as error:
             raise PluginError(f"{condition.id}: the plan cannot be counted: {error}") from error
         turns = [turn for turn in driven.turns() if turn.agent not in spared]
@@ -112,6 +113,24 @@ class _Estimator:
                 total, count = total + (thread if scored is None else _scored(scored, thread)), count + 1
                 thread += self.reply if scored is None else 1
         return total / count if count else 0.0
+
+
+def _longest(condition: Condition, case: Case) -> Drive:
+    """An episode of idle agents; of a panel also one in which all answers differ, if it is longer: with nothing to
+    choose from there is no ballot."""
+    idle = drive(condition.protocol, condition.task, case)
+    if not isinstance(condition.protocol, Panel):
+        return idle
+    numbers: dict[str, int] = {}
+
+    def differs(turn: Turn) -> Action:
+        number = numbers.setdefault(turn.agent, len(numbers))
+        options = turn.reply.options
+        answers = (options[number % len(options)],) if options else (number, str(number))
+        return next((answer for answer in answers if turn.reply.allows(answer)), turn.reply.noop)
+
+    odds = drive(condition.protocol, condition.task, case, differs)
+    return max(idle, odds, key=lambda one: sum(map(len, one.batches)))
 
 
 def _tokens(text: str) -> int:
