@@ -22,15 +22,7 @@ ELSEWHERE = {
     *("legalbench", "math", "mmlu_pro", "mmlu_pro_scored"),
     # of the same games in other words, or with other counts: policies play them as they play their base
     *("agentsnet_camoc", "agentsnet_prompts", "agentsnet_reference", "dpbench_ablations", "dpbench_paper"),
-    *(
-        "silo_calls",
-        "dpbench_release01",
-        "dpbench_release02",
-        "mas_coupling",
-        "silo_camoc",
-        "silo_rcc",
-        "silo_scaffolds",
-    ),
+    *("dpbench_release01", "dpbench_release02", "mas_coupling", "silo_camoc", "silo_rcc", "silo_scaffolds"),
     *("mas_calls", "silo_calls", "silo_silence"),
     # about choices of a protocol: their tables of effects are the result
     *("discussion_quick", "discussion_space"),
