@@ -292,3 +292,9 @@ def test_no_interval_ends_beyond_what_is_possible() -> None:
         next(row.cells[2] for row in one.rows if row.key["level"] == "all") for one in (table, free)
     ]
     assert unbounded.high > 1 and (bounded.low, bounded.high) == (-1, 1)
+
+
+def test_notes_say_of_which_model_they_are_and_use_the_names_that_readers_see() -> None:
+    flat = episodes(value=lambda cell: 0.5, model="other")
+    table = made([*episodes(), *flat], labels={"hears": "Hearing", "other": "Other"})
+    assert "Other: Hearing, style: the effect is the same in every observation, so there is no test." in table.notes

@@ -228,7 +228,8 @@ def _notes(
     if table.interactions:
         yield "×: whether the effect of one factor depends on the other, in a model of all pairs."
     for one in analyses:
-        yield from _gaps(table, one)
+        where = f"{', '.join(table.labels.get(name, name) for name in one.key)}: " if len(analyses) > 1 else ""
+        yield from (f"{where}{line}" for line in _gaps(table, one))
 
 
 _REASONS: Final = {
@@ -243,15 +244,16 @@ def _gaps(table: TableSpec, one: _Analysis) -> Iterable[str]:
     """Why numbers are missing, and how far the design is from a full one."""
     if not one.used:
         return
-    pairs = (f"{first} × {second}" for first, second in itertools.combinations(table.effects, 2))
-    names = [*table.effects, *(pairs if table.interactions else ())]
+    titles = [table.labels.get(label, label) for label in table.effects]
+    pairs = (f"{first} × {second}" for first, second in itertools.combinations(titles, 2))
+    names = [*titles, *(pairs if table.interactions else ())]
     for reason, words in _REASONS.items():
         if listed := [name for name, term in zip(names, one.tests, strict=True) if term.reason == reason]:
             yield f"{', '.join(listed)}: {words}."
-    for label in table.effects:
+    for title, label in zip(titles, table.effects, strict=True):
         absent = [text(value) for value in one.levels[label] if not one.counts[label][text(value)]]
         if absent:
-            yield f"{label} {', '.join(absent)}: no episode has a number."
+            yield f"{title} {', '.join(table.labels.get(value, value) for value in absent)}: no episode has a number."
     cells = Counter(tuple(text(score.labels.get(label)) for label in table.effects) for score in one.used)
     every = math.prod(max(1, sum(count > 0 for count in one.counts[label].values())) for label in table.effects)
     if cells and len(cells) < every:
