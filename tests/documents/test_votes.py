@@ -45,8 +45,8 @@ def test_the_answer_with_most_votes_wins() -> None:
     assert vote(1, 2, 2).group == 2
     assert vote(1, 2, 2).facts == {
         "votes": {"1": 1, "2": 2}, "tied": False, "unanimous": False,
-        "history": [[1, 2, 2]], "unanimous_at": None, "exit": "vote", "proposal": None, "peer_characters": 0,
-        "sent": {},
+        "history": [[1, 2, 2]], "agreement": [0.333333], "unanimous_at": None, "exit": "vote", "proposal": None,
+        "peer_characters": 0, "sent": {},
     }  # fmt: skip
     assert vote(3, 3, 3).facts["unanimous"] and not vote(3, 3, None).facts["unanimous"]
 

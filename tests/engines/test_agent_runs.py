@@ -13,7 +13,7 @@ from tests.helpers.toy import TOY, results
 
 ROOT = Path(__file__).parent.parent.parent
 AGENT = '''
-import json, os, signal, sys, zlib
+import json, os, signal, sys, time, zlib
 from pathlib import Path
 
 TRACE, ONCE, AT = Path("trace"), Path("once"), 30
@@ -31,6 +31,8 @@ class Walker:
             file.write("x")
         if not ONCE.exists() and TRACE.stat().st_size >= AT:  # once, in the middle of episodes
             ONCE.touch()
+            while not any(b"move" in file.read_bytes() for file in Path("run").glob("journal*.jsonl")):
+                time.sleep(0.01)  # the harness writes its journal every 100 ms
             os.kill(harness, signal.SIGKILL)
         self.heard += message
         answer = "ab?"[zlib.crc32(self.heard.encode()) % 3]
