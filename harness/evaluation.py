@@ -46,6 +46,7 @@ from harness.tables import (
     rows,
 )
 from harness.tables import check as check_table
+from harness.tables.effects_model import require_statsmodels
 from harness.view_api import Transcript
 
 if TYPE_CHECKING:
@@ -371,6 +372,8 @@ def _check(plan: Plan, labels: Iterable[str]) -> None:
         for i, table in enumerate(plan.spec.tables)
         for problem in check_table(table, labels, plan.metrics)
     )
+    if any(table.get("effects") for table in plan.spec.tables):
+        require_statsmodels()  # `validate` does without: the spec is right, this machine lacks a package
     headline = plan.spec.get("headline")
     problems = check_headline(headline, labels, plan.metrics) if headline else []
     raise_all(SpecError(f"headline: {problem}", place=plan.spec.place("headline")) for problem in problems)

@@ -10,6 +10,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy
@@ -17,7 +18,7 @@ import pytest
 import scipy.stats
 
 from harness.api import Episode, Metric
-from harness.errors import SetupError, SpecError
+from harness.errors import SpecError
 from harness.report import FORMATS, page, render
 from harness.tables import EpisodeScore, Table, TableSpec, build, check
 
@@ -266,18 +267,19 @@ def test_every_form_shows_it() -> None:
     assert "hears × style" in page("Page", [table])
 
 
-def test_without_the_package_it_says_what_to_install() -> None:
-    script = (
-        "import sys; sys.modules['statsmodels'] = None\n"
-        "from harness.tables import TableSpec, check\n"
-        "from harness.tables.effects_model import fit\n"
-        "print(check({'title': 'T', 'effects': 'hears', 'cell': 'score'}, {'hears': []}, ['score']))\n"
-        "fit([0.0, 1.0], [[0, 1]], [0, 1])\n"
+def test_without_the_package_a_run_does_not_begin_and_a_spec_is_no_less_right(tmp_path: Path) -> None:
+    """The shipped specs are valid in an installation without extras; what lacks is said before anything is played."""
+    lacks = (
+        "import sys; sys.modules['statsmodels'] = None\nfrom harness.cli import main\nsys.exit(main(sys.argv[1:]))\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    for said in (done.stdout, done.stderr):
-        assert 'pip install "mas-eval-harness[effects]"' in said
-    assert SetupError.__name__ in done.stderr
+    commands = (["validate", "discussion_quick"], ["eval", "--spec", "discussion_quick", "--output_path", "run"])
+    valid, refused = (
+        subprocess.run([sys.executable, "-c", lacks, *words], capture_output=True, text=True, cwd=tmp_path, check=False)
+        for words in commands
+    )
+    assert valid.returncode == 0 and "discussion_quick: ok" in valid.stdout
+    assert refused.returncode == 2 and 'pip install "mas-eval-harness[effects]"' in refused.stderr
+    assert not (tmp_path / "run" / "run.json").exists()
 
 
 class Share(Mean):

@@ -22,9 +22,14 @@ _ZERO: Final = 1e-14
 """A variance below this share of the numbers' variance is one of rounding."""
 
 
-def missing_package() -> list[str]:
-    """What `harness validate` says where statsmodels is not installed."""
-    return [] if importlib.util.find_spec("statsmodels") else [f"{_LACKS}. {_HINT}"]
+def require_statsmodels() -> None:
+    """Raise `SetupError` where it is not installed, without importing it."""
+    try:
+        found = importlib.util.find_spec("statsmodels")
+    except ValueError:  # a module without a spec stands in its place
+        found = None
+    if found is None:
+        raise SetupError(_LACKS, hint=_HINT)
 
 
 def many_levels(effects: Sequence[str], values: Mapping[str, Sequence[Any]]) -> list[str]:

@@ -13,7 +13,7 @@ from harness.api import Range
 from harness.errors import KEY, SpecError, near
 from harness.parameters import Keywords, problems
 
-from .effects_model import many_levels, missing_package, senseless
+from .effects_model import many_levels, senseless
 from .groups import RowGroup, RowGroupEntry, label_of, parsed, wrong_members
 from .table import DIGITS, Digits, Errors, ErrorStyle, Figure, Unit, Units, text
 
@@ -282,7 +282,7 @@ def check(
     needed += [(derived.kind, metric) for derived in entry.derived.values() for metric in derived.metrics]
     mistakes += [f"{key}: unknown metric {x!r}. {near(x, choices)}" for key, x in needed if x not in choices]
     if entry.effects:
-        mistakes += [*missing_package(), *many_levels(entry.effects, values_of)]
+        mistakes += many_levels(entry.effects, values_of)
     if published is not None:
         ids = list(published)
         mistakes += [f"published: unknown table {i!r}. {near(i, ids)}" for i in entry.published if i not in ids]
