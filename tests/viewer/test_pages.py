@@ -111,6 +111,14 @@ def test_episodes_are_filtered_searched_and_paged(page: Page, url: str) -> None:
     expect(rows.locator("td[data-title=score]").first).to_have_text("0")
 
 
+def test_each_click_turns_the_order_before_the_list_is_drawn_again(page: Page) -> None:
+    page.goto("/#/runs/darkforest_quick")
+    column = page.locator("table.list th[data-key='numbers.score']")
+    column.get_by_role("button").evaluate("button => { button.click(); button.click(); }")
+    expect(column).to_have_attribute("aria-sort", "ascending")
+    expect(page.locator("td[data-title=score]").first).to_have_text("0")
+
+
 def test_what_was_said_is_found_and_opened_at_its_turn(page: Page) -> None:
     page.goto("/#/runs/unread")
     page.get_by_role("searchbox").fill("no JSON here")

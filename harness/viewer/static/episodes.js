@@ -208,9 +208,11 @@ export function episodeList(section, data, run, query, signal) {
     ];
     const head = columns.map(([key, title, , right]) => {
       if (!key) return h("th", { scope: "col" }, title);
-      const down = asked.sort === key && asked.desc === "1";
+      // Asked anew at each click: the table that is shown may be older than the last click.
+      const sorted = () => asked.sort === key;
+      const down = () => sorted() && asked.desc === "1";
       const turnAround = () => {
-        asked = { ...asked, sort: key, desc: asked.sort === key ? (down ? "" : "1") : right ? "1" : "", offset: "" };
+        asked = { ...asked, sort: key, desc: (sorted() ? !down() : right) ? "1" : "", offset: "" };
         address();
         load();
       };
@@ -220,7 +222,7 @@ export function episodeList(section, data, run, query, signal) {
           scope: "col",
           class: right && "right",
           data: { key },
-          "aria-sort": asked.sort === key ? (down ? "descending" : "ascending") : null,
+          "aria-sort": sorted() ? (down() ? "descending" : "ascending") : null,
         },
         h("button", { type: "button", class: "sort", data: { keep: `sort ${key}` }, on: { click: turnAround } }, title),
       );
