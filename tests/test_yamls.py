@@ -74,6 +74,23 @@ def test_what_is_dumped_is_read_back(value: object) -> None:
     assert yamls.parse(yamls.dump({"a": value}), "f").data == {"a": value}
 
 
+YAML_LIKE = st.lists(st.sampled_from([*"ab1~:-[]{}&*|>'\"%@`#,? \n\\\r\x85\u2028é", "\n  ", "- ", ": ", "? "])).map(
+    "".join
+)
+
+
+@given(YAML_LIKE | st.sampled_from([">#", "a: |-#", "!", "- !", "a\tb"]))
+def test_the_fast_parser_and_the_other_agree(text: str) -> None:
+    """A tab anywhere, here in a comment, has the other read the whole text."""
+    read: list[object] = []
+    for whole in (text, "#\t\n" + text):
+        try:
+            read.append(yamls.parse(whole, "f").data)
+        except SpecError:
+            read.append(SpecError)
+    assert read[0] == read[1]
+
+
 def test_too_large() -> None:
     with pytest.raises(SpecError, match="larger than"):
         yamls.parse("x" * (yamls.MAX_BYTES + 1), "f.yaml")
