@@ -71,16 +71,18 @@ def discussions(measured: Measured, file: str, smoke: bool) -> list[Row]:
         row: Row = {"discussion of 10 seats": name}
         for rounds in (3, 10) if smoke else (10, 40):
             work = [file, "--work", f"discussion:{name}:{rounds}:{2 if smoke else 400 // rounds}"]
-            out = [json.loads(measured(work)[3]) for _ in range(1 if smoke else 3)]
-            row[f"CPU ms a call, {rounds} rounds"] = round(
-                statistics.median(1000 * o["cpu"] / o["calls"] for o in out), 3
-            )
+            row[f"CPU ms a call, {rounds} rounds"] = per_call(measured, work, 1 if smoke else 3)
         rows.append(row)
     return rows
 
 
 def work_discussion(name: str, rounds: int, episodes: int) -> Row:
     """In a process of its own: CPU seconds and number of calls, imports and set-up left out."""
+    return asked({"use": "discussion", "agents": 10, "max_rounds": rounds, **DISCUSSIONS[name]}, episodes)
+
+
+def asked(protocol: dict[str, Any], episodes: int) -> Row:
+    """CPU seconds and calls of so many questions; the mock engine always thinks for two lines, and then answers."""
     import harness
     from harness.engine_api import Request
     from harness.engines.mock import Mock
@@ -93,9 +95,9 @@ def work_discussion(name: str, rounds: int, episodes: int) -> Row:
         return f"Let me think about it. I add the terms once more, one by one.\nThe answer is {count % 7}."
 
     spec = {
-        "name": "discussion",
+        "name": "panels",
         "task": {"use": "arithmetic", "size": episodes, "terms": 4},
-        "protocol": {"use": "discussion", "agents": 10, "max_rounds": rounds, **DISCUSSIONS[name]},
+        "protocol": protocol,
         "prompts": "ensembles/standard",
         "metrics": ["score"],
     }
@@ -104,3 +106,9 @@ def work_discussion(name: str, rounds: int, episodes: int) -> Row:
         count, began = 0, time.process_time()
         harness.evaluate(spec, Mock(function=answer), output_path=Path(folder) / "run")
         return {"cpu": time.process_time() - began, "calls": count}
+
+
+def per_call(measured: Measured, work: list[str], runs: int) -> float:
+    """The median CPU time of a call, in milliseconds."""
+    out = [json.loads(measured(work)[3]) for _ in range(runs)]
+    return round(statistics.median(1000 * one["cpu"] / one["calls"] for one in out), 3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Awaitable
+from functools import lru_cache
 
 from harness.api import Completion, Facts
 from harness.engine_api import (
@@ -18,6 +19,9 @@ from harness.engine_api import (
 )
 from harness.errors import EngineFatalError
 
+_COUNTS, _COUNTED_CHARS = 1024, 20_000
+"""How many texts, and of how many characters at most, have their tokens remembered: all that hear one ask the same."""
+
 
 class Wrapper(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsTokens, Reports):
     """Passes on what every engine before another one passes on.
@@ -30,6 +34,7 @@ class Wrapper(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsToke
     def __init__(self, inner: Engine) -> None:
         self.inner = inner
         self.engine: Engine = inner.engine if isinstance(inner, Wrapper) else inner
+        self._counted = lru_cache(_COUNTS)(self._count)
 
     @abstractmethod
     async def complete(self, request: Request | LikelihoodRequest) -> Completion:
@@ -53,6 +58,9 @@ class Wrapper(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsToke
         return self.inner.model
 
     def count_tokens(self, text: str) -> int | None:
+        return self._counted(text) if len(text) <= _COUNTED_CHARS else self._count(text)
+
+    def _count(self, text: str) -> int | None:
         return self.inner.count_tokens(text) if isinstance(self.inner, CountsTokens) else None
 
     def report(self) -> Facts:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from harness.api import Parsed, Reply
@@ -48,7 +49,7 @@ class Number(Reply):
 
     def parse(self, text: str) -> Parsed:
         """The number that `text` states."""
-        for statement in self._statements(text):
+        for statement in _statements(text):
             value = self._first(statement.rpartition("=")[2])
             value = self._first(statement) if value is None else value
             if value is not None:
@@ -62,20 +63,11 @@ class Number(Reply):
 
     def well_formed(self, text: str) -> bool:
         """Whether a statement, a box or hashes give it."""
-        return any(self._first(statement) is not None for statement in self._statements(text))
+        return any(self._first(statement) is not None for statement in _statements(text))
 
     def constraint(self) -> Mapping[str, Any]:
         """Any work, then "#### " and a number at the end."""
         return {"regex": r"(.|\n)*#### -?[0-9]{1,18}(\.[0-9]{1,12})?%?"}
-
-    def _statements(self, text: str) -> Iterator[str]:
-        """What stands behind labels, hashes, and in boxes, from the last to the first."""
-        statements = [
-            (m.start(), text[m.end() : m.end() + WINDOW]) for lead in (LABEL, _HASHES) for m in last_labels(text, lead)
-        ]
-        statements += [(start, content[:WINDOW]) for start, content in boxes(text)[-MAX_LABELS:]]
-        for _, statement in sorted(statements, reverse=True):
-            yield statement.lstrip(" \t\r\n*_`#").split("\n", 1)[0]
 
     def _first(self, text: str) -> int | float | None:
         match = _NUMBER.search(text)
@@ -86,11 +78,22 @@ class Number(Reply):
         divisor = int(match["under"] or match["by"] or 1)
         if not divisor:
             return None
-        value = Fraction(digits) * Fraction(10) ** int((match["power"] or "e0")[1:]) / divisor
-        if match["sign"] in ("-", "−", "–") or match["inner"]:
-            value = -value
+        sign = -1 if match["sign"] in ("-", "−", "–") or match["inner"] else 1
+        if divisor == 1 and not match["power"] and not match["percent"] and digits.isascii() and digits.isdigit():
+            return sign * int(digits) if int(digits) <= _LARGEST else None  # as most answers are; fractions are slow
+        value = sign * Fraction(digits) * Fraction(10) ** int((match["power"] or "e0")[1:]) / divisor
         if self.percent and match["percent"]:
             value /= 100
         if abs(value) > _LARGEST:
             return None
         return value.numerator if value.denominator == 1 else float(value)
+
+
+@lru_cache(maxsize=1)  # `parse` and `well_formed` read the same text, one after the other
+def _statements(text: str) -> tuple[str, ...]:
+    """What stands behind labels, hashes, and in boxes, from the last to the first."""
+    statements = [
+        (m.start(), text[m.end() : m.end() + WINDOW]) for lead in (LABEL, _HASHES) for m in last_labels(text, lead)
+    ]
+    statements += [(start, content[:WINDOW]) for start, content in boxes(text)[-MAX_LABELS:]]
+    return tuple(one.lstrip(" \t\r\n*_`#").split("\n", 1)[0] for _, one in sorted(statements, reverse=True))

@@ -13,6 +13,7 @@ from ._options import marker_pattern
 from ._text import BLANK, WRAPPING, Parsing, end_of, literal, valid
 from .actions import Actions
 from .choice import Labelled
+from .legal import LegalAction
 
 _NOTHING = frozenset({"", "none", "n/a", "na", "-", "–", "—", "null", "no message", "nothing"})
 _TEMPLATE = re.compile(r"\[[^\]]{0,80}\bor [\"'“‘]none[\"'”’]\]", re.IGNORECASE)
@@ -140,7 +141,9 @@ class ActionWithMessage(Reply):
         else:
             rest = f"{text[:start]}\n{text[end:]}"
             act = self.act.parse(rest)
-            single = isinstance(self.act, Labelled | Actions) and not marker_pattern(f"{self.act.label}:").search(rest)
+            single = isinstance(self.act, Labelled | Actions | LegalAction) and not marker_pattern(
+                f"{self.act.label}:"
+            ).search(rest)
             if act.error is not None and single:
                 end = self.line.line_end(text, start, start)
                 act = self.act.parse(text[end:])

@@ -56,6 +56,8 @@ class ModelPlayer:
         self.tools: tuple[Facts, ...] = ()  # what the present turn offers
         self._offered: tuple[Facts, ...] = ()  # the form's tools of which `tools` were made
         self._unanswered: list[str] = []  # ids of the last reply's calls
+        self._context: Facts | None = None  # that of `_opening`: new conversations of one agent begin alike
+        self._opening: Sequence[dict[str, Any]] = ()
         self.asked = 0  # how many messages stood before its first reply
 
     async def act(
@@ -126,7 +128,7 @@ class ModelPlayer:
         constraint = turn.reply.constraint() if self.constrained else None
         seed = derive_seed(self.seed, index, attempt)
         name = f"{self.id}/{index}/{attempt}"
-        return Request(name, self.thread, self.sampling, seed, constraint, self.prefill, self.tools)
+        return Request(name, self.thread, self.sampling, seed, constraint, self.prefill, self.tools, turn.reply)
 
     async def _score(self, form: Likelihoods, index: int) -> Completion:
         if not isinstance(self.engine, ComputesLikelihoods):
@@ -192,7 +194,9 @@ class ModelPlayer:
             self.thread = Thread(self.thread.age, self.prompts.chat, self.prompts.verbatim)
             self.tools, self._offered, self._unanswered = (), (), []
         if not self.thread.messages:
-            self.thread.messages += self.prompts.opening(turn.context)
+            if self._context is not turn.context:
+                self._context, self._opening = turn.context, self.prompts.opening(turn.context)
+            self.thread.messages += self._opening
         if (tools := turn.reply.tools) != self._offered:
             self._offered, self.tools = tools, self.prompts.tools(tools, turn.context)
         answered = self._answer_calls(turn.call_results) if self._unanswered else False

@@ -176,7 +176,7 @@ class Talk:
             form = replace(form, inner=AgreeOrCounter(form.inner, proposal.opinion.answer))
         elif observation["style"] == "critical":
             form = replace(form, inner=NamesFlaw(form.inner))
-        return replace(turn, reply=form)
+        return turn if form is turn.reply else replace(turn, reply=form)
 
     def _on_table(self, agent: str, proposer: str | None) -> Message | None:
         """The proposer's last words, if the agent hears it and they have an answer; else the last answer it heard."""
