@@ -382,6 +382,11 @@ class Protocol(ABC):
     needs_channel: ClassVar[type[OpenChannel]] = OpenChannel  # the kind that its channels must open
     facts: ClassVar[tuple[str, ...]] = ()  # the names it puts into `Outcome.facts`; metrics may need them
 
+    @property
+    def agent_groups(self) -> tuple[str, ...]:
+        """The groups of the spec's `agents:` that its parameters name. A spec without one of them is refused."""
+        return ()
+
     def possible_agents(self, case: Case) -> tuple[str, ...]:
         """The agents: those of the case, unless the protocol brings its own (a panel, a coordinator)."""
         return case.agents
@@ -413,6 +418,10 @@ class Policy(ABC):
     @abstractmethod
     def choose(self, turn: Turn, rng: random.Random) -> Action:
         """Return a legal action, from `turn.context`, `turn.observation`, `turn.reply` and `rng` alone."""
+
+    def misfit(self, task: Task) -> str | None:
+        """Why it cannot play this task, for the spec's author; None if it can."""
+        return None
 
 
 UNBOUNDED = (-math.inf, math.inf)

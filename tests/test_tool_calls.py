@@ -363,9 +363,12 @@ def test_mas_bench_gives_each_result_to_its_call_and_asks_nothing_beside(backend
     assert "native tool calls" not in last[0]["content"]
 
 
-def test_policies_play_on_as_before() -> None:
+def test_policies_play_on_as_before(tmp_path: Path) -> None:
     for spec, more in (("silo_quick", SMALL), ("mas_quick", ["protocol.calls=tools", "matrix.agents=[3]"])):
-        runs = [harness.evaluate(spec, overrides=[*more, f"protocol.calls={how}"]) for how in ("text", "tools")]
+        runs = [
+            harness.evaluate(spec, overrides=[*more, f"protocol.calls={how}"], output_path=tmp_path / spec / how)
+            for how in ("text", "tools")
+        ]
         assert [s.numbers for s in runs[0].scores] == [s.numbers for s in runs[1].scores]
 
 
@@ -390,6 +393,36 @@ def test_an_engine_without_tools_ends_the_run_before_it_begins(tmp_path: Path) -
     assert plain.asked == 0 and not (tmp_path / "run").exists()
     assert VLLM(pretrained="m", tool_parser="hermes").tools_problem is None
     assert not evaluate(tmp_path / "text", plain, "protocol.calls=text").failed and plain.asked
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "syntax"),
+    [("silo_quick", "<wait/>", "<wait/>"), ("mas_quick", "```\nwait\n```", "no native tool calls")],
+)
+def test_a_group_alone_is_offered_tools(name: str, text: str, syntax: str, tmp_path: Path) -> None:
+    asked: list[tuple[bool, bool]] = []
+
+    class Caller(Mock):
+        async def complete(self, request: Request) -> Completion:
+            system = str(request.thread.messages[0]["content"])
+            asked.append((bool(request.tools), syntax in system))
+            return calls(call("wait")) if request.tools else Completion(text)
+
+    seats = {"default": "model", "caller": {"model": "model", "agents": ["Agent-1"]}}
+    where = {"problem": ["global_maximum"], "agents": [2]} if name == "silo_quick" else {"agents": [3]}
+    body = {
+        "extends": name,
+        "name": "mixed",
+        "agents": seats,
+        "protocol": {"calls": {"caller": "tools"}, "max_rounds": 2},
+    }
+    run = harness.evaluate({**body, "matrix": where}, Caller(), output_path=tmp_path)
+    assert not run.failed and {score.numbers["parse_failures"] for score in run.scores} == {0}
+    assert set(asked) == {(True, False), (False, True)}
+
+    with pytest.raises(SpecError, match="names a group 'callers' that `agents:` does not have") as caught:
+        harness.evaluate({**body, "protocol": {"calls": {"callers": "tools"}}, "matrix": where}, Caller())
+    assert "Did you mean caller?" in str(caught.value)
 
 
 def test_a_prompt_set_that_describes_no_tools_is_refused_by_validate() -> None:

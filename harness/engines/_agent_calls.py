@@ -89,7 +89,7 @@ def load(call: str, log: AgentLog) -> Callable[..., Any]:
         hint = "Name a function that takes the messages, or a class with `reply(message)`."
         if callable(getattr(type(target), "reply", None)):
             hint = f"Conversations would share this object: name its class, {type(target).__name__}."
-        raise SetupError(f"call={call} is a {type(target).__name__}, which cannot be called", hint=hint)
+        raise SetupError(f"call={call} cannot be called, found {type(target).__name__}", hint=hint)
     if inspect.isclass(target) and not callable(getattr(target, "reply", None)):
         hint = "Give the class `reply(self, message)`, and perhaps `reset(self, messages)`; or name a function."
         raise SetupError(f"call={call}: the class {target.__name__} has no method `reply`", hint=hint)
@@ -386,4 +386,5 @@ def _check_args(call: str, function: Callable[..., Any], args: Mapping[str, Any]
     for name in args if not open_ended else ():
         if name not in parameters:
             known = [n for n in list(parameters)[not inspect.isclass(function) :] if n not in _CONTEXT]
-            raise SetupError(f"call={call} has no parameter {name!r}, which args= gives", hint=near(name, known))
+            hint = near(name, known) if known else f"Leave args= out, or give the function a parameter {name!r}."
+            raise SetupError(f"call={call} has no parameter {name!r}, which args= gives", hint=hint)

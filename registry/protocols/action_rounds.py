@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from harness.api import Action, Case, Channel, Facts, Move, Outcome, Play, Range, Task, Turn, plugin
 from harness.authoring.two_pass import TwoPassProtocol
@@ -13,6 +13,7 @@ from harness.replies import Calls, Verb
 from harness.replies.reading import read
 
 from ..channels._board import Board, longest_body
+from ._calls import CallForms, named_groups, offers_tools
 
 WAIT, SUBMIT = "wait", "submit_result"
 
@@ -41,6 +42,7 @@ class ActionRounds(TwoPassProtocol):
         parse_retries: how often to ask again for a reply without any call; then the round is lost.
         calls: "text", as in the paper: models write calls as elements. "tools": they are offered the calls as tools,
             and each result is the answer to its call; then the context also has `tools`, which is true.
+            `{GROUP: tools}` offers tools to a group of the spec's `agents:` alone, such as one whose engine has them.
     """
 
     channel: Channel
@@ -49,13 +51,18 @@ class ActionRounds(TwoPassProtocol):
     max_actions: Annotated[int, Range(ge=1)] | None = None
     planning: bool = False
     parse_retries: Annotated[int, Range(ge=0)] = 0
-    calls: Literal["text", "tools"] = "text"
+    calls: CallForms = "text"
 
     needs_channel = Board
     facts = (
         "rounds", "max_rounds", "messages", "characters", "refused", "submitted", "knew", "sent", "received", "known",
         "met", "reads", *TwoPassProtocol.facts,
     )  # fmt: skip
+
+    @property
+    def agent_groups(self) -> tuple[str, ...]:
+        """The groups of agents that `calls` names."""
+        return named_groups(self.calls)
 
     def shape(self, task: Task, case: Case) -> tuple[str, ...]:
         """All agents act in every round, whatever the task is."""
@@ -88,13 +95,16 @@ class _Game:
         assert isinstance(board, Board)
         self.rules, self.task, self.case, self.board = rules, task, case, board
         verbs = (*board.verbs, Verb(WAIT), Verb(SUBMIT, (), "answer"))
-        as_tools = rules.calls == "tools"
-        self.form = Calls(verbs, rules.max_actions or len(case.agents) + 8, WAIT, longest_body(case), as_tools)
-        actions = [{"name": verb.name, "usage": verb.usage} for verb in self.form.verbs]
+        limit = rules.max_actions or len(case.agents) + 8
+        text, tools = (Calls(verbs, limit, WAIT, longest_body(case), as_tools) for as_tools in (False, True))
+        self.forms = {agent: tools if offers_tools(rules.calls, case, agent) else text for agent in case.agents}
+        actions = [{"name": verb.name, "usage": verb.usage} for verb in verbs]
         shared = {"actions": actions, "channel": board.description, "max_rounds": rules.max_rounds}
-        shared |= {"max_actions": self.form.limit, "calls_per_round": rules.calls_per_round}
-        shared |= {"tools": True} if as_tools else {}
-        self.contexts = {agent: {**task.context(case, agent), **shared} for agent in case.agents}
+        shared |= {"max_actions": limit, "calls_per_round": rules.calls_per_round}
+        self.contexts = {
+            agent: {**task.context(case, agent), **shared, **({"tools": True} if form.as_tools else {})}
+            for agent, form in self.forms.items()
+        }
         self.notes: dict[str, list[Facts]] = {}
         self.ended: dict[str, bool] = {}  # whether the agent's last reply ended its round
         self.answers: dict[str, Action] = {}
@@ -104,7 +114,7 @@ class _Game:
 
     def turn(self, agent: str) -> Turn:
         """Return the agent's next turn."""
-        channel_view, number = self.board.observation(agent), self.board.round
+        channel_view, number, form = self.board.observation(agent), self.board.round, self.forms[agent]
         observation = {
             "inbox": channel_view["inbox"],
             "results": [*channel_view["results"], *self.notes.get(agent, ())],
@@ -112,8 +122,8 @@ class _Game:
             "rounds_left": self.rules.max_rounds - number + 1,
         }
         return Turn(
-            agent, "round" if number else "plan", observation, self.form, self.contexts[agent],
-            self.rules.parse_retries, call_results=self.call_results(agent) if self.form.as_tools else (),
+            agent, "round" if number else "plan", observation, form, self.contexts[agent],
+            self.rules.parse_retries, call_results=self.call_results(agent) if form.as_tools else (),
         )  # fmt: skip
 
     def call_results(self, agent: str) -> tuple[str, ...]:

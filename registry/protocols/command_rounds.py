@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from harness.api import Action, Case, Channel, Facts, Move, Outcome, Play, Range, Task, Turn, plugin
 from harness.authoring.two_pass import TwoPassProtocol
@@ -14,6 +14,7 @@ from harness.replies.commands import UNKNOWN, usage, written
 from harness.replies.reading import read
 
 from ..channels._board import Board, Call, RefusedError, longest_body
+from ._calls import CallForms, named_groups, offers_tools
 
 WAIT, SUBMIT = "wait", "submit_result"
 FAILED = "Environment could not process that step"
@@ -43,19 +44,25 @@ class CommandRounds(TwoPassProtocol):
         parse_retries: how often to ask again for a reply without any command; then the round is lost.
         calls: "text", as in the paper: models write commands in fences. "tools": they are offered the commands as
             tools, and each result is the answer to its call; then the context also has `tools`, which is true.
+            `{GROUP: tools}` offers tools to a group of the spec's `agents:` alone, such as one whose engine has them.
     """
 
     channel: Channel
     max_rounds: Annotated[int, Range(ge=1)] = 100
     max_actions: Annotated[int, Range(ge=1)] = 1000
     parse_retries: Annotated[int, Range(ge=0)] = 0
-    calls: Literal["text", "tools"] = "text"
+    calls: CallForms = "text"
 
     needs_channel = Board
     facts = (
         "rounds", "max_rounds", "messages", "characters", "refused", "submitted", "knew", "sent", "received", "known",
         "met", "reads", "communication", "stale", *TwoPassProtocol.facts,
     )  # fmt: skip
+
+    @property
+    def agent_groups(self) -> tuple[str, ...]:
+        """The groups of agents that `calls` names."""
+        return named_groups(self.calls)
 
     def shape(self, task: Task, case: Case) -> tuple[str, ...]:
         """All agents act in every round, whatever the task is."""
@@ -85,12 +92,16 @@ class _Bench:
         self.board.handlers = {WAIT: lambda agent, call: "acknowledged", SUBMIT: self.submit}
         self.verbs = (*board.verbs, Verb(WAIT), Verb(SUBMIT, (), "answer"))
         self.names = {verb.name for verb in self.verbs}
-        as_tools = rules.calls == "tools"
-        self.form = Commands(self.verbs, rules.max_actions, WAIT, longest_body(case), as_tools)
+        longest = longest_body(case)
+        text, tools = (Commands(self.verbs, rules.max_actions, WAIT, longest, as_tools) for as_tools in (False, True))
+        self.forms = {agent: tools if offers_tools(rules.calls, case, agent) else text for agent in case.agents}
         actions = [{"name": verb.name, "usage": usage(verb)} for verb in self.verbs]
         shared = {"actions": actions, "channel": board.description, "max_rounds": rules.max_rounds}
-        shared |= {"max_actions": rules.max_actions, **({"tools": True} if as_tools else {})}
-        self.contexts = {agent: {**task.context(case, agent), **shared} for agent in case.agents}
+        shared |= {"max_actions": rules.max_actions}
+        self.contexts = {
+            agent: {**task.context(case, agent), **shared, **({"tools": True} if form.as_tools else {})}
+            for agent, form in self.forms.items()
+        }
         self.last_results: dict[str, list[Facts]] = {}
         self.answers: dict[str, Action] = {}
         self.submitted: dict[str, int] = {}
@@ -108,9 +119,10 @@ class _Bench:
             "round": self.board.round,
             "rounds_left": self.rules.max_rounds - self.board.round + 1,
         }
-        results = tuple(result["text"] for result in observation["results"]) if self.form.as_tools else ()
+        form = self.forms[agent]
+        results = tuple(result["text"] for result in observation["results"]) if form.as_tools else ()
         return Turn(
-            agent, "round", observation, self.form, self.contexts[agent], self.rules.parse_retries, call_results=results
+            agent, "round", observation, form, self.contexts[agent], self.rules.parse_retries, call_results=results
         )
 
     def carry_out(self, moves: Sequence[Move]) -> None:
