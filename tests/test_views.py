@@ -25,7 +25,7 @@ SPECS = [
     "worlds/trading", "worlds/four_way_stop", "worlds/telephone",
     "networks/matching", "networks/shared_rooms", "cross/crowd", "cross/links",
     "silo_quick", "silo_silence", "silo_rcc", "silo_panel", "mas_quick", "darkforest_quick", "arithmetic",
-    "teams/tree", "teams/importance",
+    "teams/tree", "teams/importance", "hanabi", "repeated_dilemmas",
 ]  # fmt: skip
 
 

@@ -9,13 +9,14 @@ from typing import Any
 from harness.api import Action, Case, Protocol, Task, plugin
 from harness.authoring.panels import Panel, candidate
 from harness.authoring.questions import QuestionTask
-from harness.authoring.scenes import answer_of, brief, count, is_right, ring, verdict
+from harness.authoring.scenes import brief, count, ring, verdict
 from harness.authoring.traffic import EVERY_OTHER
 from harness.replies.likelihoods import shares
 from harness.replies.with_confidence import split_confidence
 from harness.view_api import Bars, Edge, Flight, Node, RecordedTurn, Scene, Sheet, Transcript, View
 
 from ..protocols.team import Team
+from ._answers import Answers
 
 _SHOWN = ("replies", "messages", "digest", "groups", "references", "others", "evidence")
 """What an agent sees of others, in its observation or its context."""
@@ -56,9 +57,7 @@ class _Panel:
         self.where = ring(self.agents)
         self.answers: dict[str, Action] = {}
         self.stated: dict[str, float | None] = {}
-        self.clusters: dict[str, int] = {}  # candidate → its color
-        self.spelled: dict[str, str] = {}
-        self.verdicts: dict[str, bool | None] = {}
+        self.compared = Answers(transcript, task)
         self.rows: dict[str, tuple[str, ...]] = {agent: (agent,) for agent in self.agents}
         self.names: list[str] = []
         self.evidence: tuple[Sheet, ...] = ()
@@ -91,7 +90,7 @@ class _Panel:
                 continue
             if turn.name == "confidence":  # the options' probabilities, behind an answer
                 believed = Panel.believed(self.task, self.case, [turn.move] if turn.move is not None else [])
-                share = believed.get(turn.agent, {}).get(self._key(self.answers.get(turn.agent)) or "")
+                share = believed.get(turn.agent, {}).get(self.compared.key(self.answers.get(turn.agent)) or "")
                 self.stated[turn.agent] = share
                 cells[turn.agent] = "" if share is None else f"{share:g}"
                 continue
@@ -99,8 +98,8 @@ class _Panel:
             if (scored := shares(answer)) is not None:  # the likeliest option is the answer
                 answer, confidence = candidate(self.task, self.case, answer), round(max(scored), 4)
             self.answers[turn.agent], self.stated[turn.agent] = answer, confidence
-            key = self._key(answer)
-            mark = {True: " ✓", False: " ✗", None: ""}[self._right(answer)]
+            key = self.compared.key(answer)
+            mark = {True: " ✓", False: " ✗", None: ""}[self.compared.right(answer)]
             beside = "" if confidence is None else f" ({confidence:g})"
             cells[turn.agent] = f"{brief(answer, 40)}{beside}{mark}" if key is not None else "no answer"
         self._column(turns, cells)
@@ -122,7 +121,7 @@ class _Panel:
     def caption(self, turns: Sequence[RecordedTurn], last: bool) -> str:
         """What happened, in a sentence or two."""
         who = turns[0].agent if len(turns) == 1 else count(len(turns), "agent")
-        held = len({self._key(answer) for answer in self.answers.values()} - {None})
+        held = len({self.compared.key(answer) for answer in self.answers.values()} - {None})
         agreed = {0: "No answer yet.", 1: "All answers so far are equal."}
         said = (
             f"{turns[0].name.capitalize().replace('_', ' ')}: {who}. {agreed.get(held, f'{held} different answers.')}"
@@ -143,12 +142,12 @@ class _Panel:
         acting, nodes = {turn.agent for turn in turns}, []
         for agent in self.agents:
             answer = self.answers.get(agent)
-            key, right = self._key(answer), self._right(answer)
+            key, right = self.compared.key(answer), self.compared.right(answer)
             marks = [
                 *(["active"] if agent in acting else []),
                 *([] if right is None else ["right" if right else "wrong"]),
             ]
-            color = self.clusters.get(key) if key is not None else None
+            color = self.compared.colors.get(key) if key is not None else None
             x, y = self.where[agent]
             persona = self.personas.get(agent, ("", ""))[1]
             label = f"{agent}: {brief(persona, 28)}" if persona else ""
@@ -161,11 +160,7 @@ class _Panel:
         )  # fmt: skip
 
     def _bars(self, facts: Any) -> Iterator[Bars]:
-        counts: dict[str, float] = {}
-        for answer in self.answers.values():
-            if (key := self._key(answer)) is not None:
-                counts[self.spelled[key]] = counts.get(self.spelled[key], 0) + 1
-        if counts:
+        if counts := self.compared.counts(self.answers.values()):
             yield Bars("Agents by answer", counts, self._top(counts))
         if stated := {agent: share for agent, share in self.stated.items() if share is not None}:
             yield Bars("Confidence", stated)
@@ -176,7 +171,7 @@ class _Panel:
         if belief:
             yield Bars("Belief (posterior)", belief, max(belief, key=lambda name: belief[name]))
         if votes := facts.get("votes"):
-            shown = {self.spelled.get(key, brief(key, 40)): weight for key, weight in votes.items()}
+            shown = {self.compared.words.get(key, brief(key, 40)): weight for key, weight in votes.items()}
             yield Bars("Votes", shown, self._top(shown))
 
     def _graph(self, facts: Any) -> tuple[Edge, ...]:
@@ -217,24 +212,6 @@ class _Panel:
     def _sees(self, turn: RecordedTurn) -> bool:
         seen = {**(turn.context or {}), **(turn.observation or {})}
         return any(seen.get(name) for name in _SHOWN)
-
-    def _key(self, answer: Action) -> str | None:
-        """The cluster of an answer; the first answer of a cluster names it."""
-        if answer is None:
-            return None
-        key = candidate(self.task, self.case, answer)
-        if key is not None and key not in self.clusters:
-            self.clusters[key] = len(self.clusters)
-            self.spelled[key] = brief(answer, 40)
-        return key
-
-    def _right(self, answer: Action) -> bool | None:
-        key = self._key(answer)
-        if key is None:
-            return None
-        if key not in self.verdicts:
-            self.verdicts[key] = is_right(self.task, self.transcript, answer_of(answer))
-        return self.verdicts[key]
 
     @staticmethod
     def _top(counts: dict[str, float]) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from harness.api import Action, Facts, Protocol, Task, plugin
-from harness.authoring.panels import candidate
 from harness.authoring.questions import QuestionTask
-from harness.authoring.scenes import Places, agents_at, brief, count, is_right, ring, verdict
+from harness.authoring.scenes import Places, agents_at, brief, count, ring, verdict
 from harness.replies.with_confidence import split_confidence
 from harness.view_api import Bars, Edge, Flight, RecordedTurn, Scene, Sheet, Transcript, View
 
 from ..protocols.team import Team
+from ._answers import Answers
 
 _COLUMNS = 10
 """The most levels that are drawn as columns; seats of a longer team stand on a ring."""
@@ -55,9 +55,7 @@ class _Team:
         self.written: dict[str, str] = {}
         self.answers: dict[str, Action] = {}
         self.texts: dict[str, str] = {}
-        self.clusters: dict[str, int] = {}  # candidate → its color
-        self.spelled: dict[str, str] = {}
-        self.verdicts: dict[str, bool | None] = {}
+        self.compared = Answers(transcript, task)
 
     def take(self, turns: Sequence[RecordedTurn]) -> None:
         """Note a batch of turns."""
@@ -71,7 +69,7 @@ class _Team:
             self.written[turn.agent] = said
             if turn.name == "deliver":
                 answer = split_confidence(move.action)[0]
-                if self._key(answer) is not None:
+                if self.compared.key(answer) is not None:
                     self.answers[turn.agent], self.texts[turn.agent] = answer, brief(answer)
             elif lines := said.strip().splitlines():
                 self.texts[turn.agent] = lines[-1] if len(lines[-1]) <= _SHORT else ""
@@ -101,12 +99,12 @@ class _Team:
         for turn in turns:
             marks[turn.agent].append("active")
         for agent, answer in self.answers.items():
-            if (right := self._right(answer)) is not None:
+            if (right := self.compared.right(answer)) is not None:
                 marks[agent].append("right" if right else "wrong")
         for agent in pruned.get("ratings", {}):
             if agent not in pruned["kept"]:
                 marks[agent].append("left out")
-        colors = {agent: self.clusters.get(self._key(answer) or "") for agent, answer in self.answers.items()}
+        colors = {agent: self.compared.color(answer) for agent, answer in self.answers.items()}
         rows = tuple((agent, brief(text, 240)) for agent, text in self.written.items())
         sheets = (Sheet("Last messages", ("", "wrote"), rows),) if rows else ()
         shown = {
@@ -116,29 +114,10 @@ class _Team:
         return Scene(caption, nodes, self.edges, flights, tuple(self._bars(facts)), sheets, shown)
 
     def _bars(self, facts: Facts) -> Iterator[Bars]:
-        counts: dict[str, float] = {}
-        for answer in self.answers.values():
-            if (key := self._key(answer)) is not None:
-                counts[self.spelled[key]] = counts.get(self.spelled[key], 0) + 1
-        if counts:
+        if counts := self.compared.counts(self.answers.values()):
             yield Bars("Seats by answer", counts, max(counts, key=lambda name: counts[name]))
         if ratings := (facts.get("pruned") or {}).get("ratings"):
             yield Bars("Mean rating", {agent: rating or 0.0 for agent, rating in ratings.items()})
-
-    def _key(self, answer: Action) -> str | None:
-        """The cluster of an answer; the first answer of a cluster names it."""
-        assert self.transcript.case is not None
-        key = candidate(self.task, self.transcript.case, answer)
-        if key is not None and key not in self.clusters:
-            self.clusters[key] = len(self.clusters)
-            self.spelled[key] = brief(answer, 40)
-        return key
-
-    def _right(self, answer: Action) -> bool | None:
-        key = self._key(answer)
-        if key is not None and key not in self.verdicts:
-            self.verdicts[key] = is_right(self.task, self.transcript, answer)
-        return None if key is None else self.verdicts[key]
 
 
 def _read(turn: RecordedTurn) -> Iterator[Flight]:
