@@ -111,6 +111,15 @@ def agents_at(
     )
 
 
+def agents_acting(where: Places, turns: Sequence[RecordedTurn], texts: Mapping[str, Any]) -> tuple[Node, ...]:
+    """A node for every agent, with marks: "active" for those that have these turns, "wrong" where one has failed."""
+    marks: dict[str, list[str]] = {}
+    for turn in turns:
+        failed = turn.move is not None and turn.move.error is not None
+        marks[turn.agent] = ["active", "wrong"] if failed else ["active"]
+    return agents_at(where, texts=texts, marks=marks)
+
+
 def edges_of(transcript: Transcript) -> tuple[Edge, ...]:
     """The edges of the case's network, each once; none where all agents reach one another."""
     topology = (transcript.case.topology if transcript.case is not None else None) or {}

@@ -23,6 +23,7 @@ from .equivalence import math_equal
 from .fields import json_fields
 from .freetext import FreeText
 from .label import Label, canonical_label
+from .legal import LegalAction
 from .letter import Letter
 from .likelihoods import Continuation, Likelihoods, likelihoods_of
 from .mathematics import math_canonical
@@ -56,6 +57,7 @@ __all__ = [
     "Integers",
     "Label",
     "Labelled",
+    "LegalAction",
     "Letter",
     "Likelihoods",
     "MessageLine",

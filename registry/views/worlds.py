@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from harness.api import Action, Protocol, Task, plugin
-from harness.authoring.scenes import brief, count, edges_of, messages, places, verdict
-from harness.view_api import Flight, Node, RecordedTurn, Scene, Sheet, Transcript, View
+from harness.authoring.scenes import agents_acting, brief, count, edges_of, messages, places, verdict
+from harness.view_api import Flight, RecordedTurn, Scene, Sheet, Transcript, View
 
 from ..tasks.world import DeclaredWorld
 
@@ -32,27 +32,15 @@ class Worlds(View):
         steps: list[str] = []
         seen: dict[str, Mapping[str, Any]] = {}
 
-        def nodes(turns: Sequence[RecordedTurn]) -> tuple[Node, ...]:
-            acting = {turn.agent for turn in turns}
-            failed = {turn.agent for turn in turns if turn.move is not None and turn.move.error is not None}
-            return tuple(
-                Node(
-                    agent,
-                    x=where[agent][0],
-                    y=where[agent][1],
-                    text=brief(done.get(agent), 14),
-                    marks=(*(("active",) if agent in acting else ()), *(("wrong",) if agent in failed else ())),
-                )
-                for agent in transcript.agents
-            )
-
-        yield Scene(f"{count(len(where), 'agent')} before the first step.", nodes(()), edges)
+        yield Scene(f"{count(len(where), 'agent')} before the first step.", agents_acting(where, (), done), edges)
         rounds = transcript.rounds
         for number, turns in enumerate(rounds):
             seen |= {turn.agent: (turn.observation or {}).get("view", {}) for turn in turns}
             flights = _messages(turns, transcript)
             if turns[0].name == "talk":
-                yield Scene(f"Talk: {count(len(flights), 'message')}.", nodes(turns), edges, flights)
+                yield Scene(
+                    f"Talk: {count(len(flights), 'message')}.", agents_acting(where, turns, done), edges, flights
+                )
                 continue
             step = (turns[0].observation or {}).get("timestep", number + 1)
             cells = {turn.agent: _words(turn) for turn in turns}
@@ -66,7 +54,7 @@ class Worlds(View):
                 caption = f"{caption} {_ENDS.get(str(end), verdict(transcript)).rstrip('.')}."
             common, sheet = _seen(seen)
             sheets = (Sheet("Actions", ("", *steps), tuple(rows.values())), *sheet)
-            yield Scene(caption, nodes(turns), edges, flights, sheets=sheets, facts=common)
+            yield Scene(caption, agents_acting(where, turns, done), edges, flights, sheets=sheets, facts=common)
 
 
 def _words(turn: RecordedTurn) -> str:

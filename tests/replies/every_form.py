@@ -28,6 +28,7 @@ from harness.replies import (
     Integers,
     Label,
     Labelled,
+    LegalAction,
     Letter,
     MessageLine,
     Messages,
@@ -50,12 +51,13 @@ def _plugin(module: str) -> Any:
     return importlib.import_module(f"{_MOUNTED}.registry.{module}")
 
 
-FINQA, LM_EVAL, NETWORK, GRAPH, FEEDBACK, PERSONAS, TEAM = (
+FINQA, LM_EVAL, NETWORK, OPENSPIEL, GRAPH, FEEDBACK, PERSONAS, TEAM = (
     _plugin(name)
     for name in (
         "tasks._finqa_reply",
         "tasks.lm_eval",
         "tasks._network.answers",
+        "tasks._openspiel.example",
         "protocols._graph_replies",
         "protocols._feedback",
         "protocols._discussion.personas",
@@ -136,8 +138,10 @@ FORMS: dict[str, tuple[Reply, str]] = {
     "labels": (Label(("relevant", "irrelevant", "choice of law")), '{"answer": "choice of law"}'),
     "label letters": (Label(("a", "b", "c")), "Final Answer: (b)"),
     "label digits": (Label(("0", "1")), "Answer: 1"),
+    "legal action without names": (OPENSPIEL.AnyAction(("first", "second")), "ACTION: first"),
     "action": (ACT, "THINKING: so\nACTION: GRAB_LEFT"),
     "action, reference": (ACT_REFERENCE, "THINKING: so\nACTION: GRAB_LEFT"),
+    "legal action": (LegalAction(("e4", "bxc3", "Bxc3", "Nf3+")), "A fork.\nACTION: **Nf3**, check"),
     "letter": (LETTER, "The answer is (B)."),
     "letter, text": (LETTER, "Answer: New York"),
     "ten letters": (Letter(10), "I choose option J"),

@@ -1,0 +1,66 @@
+"""What policies share that OpenSpiel's own players stand behind: they follow the game by its history."""
+
+from __future__ import annotations
+
+import random
+from abc import abstractmethod
+from typing import Any
+
+from harness.api import Action, Policy, Task, Turn
+from harness.replies import ActionWithMessage
+
+from ...tasks._openspiel.loading import Loaded, load, package
+from ...tasks.openspiel import OpenSpiel
+
+
+class Follower(Policy):
+    """Chooses by OpenSpiel's state of the game, which it plays along from the observed `history`.
+
+    Only games that hide nothing have a history that every agent may know.
+    """
+
+    _state: Any = None
+    _known = 0
+
+    @abstractmethod
+    def step(self, loaded: Loaded, state: Any, seat: int, rng: random.Random) -> int:
+        """The number of the action in this state."""
+
+    def unplayable(self, loaded: Loaded) -> str | None:
+        """Why it cannot play a game that hides nothing; None if it can."""
+        return None
+
+    def misfit(self, task: Task) -> str | None:
+        """Only OpenSpiel's games that hide nothing."""
+        if not isinstance(task, OpenSpiel):
+            return "it plays games of the task openspiel"
+        if package() is None:
+            return None  # what the game is like is unknown, and nothing plays
+        loaded = task.loaded
+        if not loaded.public:
+            return f"{loaded.name} hides something, and it would need the whole state; `random` plays every game"
+        return self.unplayable(loaded)
+
+    def choose(self, turn: Turn, rng: random.Random) -> Action:
+        """One of the legal actions."""
+        loaded, history = load(turn.context["game"]), turn.observation["history"]
+        if self._state is None:
+            self._state, self._known = loaded.game.new_initial_state(), 0
+        while self._known < len(history):
+            self._follow(history)
+        reply = turn.reply.act if isinstance(turn.reply, ActionWithMessage) else turn.reply
+        if not reply.options:
+            return reply.noop if reply is turn.reply else turn.reply.noop
+        seat = turn.context["number"]
+        legal = self._state.legal_actions(seat)
+        action = reply.options[legal.index(self.step(loaded, self._state, seat, rng))]
+        return action if reply is turn.reply else {"act": action, "message": None}
+
+    def _follow(self, history: list[int]) -> None:
+        if self._state.is_simultaneous_node():
+            end = self._known + self._state.num_players()
+            self._state.apply_actions(history[self._known : end])
+        else:
+            end = self._known + 1
+            self._state.apply_action(history[self._known])
+        self._known = end

@@ -1,0 +1,238 @@
+"""A state of an OpenSpiel game as a frozen world."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+from harness.api import Action, Facts
+from harness.authoring.games import Invalid, legal_instead
+from harness.authoring.worlds import World
+from harness.replies import LegalAction
+
+from .loading import Loaded
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What was played: each move as agent → name of its action, and the same in words."""
+
+    moves: list[Facts] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+
+    def add(self, move: Facts) -> None:
+        """Add a move; only to a course that no state has yet."""
+        self.moves.append(move)
+        self.lines.append(", ".join([f"{who}: {what}" for who, what in move.items()]))
+
+
+class Rules:
+    """What all states of one episode share.
+
+    Args:
+        loaded: the game.
+        agents: the agents, in the order of seats.
+        seed: all chance comes from it.
+        invalid: what an invalid action leads to.
+        observes: "observation" or "information".
+        listed: how many legal actions an observation lists.
+        recent: how many of the last moves it words.
+    """
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        agents: tuple[str, ...],
+        seed: int,
+        invalid: Invalid,
+        observes: str,
+        listed: int,
+        recent: int,
+    ) -> None:
+        self.loaded, self.agents, self.seed, self.invalid = loaded, agents, seed, invalid
+        self.listed, self.recent = listed, recent
+        self.seat = {agent: number for number, agent in enumerate(agents)}
+        self.information = observes == "information"
+        self.public = loaded.public
+        self._salt = seed.to_bytes(8, "big")
+
+    def uniform(self, number: int) -> float:
+        """The draw for the game's chance event of this number, from 0 to 1."""
+        digest = blake2b(self._salt + number.to_bytes(4, "big"), digest_size=7).digest()
+        return int.from_bytes(digest, "big") / 2**56
+
+    def first(self) -> GameState:
+        """The state in which agents begin."""
+        state = self.loaded.with_seed(self.seed).new_initial_state()
+        course = Course()
+        return GameState(self, state, self.draw(state, 0, course), course, {})
+
+    def draw(self, state: Any, events: int, course: Course) -> int:
+        """Let chance play until agents decide; returns the number of chance events so far."""
+        while state.is_chance_node():
+            outcome = _drawn(state.chance_outcomes(), self.uniform(events))
+            if self.public:
+                course.add({"chance": state.action_to_string(state.current_player(), outcome)})
+            state.apply_action(outcome)
+            events += 1
+        return events
+
+
+class GameState(World):
+    """Nothing changes the OpenSpiel state in it: a step works on a clone.
+
+    Args:
+        rules: what all states share.
+        state: OpenSpiel's state, where agents decide or the game is over.
+        events: how many chance events there were.
+        course: what was played, in order, if all agents may know it.
+        counts: agent → its invalid actions so far.
+        pending: agent → its action, of agents that have acted on this state while others have not.
+        forfeited: the agent that lost by an invalid action.
+    """
+
+    __slots__ = ("_legal", "counts", "course", "events", "forfeited", "pending", "rules", "state")
+
+    def __init__(
+        self,
+        rules: Rules,
+        state: Any,
+        events: int,
+        course: Course,
+        counts: Mapping[str, int],
+        pending: Mapping[str, int] | None = None,
+        forfeited: str | None = None,
+    ) -> None:
+        self.rules, self.state, self.events, self.course, self.counts = rules, state, events, course, counts
+        self.pending, self.forfeited = pending or {}, forfeited
+        self._legal: dict[int, tuple[list[int], tuple[str, ...]]] = {}
+
+    def legal(self, seat: int) -> tuple[list[int], tuple[str, ...]]:
+        """The legal actions of a seat and their names, in OpenSpiel's order."""
+        found = self._legal.get(seat)
+        if found is None:
+            state = self.state
+            actions = state.legal_actions(seat)
+            text = state.action_to_string
+            found = self._legal[seat] = actions, distinct(tuple([text(seat, action) for action in actions]))
+        return found
+
+    def acts(self, agent: str) -> bool:
+        """Whether the agent has a turn."""
+        if self.over or agent in self.pending:
+            return False
+        seat = self.rules.seat[agent]
+        if self.state.is_simultaneous_node():
+            return bool(self.legal(seat)[0])
+        return bool(self.state.current_player() == seat)
+
+    def observation(self, agent: str) -> Facts:
+        """`state`, `legal`, `legal_count`, `moves`, `recent`, `history`."""
+        rules, seat = self.rules, self.rules.seat[agent]
+        text = self.state.information_state_string if rules.information else self.state.observation_string
+        names = self.legal(seat)[1] if self.acts(agent) else ()
+        return {
+            "state": text(seat).strip("\n"),
+            "legal": list(names[: rules.listed]),
+            "legal_count": len(names),
+            "moves": self.course.moves,
+            "recent": self.course.lines[-rules.recent :] if rules.recent else [],
+            "history": self.state.history() if rules.public else [],
+        }
+
+    def reply(self, agent: str) -> LegalAction | None:
+        """One of the legal actions, by name."""
+        return LegalAction(self.legal(self.rules.seat[agent])[1]) if self.acts(agent) else None
+
+    def step(self, actions: Mapping[str, Action], rng: random.Random) -> GameState:
+        """The state after these actions; in a simultaneous node once all agents have acted."""
+        rules, pending, counts = self.rules, dict(self.pending), self.counts
+        for agent, action in actions.items():
+            if not self.acts(agent):
+                continue
+            numbers, names = self.legal(rules.seat[agent])
+            if action is None:
+                counts = {**counts, agent: counts.get(agent, 0) + 1}
+                if rules.invalid == "forfeit":
+                    return GameState(rules, self.state, self.events, self.course, counts, forfeited=agent)
+                action = legal_instead(names, rules.seed, self.state.move_number(), agent)
+            pending[agent] = numbers[names.index(action)]
+        if not pending:
+            return self
+        if self.state.is_simultaneous_node():
+            if any(agent not in pending and self.acts(agent) for agent in rules.agents):
+                return GameState(rules, self.state, self.events, self.course, counts, pending)
+            state = self.state.clone()
+            state.apply_actions([pending.get(agent, 0) for agent in rules.agents])
+        else:
+            state = self.state.clone()
+            state.apply_action(next(iter(pending.values())))
+        course = self.course
+        if rules.public:
+            seats = {agent: (rules.seat[agent], number) for agent, number in pending.items()}
+            course = Course(course.moves[:], course.lines[:])
+            course.add({agent: self.name(*move) for agent, move in seats.items()})
+        return GameState(rules, state, rules.draw(state, self.events, course), course, counts)
+
+    def name(self, seat: int, action: int) -> str:
+        """The name of a legal action."""
+        actions, names = self.legal(seat)
+        return names[actions.index(action)]
+
+    def facts(self) -> Facts:
+        """`returns` and `invalid`."""
+        values = dict(zip(self.rules.agents, self.returns(), strict=True))
+        return {"returns": values, "invalid": {agent: self.counts.get(agent, 0) for agent in self.rules.agents}}
+
+    def returns(self) -> list[float]:
+        """Each agent's return, in the order of seats; of an unfinished game, what it has given so far.
+
+        After a forfeit that agent gets the game's least return. Where returns have a constant sum the others share what
+        is left of it; in a game of equal returns all get the least.
+        """
+        values = list(map(float, self.state.returns()))
+        loaded = self.rules.loaded
+        if self.forfeited is None or loaded.bounds is None:
+            return values
+        least, others = loaded.bounds[0], len(values) - 1
+        if loaded.utility == "identical":
+            return [least] * len(values)
+        if loaded.utility != "general_sum":
+            values = [((loaded.game.utility_sum() or 0.0) - least) / others] * len(values)
+        values[self.rules.seat[self.forfeited]] = least
+        return values
+
+    @property
+    def over(self) -> bool:
+        """Whether the game has ended."""
+        return self.forfeited is not None or bool(self.state.is_terminal())
+
+
+def _drawn(outcomes: list[tuple[int, float]], uniform: float) -> int:
+    for outcome, probability in outcomes:
+        uniform -= probability
+        if uniform < 0:
+            return outcome
+    return next(outcome for outcome, probability in reversed(outcomes) if probability)  # their sum fell below 1
+
+
+def distinct(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names, printable and all different: those that stand for several actions get a number behind them."""
+    if len(set(names)) == len(names) and all(map(str.isprintable, names)):
+        return names
+    clean = [" ".join("".join(c if c.isprintable() else " " for c in name).split()) or "action" for name in names]
+    seen: dict[str, int] = {}
+    result: list[str] = []
+    taken = set(clean)
+    for name in clean:
+        number = seen[name] = seen.get(name, 0) + 1
+        unique = name
+        while number > 1 and unique in taken:
+            unique = f"{name} #{number}"
+            number += 1
+        taken.add(unique)
+        result.append(unique)
+    return tuple(result)

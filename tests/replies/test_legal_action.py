@@ -1,0 +1,67 @@
+"""`LegalAction`: names of any kind, read where one alone is meant."""
+
+import pytest
+
+from harness.replies import ActionWithMessage, LegalAction, MessageLine
+
+CHESS = LegalAction(("Nf3", "bxc3", "Bxc3", "Qh5+", "O-O", "O-O-O", "e4", "e8=Q", "e8=N", "Nbd2"))
+OFFERS = LegalAction(tuple(f"Proposal: [{a}, {b}]" for a in range(6) for b in range(6)))
+HANABI = LegalAction(("(Play 0)", "(Play 1)", "(Reveal player +1 color G)", "(Reveal player +1 rank 1)"))
+MANY = LegalAction(tuple(f"{i} - a{i}b{j}" for i in range(50) for j in range(60)))
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "action"),
+    [
+        (CHESS, "ACTION: Nf3", "Nf3"),
+        (CHESS, "**Action:** `bxc3`", "bxc3"),
+        (CHESS, "ACTION: Bxc3", "Bxc3"),
+        (CHESS, "I take ACTION: e4 because it is sound. It wins.", "e4"),
+        (CHESS, "ACTION: O-O-O", "O-O-O"),
+        (CHESS, "ACTION: qh5", "Qh5+"),
+        (CHESS, "ACTION: a9\nNo.\nACTION: e8=N", "e8=N"),
+        (CHESS, '{"action": "e4"}', "e4"),
+        (CHESS, "Nbd2", "Nbd2"),
+        (OFFERS, "ACTION: [1,2]", "Proposal: [1, 2]"),
+        (OFFERS, "ACTION: proposal (3; 4)", "Proposal: [3, 4]"),
+        (HANABI, "ACTION: play 1", "(Play 1)"),
+        (HANABI, "ACTION: Reveal player 1 color g", "(Reveal player +1 color G)"),
+        (LegalAction(("B a1", "B b1")), "ACTION: b1", "B b1"),
+        (LegalAction(("Bid: -1", "Bid: 1")), "ACTION: -1", "Bid: -1"),
+        (LegalAction(("a", "A", "b")), "ACTION: A", "A"),
+        (MANY, "ACTION: a49b59 " + "x " * 20_000, "49 - a49b59"),
+    ],
+)
+def test_a_name_is_read_in_any_dress(form: LegalAction, text: str, action: str) -> None:
+    assert form.parse(text).action == action
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        (CHESS, "ACTION: e4 or Nf3"),
+        (CHESS, "ACTION: e4 and then Nf3"),
+        (CHESS, "ACTION: Ke2"),
+        (CHESS, "ACTION: BXC3"),  # the pawn's capture or the bishop's
+        (CHESS, "e4, Nf3 and castling are all good."),
+        (CHESS, ""),
+        (OFFERS, "ACTION: 1"),
+        (HANABI, "ACTION: (Discard 0)"),
+        (HANABI, "ACTION: Reveal"),
+    ],
+)
+def test_what_is_no_name_or_could_be_several_is_refused(form: LegalAction, text: str) -> None:
+    parsed = form.parse(text)
+    assert parsed.action is None and parsed.error is not None
+
+
+def test_a_complaint_says_what_was_found_and_lists_a_bounded_number_of_names() -> None:
+    error = MANY.parse("ACTION: z\x1b[31m9").error
+    assert error is not None and error.startswith("'z [31m9' is no legal action; ") and "(3000 in all)" in error
+    assert len(error) < 500
+    assert MANY.constraint() is None and CHESS.constraint() is not None
+
+
+def test_a_message_goes_beside_an_action() -> None:
+    form = ActionWithMessage(CHESS, MessageLine())
+    assert form.parse("MESSAGE: I attack e4 ACTION: Nf3").action == {"act": "Nf3", "message": "I attack e4"}
