@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import harness
-from harness.api import Action, Case, Task, Turn
+from harness.api import Action, Case, Outcome, Task, Turn
 from harness.authoring.worlds import SteppedTask, World
-from harness.check import check_task, check_world, drive
+from harness.check import check_task, check_world, drive, prove
 from harness.config import resolve, spec
 from harness.config.project import builtin
 from harness.engine_api import Request
@@ -275,6 +275,20 @@ def test_both_orders_have_the_same_rounds(tmp_path: Path) -> None:
     policy = "baseline={use: expression, act: \"{'action': 'PAY', 'coins': 10}\"}"
     run = harness.evaluate("worlds/public_goods", overrides=[policy], repeats=1, output_path=tmp_path / "run")
     assert [score.numbers["coins"] for score in run.scores] == [10 * (10 + 1.6 * 10)] * 4
+
+
+def test_a_score_may_be_a_number_for_each_agent() -> None:
+    keys = {**POT, "scores": {"left": "pot", "returns": "got"}}
+    plan = resolve.plan(spec.parse({"name": "x", "task": {"use": "world", **keys}, **PLAYED}, BUILTIN), BUILTIN)
+    proof = prove(plan.conditions[0])
+    assert not proof.problems and "left" in proof.line() and "returns" not in proof.line()
+    state = {"pot": 3, "got": {"Ann": 4, "Bob": 3, "Cid": 0}}
+    outcome = Outcome(facts={"state": state, "end": "limit", "timesteps": 2})
+    task = declared(**keys)
+    assert task.grade(first(task), outcome)["returns"] == {"Ann": 4.0, "Bob": 3.0, "Cid": 0.0}
+    short = declared(**{**POT, "scores": {"x": "{a: 1 for a in agents[1:]}"}})
+    with pytest.raises(ExpressionError, match="must be a number, or one for each agent"):
+        short.grade(first(short), outcome)
 
 
 def test_scores_are_none_where_no_world_was_played_and_numbers_elsewhere() -> None:

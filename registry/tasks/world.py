@@ -58,8 +58,9 @@ class DeclaredWorld(DeclaredTask, SteppedTask):
         deadlock: whether no agent can continue.
         break_deadlock: what changes when a deadlock is broken from outside.
         reports: further facts for metrics, from the final state.
-        scores: the grades, numbers from the final state and `end` ("over", "limit" or "deadlock"), `timesteps`,
-            `honest` (the scored agents), and the scores before (a variable of the same name comes first).
+        scores: the grades, from the final state and `end` ("over", "limit" or "deadlock"), `timesteps`, `honest` (the
+            scored agents), and the scores before (a variable of the same name comes first). Each is a number, or a
+            mapping agent → number, such as `returns: purse` for ratings.
     """
 
     prompts = "world/standard"
@@ -164,8 +165,8 @@ class DeclaredWorld(DeclaredTask, SteppedTask):
         """The form of the agent's action in the first state; all fixed actions where it has no turn then."""
         return self.world(case, random.Random(0)).reply(agent) or self._rules.reply_of(self._rules.ready)
 
-    def grade(self, case: Case, outcome: Outcome) -> Mapping[str, float | None]:
-        """Return the scores; all None for an outcome of another protocol."""
+    def grade(self, case: Case, outcome: Outcome) -> Mapping[str, float | dict[str, float] | None]:
+        """Return the scores: each a number, or agent → number; all None for an outcome of another protocol."""
         state = outcome.facts.get("state")
         if not isinstance(state, Mapping):
             return dict.fromkeys(self.scores)
@@ -181,12 +182,15 @@ class DeclaredWorld(DeclaredTask, SteppedTask):
                 "honest": honest,
             }
         )
-        grades: dict[str, float | None] = {}
+        grades: dict[str, float | dict[str, float] | None] = {}
         for name, expression in self._rules.scores.items():
             value = expression.value(values)
             values.setdefault(name, value)
-            if value is not None and not isinstance(value, bool) and not is_number(value):
-                message = f"scores: {name} must be a number, found {value!r:.80}"
+            if isinstance(value, Mapping) and value.keys() == set(case.agents) and all(map(is_number, value.values())):
+                grades[name] = {agent: float(value[agent]) for agent in case.agents}
+            elif value is None or isinstance(value, bool) or is_number(value):
+                grades[name] = None if value is None else float(value)
+            else:
+                message = f"scores: {name} must be a number, or one for each agent, found {value!r:.80}"
                 raise ExpressionError(message, place=getattr(self.scores[name], "place", None))
-            grades[name] = None if value is None else float(value)
         return grades

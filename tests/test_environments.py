@@ -1,0 +1,262 @@
+"""Mutable environments in frozen worlds: an adapter of one's own, and PettingZoo's."""
+
+import random
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+import pytest
+
+from harness.api import Case, Outcome
+from harness.authoring.environments import Environment, EnvironmentTask, ExampleEnvironment, OwnChance
+from harness.check import check_protocol, check_task, check_world
+from harness.config.project import builtin
+from harness.errors import PluginError, SetupError
+from harness.replies import LegalAction
+
+BUILTIN = builtin()
+ZOO = BUILTIN.load("tasks", "pettingzoo")
+STEPS = BUILTIN.load("protocols", "steps")
+
+
+class Dice(Environment):
+    """Each agent in turn rolls or stops; who has most wins. It draws from the global generators and prints."""
+
+    def __init__(self, agents: Sequence[str]) -> None:
+        self.agents = agents
+
+    def reset(self, seed: int) -> None:
+        self.points = dict.fromkeys(self.agents, 0)
+        self.turns: list[str] = list(self.agents) * 3
+
+    def legal(self) -> Mapping[str, Sequence[str]]:
+        return {self.turns[0]: ["roll", "stop"]} if self.turns else {}
+
+    def observe(self, agent: str) -> str:
+        return f"You have {self.points[agent]} points; luck today is {random.random():.6f}."
+
+    def act(self, actions: Mapping[str, str]) -> None:
+        print("noise")
+        agent, action = next(iter(actions.items()))
+        self.turns.remove(agent)
+        if action == "roll":
+            self.points[agent] += random.randint(1, 6) + int(numpy.random.randint(1, 7))
+        else:
+            self.turns = [other for other in self.turns if other != agent]
+
+    def returns(self) -> Mapping[str, float]:
+        return {agent: float(points) for agent, points in self.points.items()}
+
+
+@dataclass(kw_only=True)
+class DiceTask(EnvironmentTask):
+    players = 2
+
+    def environment(self, agents: Sequence[str]) -> Environment:
+        return Dice(agents)
+
+    def bounds(self, case: Case) -> tuple[float, float]:
+        return (-1.0, 36.0)
+
+
+def first(task: EnvironmentTask) -> Case:
+    return next(iter(task.cases(1, 0)))
+
+
+def played(task: EnvironmentTask, actions: str, case: Case) -> Any:
+    world = task.world(case, random.Random(0))
+    for letter in actions:
+        agent = next(agent for agent in case.agents if world.reply(agent))
+        world = world.step({agent: {"r": "roll", "s": "stop"}.get(letter)}, random.Random(0))
+    return world
+
+
+def test_conformance(capfd: pytest.CaptureFixture[str]) -> None:
+    task = DiceTask(samples=2)
+    assert check_task(task) == [] == check_world(task) == check_protocol(STEPS(), task)
+    assert capfd.readouterr().out == ""
+
+
+def test_an_older_state_goes_on_as_it_would_have() -> None:
+    task = DiceTask(samples=1)
+    case = first(task)
+    world = task.world(case, random.Random(0))
+    trail = [world]
+    while not trail[-1].over:
+        agent = next(agent for agent in case.agents if trail[-1].reply(agent))
+        trail.append(trail[-1].step({agent: "roll"}, random.Random(0)))
+    assert len(trail) == 7 and all(value > 5 for value in trail[-1].facts()["returns"].values())
+    for start in (3, 0, 5):
+        at = trail[start]
+        for later in trail[start + 1 :]:
+            agent = next(agent for agent in case.agents if at.reply(agent))
+            at = at.step({agent: "roll"}, random.Random(9))
+            assert [at.observation(agent) for agent in case.agents] == [later.observation(a) for a in case.agents]
+        assert at.facts() == trail[-1].facts()
+
+
+def test_games_draw_from_their_case_alone() -> None:
+    task = DiceTask(samples=2)
+    one, two = task.cases(2, 0)
+    random.seed(5)
+    numpy.random.seed(5)
+    alone = [played(task, "rrrrrr", case).facts() for case in (one, two)]
+    assert alone[0] != alone[1] and played(task, "rrrrrr", one).facts() == alone[0]
+    worlds = [task.world(case, random.Random(0)) for case in (one, two)]
+    for turn in range(6):
+        agent = one.agents[turn % 2]
+        worlds = [world.step({agent: "roll"}, random.Random(0)) for world in worlds]
+    assert [world.facts() for world in worlds] == alone
+    assert (random.random(), numpy.random.rand()) == (random.Random(5).random(), numpy.random.RandomState(5).rand())
+
+
+def test_an_invalid_action_is_replaced_or_forfeits() -> None:
+    drawn = played(DiceTask(samples=1), "-", first(DiceTask(samples=1)))
+    assert drawn.facts()["invalid"] == {"Player-0": 1, "Player-1": 0} and not drawn.over
+    task = DiceTask(samples=1, invalid="forfeit")
+    lost = played(task, "r-", first(task))
+    assert lost.over and lost.facts()["returns"]["Player-1"] == -1.0 and lost.facts()["returns"]["Player-0"] > 0
+    grades = task.grade(first(task), Outcome(facts=lost.facts()))
+    assert grades["invalid"] == 1 and 0 < grades["score"] < 0.5
+
+
+def test_a_stand_in_has_a_turn_for_each_agent() -> None:
+    environment = ExampleEnvironment(["a", "b"])
+    turns = []
+    environment.reset(0)
+    while legal := environment.legal():
+        turns += list(legal)
+        environment.act({agent: names[0] for agent, names in legal.items()})
+    assert turns == ["a", "b"]
+
+
+def test_chance_of_its_own_goes_on_where_it_stopped() -> None:
+    chance, all_in_one = OwnChance(3), random.Random(3)
+    numbers = []
+    for _ in range(3):
+        with chance():
+            numbers.append(random.random())
+    assert numbers == [all_in_one.random() for _ in range(3)]
+
+
+# ---------------------------------------------------------------------------------------------- PettingZoo
+
+
+def countdown(render_mode: str | None = None) -> Any:
+    """An environment of PettingZoo's kind: two players take one or two of seven; who takes the last one wins."""
+    from gymnasium.spaces import Box, Dict, Discrete
+    from pettingzoo import AECEnv
+
+    class Countdown(AECEnv):  # type: ignore[misc]
+        metadata = {"render_modes": ["ansi"], "name": "countdown"}  # noqa: RUF012
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.possible_agents, self.render_mode = ["left", "right"], render_mode
+
+        def observation_space(self, agent: str) -> Any:
+            return Dict({"observation": Box(0, 7, (1,)), "action_mask": Box(0, 1, (3,))})
+
+        def action_space(self, agent: str) -> Any:
+            return Discrete(3)
+
+        def reset(self, seed: int | None = None, options: Any = None) -> None:
+            self.left, self.agents, self.agent_selection = 7, list(self.possible_agents), "left"
+            self.rewards, self._cumulative_rewards = dict.fromkeys(self.agents, 0), dict.fromkeys(self.agents, 0)
+            self.terminations, self.truncations = dict.fromkeys(self.agents, False), dict.fromkeys(self.agents, False)
+            self.infos: dict[str, Any] = {agent: {} for agent in self.agents}
+
+        def observe(self, agent: str) -> Any:
+            mask = numpy.array([0, 1, self.left > 1], dtype=numpy.int8)
+            return {"observation": numpy.array([self.left]), "action_mask": mask}
+
+        def render(self) -> str:
+            return "o" * self.left
+
+        def step(self, action: int | None) -> None:
+            agent = self.agent_selection
+            if self.terminations[agent]:
+                self._was_dead_step(action)
+                return
+            assert action is not None
+            other = "right" if agent == "left" else "left"
+            self.left -= action
+            self._cumulative_rewards[agent] = 0
+            self.rewards = dict.fromkeys(self.agents, 0)
+            if self.left == 0:
+                self.rewards, self.terminations = {agent: 1, other: -1}, dict.fromkeys(self.agents, True)
+            self.agent_selection = other
+            self._accumulate_rewards()
+
+    return Countdown()
+
+
+@pytest.fixture
+def zoo() -> Iterator[Any]:
+    """The task with an environment that needs no further package, as a user registers one."""
+    import pettingzoo
+
+    pettingzoo.register("aec", "mine/countdown_v0", countdown)
+    yield ZOO(env="mine/countdown_v0", samples=1)
+    del pettingzoo.aec_registry["mine/countdown-v0"]
+
+
+def loop(make: Any, seed: int, numbers: Sequence[int]) -> dict[str, float]:
+    """PettingZoo's own loop with these actions: the rewards of each player."""
+    environment = make()
+    environment.reset(seed=seed % 2**32)
+    total = dict.fromkeys(environment.possible_agents, 0.0)
+    left = list(numbers)
+    for agent in environment.agent_iter():
+        _, reward, terminated, truncated, _ = environment.last()
+        total[agent] += float(reward)
+        environment.step(None if terminated or truncated else left.pop(0))
+    assert not left
+    return total
+
+
+def test_an_environment_of_pettingzoo_shows_its_text_and_numbers(zoo: Any) -> None:
+    assert check_task(zoo) == [] == check_world(zoo)
+    world = zoo.world(first(zoo), random.Random(0))
+    assert world.observation("Player-0")["state"] == "ooooooo\n\n[7]"
+    assert world.reply("Player-0") == LegalAction(("1", "2")) and world.reply("Player-1") is None
+
+
+def same_as_the_loop(task: EnvironmentTask, seed: int) -> None:
+    rng, case = random.Random(seed), first(task)
+    world, numbers = task.world(case, random.Random(0)), []
+    while not world.over:
+        agent = next(agent for agent in case.agents if world.reply(agent))
+        action = rng.choice(world.reply(agent).options)  # type: ignore[union-attr]
+        numbers.append(int(action))
+        world = world.step({agent: action}, rng)
+    assert list(world.facts()["returns"].values()) == list(loop(task.make, case.target, numbers).values())  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_returns_are_those_of_pettingzoos_loop(zoo: Any, seed: int) -> None:
+    same_as_the_loop(zoo, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["chess_v6", "connect_four_v3", "go_v5", "rps_v2", "tictactoe_v3"])
+def test_classic_games_are_played_as_in_pettingzoos_loop(name: str) -> None:
+    same_as_the_loop(ZOO(env=f"classic/{name}", samples=1), 1)
+
+
+def test_mistakes_about_pettingzoo(zoo: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(PluginError, match="has no turn-based environment 'classic/connect_four_v9'") as caught:
+        ZOO(env="classic/connect_four_v9")
+    assert "Did you mean classic/connect_four_v3" in (caught.value.hint or "") and caught.value.at == ("env",)
+    with pytest.raises(PluginError, match="has 2 players, not 3"):
+        first(ZOO(env="mine/countdown_v0", players=3))
+    with pytest.raises(PluginError, match="unexpected keyword argument 'size'"):
+        first(ZOO(env="mine/countdown_v0", options={"size": 3}))
+    monkeypatch.setitem(sys.modules, "pettingzoo", None)
+    task = ZOO(env="classic/connect_four_v3")
+    assert check_world(task) == []  # specs can be checked without the package
+    with pytest.raises(SetupError, match="needs the package pettingzoo") as missing:
+        first(task)
+    assert missing.value.hint == 'pip install "mas-eval-harness[pettingzoo]"'

@@ -1,0 +1,310 @@
+"""TextArena's games: the same as in the package's own loop, for any text, and what is refused."""
+
+import random
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+
+import harness
+from harness.api import Turn
+from harness.authoring.textarena import LiveGame, Position, catalog
+from harness.check import check_task, check_world
+from harness.check.conformance import NASTY
+from harness.config.project import builtin
+from harness.engine_api import Request
+from harness.engines.mock import Mock
+from harness.errors import PluginError
+from harness.replies import FreeText
+from tests.helpers.commands import invoke
+
+BUILTIN = builtin()
+TASK = BUILTIN.load("tasks", "textarena")
+POLICY = BUILTIN.load("policies", "textarena/random")
+MOST = 60
+"""Actions of a game in these tests."""
+MINUTES = {"Sokoban-v0-medium"}
+"""Environments that take minutes to make their first state."""
+Chooses = Callable[[Position, random.Random], str]
+
+
+def moves() -> Chooses:
+    """What the random policy plays in one game: an agent of its own for every player."""
+    agents: dict[int, Any] = {}
+
+    def choose(position: Position, rng: random.Random) -> str:
+        agent = agents.setdefault(position.player, POLICY())
+        observation = {"text": position.text, "news": list(position.news)}
+        return str(agent.choose(Turn("a", "act", observation, FreeText()), rng))
+
+    return choose
+
+
+def hostile(position: Position, rng: random.Random) -> str:
+    """A text that no game expects, or one that looks a little like a move."""
+    seen = re.findall(r"\[[^\[\]\n]{1,40}\]", position.text)[-8:]
+    odd = [
+        "[]",
+        "[-1]",
+        "[999999999999999999999]",
+        "[0 0]",
+        "[4 -1]",
+        "[1²]",
+        "[١]",
+        "[" * 500,
+        "[x" + "9" * 5000 + "]",
+    ]
+    return rng.choice([*NASTY, *odd, *seen])
+
+
+def play(game: LiveGame, choose: Chooses, seed: int) -> list[Position]:
+    """A game to its end, or to `MOST` actions."""
+    rng = random.Random(seed)
+    trail = [game.start()]
+    while trail[-1].rewards is None and len(trail) <= MOST:
+        trail.append(game.after(trail[-1], choose(trail[-1], rng)))
+    return trail
+
+
+def plain(name: str, players: int, seed: int, actions: list[str]) -> tuple[list[tuple[int, Any]], Any]:
+    """TextArena's own loop, fed these actions: what each player saw, and the rewards; None before the end."""
+    import textarena
+
+    random.seed(seed)
+    numpy.random.seed(seed)
+    environment = textarena.make(name)
+    environment.reset(num_players=players, seed=seed)
+    seen, done = [environment.get_observation()], False
+    for action in actions:
+        done, _ = environment.step(action)
+        if not done:
+            seen.append(environment.get_observation())
+    return seen, environment.close()[0] if done else None
+
+
+def check(name: str, choose: Chooses, seed: int) -> list[Position]:
+    """Play a game and compare it with the package's loop, with itself, and with itself from its middle."""
+    players = catalog.entry(name).players[0]
+    game = LiveGame(name, players, seed, {})
+    trail = play(game, choose, seed)
+    last = trail[-1]
+    assert len(last.actions()) == last.turns == len(trail) - 1
+    failed = last.reason.startswith("The environment failed")
+    seen, rewards = plain(name, players, seed, last.actions()[:-1] if failed else last.actions())
+    shown = [(at.player, at.text) for at in trail if at.rewards is None]
+    assert shown == seen[: len(shown)]
+    if rewards is not None:
+        numbers = {player: reward for player, reward in rewards.items() if isinstance(reward, (int, float))}
+        assert last.rewards is not None and (not numbers or last.rewards == numbers)
+    again = LiveGame(name, players, seed, {})
+    at = again.start()
+    for action in last.actions():
+        at = again.after(at, action)
+    assert (at.rewards, at.text, at.news) == (last.rewards, last.text, last.news)
+    middle = trail[len(trail) // 2]
+    for action in last.actions()[middle.turns :]:
+        middle = game.after(middle, action)
+    assert (middle.rewards, middle.text, middle.invalid) == (last.rewards, last.text, last.invalid)
+    return trail
+
+
+@pytest.mark.parametrize("name", ["SecretMafia-v0", "TicTacToe-v0", "KuhnPoker-v0", "Taboo-v0-food", "Countdown-v0"])
+def test_games_are_those_of_the_package(name: str) -> None:
+    check(name, moves(), 1)
+    check(name, hostile, 2)
+
+
+@pytest.mark.slow
+def test_every_family_that_starts_here_is_as_in_the_package() -> None:
+    seen: dict[str, str] = {}
+    for name, entry in catalog.entries().items():
+        if not entry.variant and entry.problem() is None and name not in MINUTES:
+            seen.setdefault(entry.family, name)
+    assert len(seen) > 60
+    for name in seen.values():
+        check(name, moves(), 3)
+        check(name, hostile, 4)
+
+
+def test_games_side_by_side_do_not_disturb_one_another_or_the_process() -> None:
+    alone = [play(LiveGame("SecretMafia-v0", 6, seed, {}), moves(), seed)[-1] for seed in (5, 6)]
+    random.seed(0)
+    numpy.random.seed(0)
+    games = [LiveGame("SecretMafia-v0", 6, seed, {}) for seed in (5, 6)]
+    at, choose, rngs = [game.start() for game in games], [moves(), moves()], [random.Random(5), random.Random(6)]
+    while any(one.rewards is None and one.turns < MOST for one in at):
+        for i, game in enumerate(games):
+            if at[i].rewards is None and at[i].turns < MOST:
+                at[i] = game.after(at[i], choose[i](at[i], rngs[i]))
+    assert [(one.text, one.rewards) for one in at] == [(one.text, one.rewards) for one in alone]
+    assert random.random() == random.Random(0).random()
+    assert numpy.random.random() == numpy.random.RandomState(0).random_sample()
+
+
+@pytest.mark.slow
+def test_a_game_does_not_depend_on_the_hash_seed(tmp_path: Path) -> None:
+    code = (
+        "from harness.authoring.textarena import LiveGame\n"
+        "g = LiveGame('SecretMafia-v0', 7, 3, {}); p = g.start()\n"
+        "while p.rewards is None: p = g.after(p, '[1] [2] [0]'[p.turns % 3 * 4:])\n"
+        "print(p.actions(), p.rewards, p.roles)"
+    )
+    runs = [
+        subprocess.run([sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True)
+        for seed in ("1", "2")
+    ]
+    assert runs[0].stdout == runs[1].stdout and "Mafia" in runs[0].stdout, runs[0].stderr
+
+
+def test_conformance(capfd: pytest.CaptureFixture[str]) -> None:
+    task = TASK(env="SecretMafia-v0", players=6, samples=2)
+    assert check_task(task) == []
+    assert check_world(task) == []
+    play(LiveGame("LogicPuzzle-v0", 1, 0, {}), moves(), 0)
+    assert capfd.readouterr() == ("", "")  # environments print; a run does not
+
+
+def test_a_player_who_only_sends_nonsense_loses_in_the_end() -> None:
+    game = LiveGame("Poker-v0", 2, 0, {})  # it would ask again forever
+    at = game.start()
+    while at.rewards is None:
+        at = game.after(at, "no")
+    assert (at.turns, at.rewards, at.invalid) == (10, {0: -1.0, 1: 0.0}, (10, 0))
+    assert at.reason == "Player 0 sent 10 invalid actions in a row."
+
+
+def run(folder: Path, model: Any = None, **task: Any) -> harness.Run:
+    spec = {
+        "name": "t",
+        "task": {"use": "textarena", "env": "SecretMafia-v0", "samples": 3, **task},
+        "protocol": "steps",
+    }
+    return harness.evaluate(spec, model, output_path=folder, project=BUILTIN)
+
+
+def numbers(done: harness.Run, metric: str) -> list[float | None]:
+    return [score.number(metric) for score in done.scores]
+
+
+def test_a_spec_of_three_lines_is_whole(tmp_path: Path) -> None:
+    done = run(tmp_path / "r")
+    assert not done.failed and numbers(done, "finished") == [1, 1, 1] and numbers(done, "invalid") == [0, 0, 0]
+    assert numbers(run(tmp_path / "again"), "score") == numbers(done, "score")
+
+
+def test_a_model_reads_the_games_own_words_and_its_text_is_what_counts(tmp_path: Path) -> None:
+    prompts: list[list[Mapping[str, Any]]] = []
+
+    def answer(request: Request) -> str:
+        prompts.append([dict(message) for message in request.thread.messages])
+        listed = re.findall(r"alid(?: targets)?: (\[\d+\])|: (\[\d+\]), \[", str(prompts[-1][-1]["content"]))
+        return f"I say {next(filter(None, listed[-1]))}" if listed else "hello"
+
+    done = run(tmp_path / "r", Mock(function=answer), samples=1, options={"discussion_rounds": 1})
+    assert [message["role"] for message in prompts[0]] == ["system", "user"]
+    assert "always follow the required format" in str(prompts[0][0]["content"])
+    assert str(prompts[0][1]["content"]).startswith("[GAME] Welcome to Secret Mafia! You are Player ")
+    assert any("] I say [" in str(prompt[1]["content"]) for prompt in prompts)  # others read it, as it was written
+    assert not done.failed
+
+
+def test_a_model_that_says_nothing_costs_no_episode(tmp_path: Path) -> None:
+    done = run(tmp_path / "r", Mock())
+    assert not done.failed and all(numbers(done, "invalid")) and all(numbers(done, "parse_failures"))
+
+
+def test_a_game_that_is_cut_off_has_no_returns(tmp_path: Path) -> None:
+    spec = {
+        "name": "t",
+        "task": {"use": "textarena", "env": "SecretMafia-v0", "samples": 1},
+        "protocol": {"use": "steps", "max_timesteps": 3},
+    }
+    done = harness.evaluate(spec, None, output_path=tmp_path / "r", project=BUILTIN)
+    assert numbers(done, "score") == [None] and numbers(done, "finished") == [0] and numbers(done, "invalid") == [0]
+
+
+def test_one_conversation_with_what_is_new(tmp_path: Path) -> None:
+    lengths: dict[int, list[int]] = {}
+
+    def answer(request: Request) -> str:
+        lengths.setdefault(id(request.thread), []).append(len(str(request.thread.messages[-1]["content"])))
+        return "[1] hello"
+
+    spec = {
+        "name": "t",
+        "task": {"use": "textarena", "env": "SecretMafia-v0-raw", "samples": 1},
+        "protocol": {"use": "steps", "memory": "thread"},
+    }
+    harness.evaluate(spec, Mock(function=answer), output_path=tmp_path / "r", project=BUILTIN)
+    assert len(lengths) <= 6 and all(later < first for first, *rest in lengths.values() for later in rest)
+
+
+def test_a_plan_counts_games_that_are_played(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Idle players lose after four turns."""
+    matrix = ("--set", "matrix.players=[6]", "--set", "matrix.talk=[1]", "--limit", "5")
+    code, out, _ = invoke(capsys, "plan", "--spec", "social_deduction", *matrix)
+    counted = int(re.findall(r"model calls +(\d+) without retries", out)[0])
+    spec = {"extends": "social_deduction", "name": "t", "matrix": {"players": [6], "talk": [1]}, "limit": 5}
+    done = harness.evaluate(spec, None, output_path=tmp_path / "r", project=BUILTIN)
+    turns = sum(turn or 0 for turn in numbers(done, "turns"))
+    assert code == 0 and "of games of random players" in out and 0.5 < counted / turns < 2
+
+
+def test_social_deduction_counts_who_wins(tmp_path: Path) -> None:
+    spec = {"extends": "social_deduction", "name": "t", "matrix": {"players": [6], "talk": [1]}}
+    done = harness.evaluate(spec, None, output_path=tmp_path / "r", project=BUILTIN, limit=4)
+    assert [sum(pair) for pair in zip(numbers(done, "village"), numbers(done, "mafia"), strict=True)] == [1.0] * 4
+    assert numbers(done, "invalid") == [0] * 4
+
+
+@pytest.mark.parametrize(
+    ("wrong", "place", "message", "hint"),
+    [
+        ({"env": "SecretMafia"}, "env", "has no environment 'SecretMafia'", "Did you mean SecretMafia-v0"),
+        ({"env": "Zzzzzzz"}, "env", "has no environment 'Zzzzzzz'", "--textarena [WORD]` lists the 238"),
+        ({"env": "SecretMafia-v0", "players": 3}, "players", "SecretMafia-v0 has 6 to 15 players, not 3", ""),
+        ({"env": "TicTacToe-v0", "players": 3}, "players", "TicTacToe-v0 has 2 players, not 3", ""),
+        ({"env": "Debate-v0"}, "env", "cannot be played here: it asks models of its own", "says which"),
+        ({"env": "CharacterConclave-v0"}, "env", "every action fails in it", "says which"),
+        ({"env": "UsedCarNegotiation-v0"}, "env", "lacks its data (UsedCarNegotiation/instructions)", "says which"),
+    ],
+)
+def test_mistakes_are_one_line(wrong: dict[str, Any], place: str, message: str, hint: str) -> None:
+    with pytest.raises(PluginError) as caught:
+        TASK(**wrong)
+    assert caught.value.at == (place,) and message in caught.value.message and hint in (caught.value.hint or "")
+
+
+def test_a_wrong_option_stops_the_run_before_it_begins(tmp_path: Path) -> None:
+    with pytest.raises(PluginError, match=r"SecretMafia-v0 cannot start: TypeError.*talk_rounds"):
+        run(tmp_path / "r", options={"talk_rounds": 2})
+
+
+def test_without_the_package_specs_are_valid_and_runs_stop(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "textarena", None)
+    catalog.entries.cache_clear()
+    file = tmp_path / "t.yaml"
+    file.write_text("name: t\ntask: {use: textarena, env: SecretMafia-v0}\nprotocol: steps\n")
+    assert invoke(capsys, "validate", str(file)) == (0, f"{file}: ok\n", "")
+    assert invoke(capsys, "validate", "social_deduction")[0] == 0
+    code, _, err = invoke(capsys, "eval", "--spec", str(file), "--output_path", str(tmp_path / "r"))
+    assert code == 2 and "needs the package textarena" in err and "Traceback" not in err
+    assert 'pip install "mas-eval-harness[textarena]"' in err and not (tmp_path / "r" / "journal.jsonl").exists()
+    assert invoke(capsys, "list", "tasks", "--textarena")[0] == 2
+
+
+def test_the_list_names_what_cannot_be_played(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = invoke(capsys, "list", "tasks", "--textarena", "negotiation")
+    lines = dict(line.split(maxsplit=1) for line in out.splitlines())
+    assert code == 0 and lines["SimpleNegotiation-v0"] == "2"
+    assert "cannot be played: " in lines["UsedCarNegotiation-v0"]
+    code, _, err = invoke(capsys, "list", "tasks", "--textarena", "zzz")
+    assert code == 2 and "no environment of TextArena has 'zzz' in its name" in err
+    assert invoke(capsys, "list", "metrics", "--textarena")[0] == 2
