@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from harness.api import Completion, Facts
+from harness.api import Completion, Facts, Reply
 
 
 class Thread:
@@ -67,6 +67,8 @@ class Request:
             are `ContinuesText` get one.
         tools: functions that the model may call, each {"name", "description", "parameters"}, of which the last is the
             JSON schema of its arguments. Only engines that are `CallsTools` get any.
+        reply: the form in which the completion will be read, for engines that help to keep it (`AsksPeople`). A model
+            knows of it what the prompt says.
     """
 
     id: str
@@ -76,6 +78,7 @@ class Request:
     constraint: Mapping[str, Any] | None = None
     prefill: str = ""
     tools: tuple[Facts, ...] = ()
+    reply: Reply | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +119,8 @@ class Engine(ABC):
     """Turns requests into completions. It owns its client, retries and rate limits, and knows nothing of agents.
 
     An engine needs `model` and `complete`, and usually `start` and `close`. A second base class declares what else it
-    can do: `CallsTools`, `ComputesLikelihoods`, `ContinuesText`, `CountsTokens`, `Describes`, `Reports`, `Retries`,
-    `RunsPrograms`, `Sleeps`, `WritesLog`.
+    can do: `AsksPeople`, `CallsTools`, `ComputesLikelihoods`, `ContinuesText`, `CountsTokens`, `Describes`, `Reports`,
+    `Retries`, `RunsPrograms`, `Sleeps`, `WritesLog`.
 
     Raises:
         ContextLengthError, RefusedError, RequestError: for one request.
@@ -139,6 +142,23 @@ class Engine(ABC):
 
     async def close(self) -> None:
         """Release everything. Called once after a `start`, also if that failed."""
+
+
+class AsksPeople:
+    """An engine whose answers a person writes, in the terminal of this process.
+
+    Its run plays one episode at a time, in this process. Its `model` is `human`, or `human (…)`, and stands in what
+    tables call the run, whatever else plays.
+    """
+
+
+def is_person(model: str) -> bool:
+    """Whether an engine's name in tables is that of a person.
+
+    >>> is_person("human"), is_person("human (Ann)"), is_person("humanoid-7b")
+    (True, True, False)
+    """
+    return model == "human" or model.startswith("human (")
 
 
 class CallsTools:
