@@ -149,9 +149,9 @@ def test_a_wrong_entry_is_explained(entry: Any, problem: str) -> None:
 
 def test_all_problems_are_reported_at_once_and_parsing_raises_them() -> None:
     wrong = {"rows": 3, "digits": "two", "colour": "red"}
-    assert len(check(wrong, [], [])) == 4
+    assert len(check(wrong, [], [])) == 5
     with pytest.raises(
-        SpecError, match=r"'rows' must be.*'digits' must be.*missing required keys 'title', 'cell'.*colour"
+        SpecError, match=r"'rows' must be.*'digits' must be.*missing required key 'title'.*colour.*required key 'cell'"
     ):
         TableSpec.parse(wrong)
 

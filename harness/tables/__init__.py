@@ -6,9 +6,11 @@ table = build(spec, scores, metrics)
 
 from .build import build
 from .costs import Price, Prices, PricesEntry, read_prices
+from .entry import TableEntry
+from .games import ResultsMetric
 from .headline import HeadlineEntry, HeadlineSpec, check_headline
 from .scores import NOT_RUN, CorpusRecord, EpisodeScore, Number, load_scores, rows
-from .spec import TableEntry, TableSpec, check
+from .spec import TableSpec, check
 from .table import (
     SCHEMA,
     SIMULATED,
@@ -43,6 +45,7 @@ __all__ = [
     "PricesEntry",
     "Published",
     "Record",
+    "ResultsMetric",
     "Row",
     "Table",
     "TableEntry",

@@ -15,11 +15,13 @@ from .axis import Axis, Key, meets
 from .compare import compare
 from .costs import Prices, cost, cost_notes
 from .effects import effects
+from .entry import Means
+from .game_tables import game_table
 from .groups import GroupRows
 from .notes import notes
 from .references import cited, figure, models, place
 from .scores import EpisodeScore, aggregate, by_condition, cluster_of, finite, observations, refuse_bare_shares
-from .spec import Means, TableSpec
+from .spec import TableSpec
 from .table import Cell, Column, ErrorKind, Published, Row, Table, error_of
 
 
@@ -52,6 +54,8 @@ def build(
     selected = [score for score in scores if meets(score.labels, table.where)]
     for name in (name for name in table.cells if name in metrics):
         refuse_bare_shares(metrics[name], selected, name)
+    if table.games:
+        return game_table(table, table.games, metrics, selected)
     if table.compare:
         return compare(table, table.compare, selected)
     if table.effects:

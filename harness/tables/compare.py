@@ -10,7 +10,7 @@ from harness.errors import near
 from harness.tables import paired, stats
 
 from .axis import Axis, Key
-from .notes import clusters_in_words, left_out, limited, uses_ground_truth, without_number
+from .notes import clusters_in_words, left_out, limited, who_played, without_number
 from .scores import EpisodeScore, finite, numbers, observations
 from .spec import Compare, TableSpec
 from .table import Cell, Column, NumberForm, Row, Table, text
@@ -207,7 +207,7 @@ def _notes(
 ) -> Iterable[str]:
     if table.note:
         yield table.note
-    yield from uses_ground_truth(selected)
+    yield from who_played(selected)
     if not scores:
         yield "There are no episodes to show."
         return

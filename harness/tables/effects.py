@@ -15,7 +15,7 @@ from harness.tables import stats
 
 from .axis import Axis, Key
 from .effects_model import Fit, Term, fit, many_levels
-from .notes import clusters_in_words, left_out, limited, uses_ground_truth, without_number
+from .notes import clusters_in_words, of_episodes, without_number
 from .scores import EpisodeScore, cluster_of, finite, observations
 from .spec import TableSpec
 from .table import Cell, Column, NumberForm, Row, Table, text
@@ -196,12 +196,9 @@ def _notes(
 ) -> Iterable[str]:
     if table.note:
         yield table.note
-    yield from uses_ground_truth(scores)
+    yield from of_episodes(scores)
     if not scores:
-        yield "There are no episodes to show."
         return
-    yield from left_out(scores)
-    yield from limited(scores)
     for metric in table.cells:
         yield from without_number(table, scores, metric)
         if isinstance(metrics[metric], RatioMetric):

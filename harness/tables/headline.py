@@ -12,8 +12,9 @@ from harness.parameters import PLUGIN, Keywords, Plugin
 
 from .axis import meets
 from .build import build
+from .entry import Means
 from .scores import EpisodeScore
-from .spec import Means, TableSpec, check
+from .spec import TableSpec, check
 from .table import DIGITS, Cell, Unit, text
 
 Better = Literal["higher", "lower"]
@@ -73,7 +74,7 @@ class HeadlineSpec:
             SpecError: naming what is wrong with it.
         """
         entry = dict(spec.get("headline") or {})
-        cells = [cell for table in spec.get("tables", []) for cell in _listed(table["cell"]) if cell in metrics]
+        cells = [cell for table in spec.get("tables", []) for cell in _listed(table.get("cell", ())) if cell in metrics]
         table = {
             "title": entry.get("title", entry.get("cell")),
             "rows": "model",

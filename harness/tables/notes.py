@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from harness.api import UNBOUNDED, Metric
+from harness.engine_api import is_person
 
 from .scores import NOT_RUN, EpisodeScore, by_condition, cluster_of, numbers, records
 from .spec import TableSpec
@@ -31,7 +32,7 @@ def notes(
 ) -> tuple[str, ...]:
     """The entry's own note, what its errors are, what is not in the numbers and why, and the published sources."""
     lines = [table.note] if table.note else []
-    lines += uses_ground_truth(scores)
+    lines += who_played(scores)
     if table.figure == "stacked" and len(table.cells) == 1:
         lines.append("Values are shares of a stack: each series contributes its mean divided by the number of series.")
     lines += _kinds(table, scores, metrics)
@@ -57,13 +58,16 @@ def notes(
     return tuple(dict.fromkeys(lines))  # two published tables may come with the same warning
 
 
-def uses_ground_truth(scores: Sequence[EpisodeScore]) -> Iterable[str]:
-    """That players knew the right answer: no table is without it, whatever names it gives them."""
+def who_played(scores: Sequence[EpisodeScore]) -> Iterable[str]:
+    """That players knew the right answer, or were people: no table is without it, whatever names it gives them."""
     if any(score.uses_ground_truth for score in scores):
         yield (
             f"{SIMULATED} simulated: players knew the right answer and gave it with a declared probability. This "
             "measures how answers are combined, and no model."
         )
+    people = {part for name in {score.model for score in scores} for part in name.split(" + ") if is_person(part)}
+    if people:
+        yield f"{', '.join(sorted(people))}: a person played. This measures no model."
 
 
 def limited(scores: Sequence[EpisodeScore]) -> Iterable[str]:
@@ -132,6 +136,16 @@ def _has_clusters(table: TableSpec, scores: Sequence[EpisodeScore]) -> bool:
             return True
         seen.add(key)
     return False
+
+
+def of_episodes(scores: Sequence[EpisodeScore]) -> Iterable[str]:
+    """What readers of any table must know of its episodes: who played, which are left out, which met a limit."""
+    yield from who_played(scores)
+    if not scores:
+        yield "There are no episodes to show."
+        return
+    yield from left_out(scores)
+    yield from limited(scores)
 
 
 def left_out(scores: Sequence[EpisodeScore]) -> Iterable[str]:

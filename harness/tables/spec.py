@@ -7,110 +7,16 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Final, Literal, NotRequired, Required, TypedDict
+from typing import Any, Final, Literal
 
-from harness.api import Range
 from harness.errors import KEY, SpecError, near
-from harness.parameters import Keywords, problems
+from harness.parameters import problems
 
 from .effects_model import many_levels, senseless
-from .groups import RowGroup, RowGroupEntry, label_of, parsed, wrong_members
-from .table import DIGITS, Digits, Errors, ErrorStyle, Figure, Unit, Units, text
-
-Means = Literal["mean_of_conditions", "pooled"]
-
-_Name = Annotated[str, Keywords(minLength=1)]
-_Names = _Name | Annotated[list[_Name], Keywords(minItems=1, uniqueItems=True)]
-_Value = str | float | bool
-_Values = _Value | Annotated[list[_Value], Keywords(minItems=1)]
-_Pair = Annotated[list[_Name], Keywords(minItems=2, maxItems=2)]
-_ErrorWord = Literal["sem", "std", "interval", "wilson", "t"]
-_Decimals = Annotated[int, Range(ge=0, le=10)]
-
-
-class CostEntry(TypedDict, total=False):
-    """The metrics of a sum of money."""
-
-    input: _Name
-    output: _Name
-
-
-CompareEntry = TypedDict(
-    "CompareEntry", {"label": _Name, "base": _Value, "with": _Values, "paired_by": NotRequired[_Names]}
-)
-
-
-class TableEntry(TypedDict, total=False):
-    """One entry of a spec's `tables:` in YAML."""
-
-    title: Required[Annotated[_Name, "a text: the table's heading"]]
-    rows: Annotated[_Names, "a label or a list of distinct labels: what makes a row; may be absent with effects"]
-    cell: Required[Annotated[_Names, "a metric or a list of distinct metrics: what stands in a cell"]]
-    columns: Annotated[_Names, "a label or a list of distinct labels: what makes a column"]
-    ratio: Annotated[
-        dict[str, _Pair],
-        "a mapping of new names, to be used in cell, to two metrics: the sum of the first over the sum of the second",
-    ]
-    loss: Annotated[
-        dict[str, _Pair],
-        "a mapping of new names, to be used in cell, to two metrics: what is lost from the first to the second, "
-        "1 − mean of the second / mean of the first",
-    ]
-    cost: Annotated[
-        dict[str, Annotated[CostEntry, Keywords(minProperties=1)]],
-        "a mapping of new names, to be used in cell, to {input: metric, output: metric}, or one of them: the USD that "
-        "so many tokens cost at the spec's prices, over all episodes",
-    ]
-    compare: Annotated[
-        CompareEntry,
-        "a mapping with label, base, with (a value or a list of values of the label) and perhaps paired_by (labels): "
-        "t tests of the difference between episodes, instead of columns",
-    ]
-    effects: Annotated[
-        _Names,
-        "a label or a list of distinct labels: how much the values of each move the numbers, instead of columns",
-    ]
-    interactions: Annotated[bool, "true or false: with effects, also a test for each pair of labels"]
-    where: Annotated[dict[str, _Values], "a mapping of labels to the value, or list of values, that episodes must have"]
-    aggregate: Annotated[Means, "mean_of_conditions or pooled: how a cell is averaged"]
-    overall: Annotated[Means | None, "mean_of_conditions, pooled or null: a last column"]
-    overall_title: Annotated[_Name, "a text: the heading of the last column"]
-    error: Annotated[
-        _ErrorWord | dict[str, _ErrorWord] | None,
-        "sem (standard error), std (population standard deviation), interval (95 %), a mapping of metrics to these, or "
-        "null: the uncertainty shown; wilson and t are other words for interval",
-    ]
-    cluster: Annotated[
-        _Names,
-        "case or labels, or several: episodes that agree in these are one observation; or episode: every one is; by "
-        "default repeats of a case in a condition are one",
-    ]
-    error_style: Annotated[
-        ErrorStyle, "parentheses, as in 0.67 (0.17), or plus_minus, as in 0.67 ± 0.17, for sem and std"
-    ]
-    digits: Annotated[
-        _Decimals | dict[str, _Decimals],
-        "a whole number from 0 to 10, or a mapping of metrics to such numbers: the decimals shown",
-    ]
-    unit: Annotated[
-        Unit | dict[str, Unit] | None, "thousands, percent or null, or a mapping of metrics to one of the first two"
-    ]
-    published: Annotated[_Names, "the id, or a list of ids, of published tables to compare with"]
-    paper: Annotated[_Names, "the table's number in a paper, or a list of them, such as AgentsNet Figure 4"]
-    labels: Annotated[dict[str, str], "a mapping of labels, values or metrics to the text shown for them"]
-    order: Annotated[dict[str, list[_Value]], "a mapping of labels to lists of values: those come first, in that order"]
-    groups: Annotated[
-        list[RowGroupEntry],
-        "a list of {title, of}: rows that are the mean of other rows, set apart from them; weight: size or equal",
-    ]
-    hide_empty: Annotated[bool, "true or false: leave out columns in which no row has a number"]
-    note: Annotated[str | None, "a text under the table"]
-    figure: Annotated[
-        bool | Figure | None,
-        "bar (or true), line, or stacked: figure data in tidy rows instead of a table; stacked are the values of a "
-        "column label, each with its share of their mean, or several metrics, which add up",
-    ]
-
+from .entry import Kind, Means, Model, TableEntry, Value
+from .games import ResultsMetric
+from .groups import RowGroup, label_of, parsed, wrong_members
+from .table import DIGITS, Digits, Errors, ErrorStyle, Figure, Units, text
 
 # The names of a tidy row's own fields: a label of that name would be overwritten there.
 RESERVED: Final = frozenset(
@@ -130,6 +36,8 @@ RESERVED: Final = frozenset(
         "group",
     }
 )
+CONTESTANT: Final = "contestant"
+OPPONENT: Final = "opponent"
 CLUSTERS: Final = ("case", "episode")
 """The words of `cluster:` that are no labels."""
 _DRAWN: Final = frozenset({"panel", "x", "series"})
@@ -143,6 +51,17 @@ class Compare:
     base: str
     others: tuple[str, ...]
     paired_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Games:
+    """What a table of games shows, as the keys of `TableEntry` say."""
+
+    kind: Kind
+    model: Model = "bradley_terry"
+    anchor: float | str = 1500.0
+    k_factor: float = 16.0
+    value: Value = "points"
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +96,7 @@ class TableSpec:
     compare: Compare | None = None
     effects: tuple[str, ...] = ()
     interactions: bool = False
+    games: Games | None = None
     where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     aggregate: Means = "mean_of_conditions"
     overall: Means | None = None
@@ -256,6 +176,7 @@ def check(
         if entry is None:
             return mistakes
     compare = entry.compare
+    names = {"model", "metric", *labels}
     compared = {compare.label: (compare.base, *compare.others)} if compare else {}
     paired_by = dict.fromkeys(compare.paired_by, ()) if compare else {}
     values_of = labels if isinstance(labels, Mapping) else {}
@@ -270,7 +191,9 @@ def check(
         ("effects", dict.fromkeys(entry.effects, ())),
     ):
         for label, values in values_by_label.items():
-            if label not in (names := {"model", "metric", *labels}):
+            if entry.games and key == "order" and label == CONTESTANT:
+                continue
+            if label not in names:
                 mistakes.append(f"{key}: unknown label {label!r}. {near(label, names)}")
             possible = list(map(text, values_of.get(label, ())))
             absent = [value for value in values if possible and value not in possible]
@@ -278,11 +201,14 @@ def check(
     if entry.groups and (grouped := label_of(entry.rows)):
         mistakes += wrong_members(entry.groups, grouped, list(map(text, values_of.get(grouped, ()))))
     choices = list(metrics)
-    needed = [("cell", name) for name in entry.cells if name not in entry.derived]
+    needed = [("of" if entry.games else "cell", name) for name in entry.cells if name not in entry.derived]
     needed += [(derived.kind, metric) for derived in entry.derived.values() for metric in derived.metrics]
     mistakes += [f"{key}: unknown metric {x!r}. {near(x, choices)}" for key, x in needed if x not in choices]
     if entry.effects:
         mistakes += many_levels(entry.effects, values_of)
+    if entry.games and isinstance(metrics, Mapping):
+        bare = [name for name in entry.cells if name in metrics and not isinstance(metrics[name], ResultsMetric)]
+        mistakes += [f"of: {name} keeps no results of games, as games/results does" for name in bare]
     if published is not None:
         ids = list(published)
         mistakes += [f"published: unknown table {i!r}. {near(i, ids)}" for i in entry.published if i not in ids]
@@ -301,13 +227,16 @@ def _read(entry: Any) -> tuple[TableSpec | None, list[str]]:
         for path, what in problems(entry, TableEntry)
     )
     mistakes = list(dict.fromkeys(wrong))
-    if isinstance(entry, dict) and "rows" not in entry and "effects" not in entry:
-        mistakes.append("missing required key 'rows'")
+    if isinstance(entry, dict):
+        needed = ("of",) if "kind" in entry else ("cell",) if "effects" in entry else ("rows", "cell")
+        mistakes += [f"missing required key {key!r}" for key in needed if key not in entry]
     if mistakes:
         return None, mistakes
     derived = [(name, Derived(kind, tuple(pair))) for kind in _PAIRS for name, pair in entry.get(kind, {}).items()]
     costs = entry.get("cost", {}).items()
     derived += [(name, Derived("cost", tuple(parts.values()), tuple(parts))) for name, parts in costs]
+    if entry.get("kind") == "cross_play" and entry.get("value", "points") == "points":
+        entry = {"digits": 0, "unit": "percent", **entry}
     figure, compare = entry.get("figure"), None
     if "compare" in entry:
         sides = entry["compare"]
@@ -318,12 +247,13 @@ def _read(entry: Any) -> tuple[TableSpec | None, list[str]]:
         **{key: value for key, value in entry.items() if key in _AS_IS and value is not None},
         rows=_tuple(entry.get("rows", ())),
         columns=_tuple(entry.get("columns", ())),
-        cells=_tuple(entry["cell"]),
+        cells=_tuple(entry["of" if "kind" in entry else "cell"]),
         error=_kind(entry.get("error")),
         cluster=_tuple(entry.get("cluster", ())),
         derived=dict(derived),
         compare=compare,
         effects=_tuple(entry.get("effects", ())),
+        games=Games(**{key: entry[key] for key in _GAMES if key in entry}) if "kind" in entry else None,
         where={label: tuple(map(text, _tuple(values))) for label, values in entry.get("where", {}).items()},
         published=_tuple(entry.get("published", ())),
         paper=_tuple(entry.get("paper", ())),
@@ -332,13 +262,32 @@ def _read(entry: Any) -> tuple[TableSpec | None, list[str]]:
         figure="bar" if figure is True else figure or None,
     )
     mistakes = [f"{x!r} is derived twice" for x, count in Counter(name for name, _ in derived).items() if count > 1]
-    mistakes += wrong_groups + _sense_problems(spec)
-    if compare or spec.effects:
+    mistakes += wrong_groups + _sense_problems(spec) + _wrong_keys(entry, spec)
+    if compare or spec.effects or spec.games:
         if entry.get("aggregate", "pooled") != "pooled":
-            key = "compare" if compare else "effects"
-            mistakes.append(f"{key}: a test is one of episodes, not of conditions: aggregate can only be pooled")
+            key = "kind" if spec.games else "compare" if compare else "effects"
+            what = "it is made of games" if spec.games else "a test is one of episodes"
+            mistakes.append(f"{key}: {what}, not of conditions: aggregate can only be pooled")
         spec = replace(spec, aggregate="pooled")
     return (None if mistakes else spec), mistakes
+
+
+_GAMES: Final = {"kind": "", "model": "rating", "anchor": "rating", "k_factor": "rating", "value": "cross_play"}
+"""Key → the kind that it belongs to."""
+
+
+def _wrong_keys(entry: Mapping[str, Any], spec: TableSpec) -> list[str]:
+    """Keys of tables of games in tables of other kinds, and the other way round."""
+    kind = spec.games.kind if spec.games else None
+    mistakes = [
+        f"{key}: it belongs to kind: {of}" for key, of in _GAMES.items() if key in entry and of not in ("", kind)
+    ]
+    if kind is None:
+        return mistakes + ["of: it belongs to kind; a table of other numbers has cell"] * ("of" in entry)
+    mistakes += ["cell: kind has its columns; of names the results"] * ("cell" in entry)
+    if "k_factor" in entry and entry.get("model") != "elo":
+        mistakes.append("k_factor: it belongs to model: elo")
+    return mistakes
 
 
 _PAIRS: Final[tuple[Literal["ratio", "loss"], ...]] = ("ratio", "loss")
@@ -366,6 +315,7 @@ def _sense_problems(spec: TableSpec) -> list[str]:
     placed = (*spec.rows, *spec.columns, *([spec.compare.label] if spec.compare else ()))
     reserved = RESERVED | (_DRAWN if spec.figure else set()) | ({"statistic"} if spec.compare else set())
     reserved |= {"statistic", "factor", "level"} if spec.effects else set()
+    reserved |= {"statistic", CONTESTANT, OPPONENT} if spec.games else set()
     mistakes += [f"label {label!r} is both in rows and in columns" for label in spec.rows if label in spec.columns]
     mistakes += [f"a table cannot group by {label!r}: the name is taken" for label in placed if label in reserved]
     mistakes += [f"{key}: use cell to choose metrics" for key in ("where", "order") if "metric" in getattr(spec, key)]
@@ -375,6 +325,8 @@ def _sense_problems(spec: TableSpec) -> list[str]:
         mistakes.append("cluster: 'episode' stands alone")
     if spec.interactions and len(spec.effects) < 2:
         mistakes.append("interactions: effects needs two labels or more, whose pairs are tested")
+    if spec.games:
+        return mistakes + _beside(spec, "kind")
     if spec.compare:
         return mistakes + _beside(spec, "compare") + _compare_problems(spec, spec.compare)
     if spec.effects:
@@ -407,9 +359,21 @@ def _sense_problems(spec: TableSpec) -> list[str]:
     return mistakes
 
 
-def _beside(spec: TableSpec, kind: Literal["compare", "effects"]) -> list[str]:
+def _beside(spec: TableSpec, kind: Literal["compare", "effects", "kind"]) -> list[str]:
     """What makes no sense beside a table of tests."""
-    mistakes = [f"{kind}: {key} cannot stand beside it: {why}" for key, why in _BESIDE.items() if getattr(spec, key)]
+    fine = ("figure", "error") if spec.games and spec.games.kind == "cross_play" else ()
+    mistakes = [
+        f"{kind}: {key} cannot stand beside it: {why}"
+        for key, why in _BESIDE.items()
+        if getattr(spec, key) and key not in fine
+    ]
+    if fine and spec.figure not in (None, "heat"):
+        mistakes.append("figure: cross_play is drawn as heat")
+    if fine and spec.error not in (None, "interval"):
+        mistakes.append("error: cross_play shows interval")
+    mistakes += [
+        f"kind: {key} is another kind of table" for key in ("compare", "effects") if spec.games and getattr(spec, key)
+    ]
     return mistakes + [
         f"{kind}: {name!r} is a {derived.kind}, which episodes have no numbers of: {kind} takes its metrics"
         for name, derived in spec.derived.items()

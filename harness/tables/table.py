@@ -15,7 +15,7 @@ SCHEMA: Final = 1
 SIMULATED: Final = "‡"
 """Stands beside numbers of players that know the right answer (`harness.authoring.informed`)."""
 
-Figure = Literal["bar", "line", "stacked"]
+Figure = Literal["bar", "line", "stacked", "heat"]
 ErrorKind = Literal["sem", "std", "interval"]
 Errors = ErrorKind | Mapping[str, ErrorKind] | None
 """One kind for all metrics of a table, or metric → kind: metrics that are left out show no error."""
@@ -26,8 +26,9 @@ Units = Unit | Mapping[str, Unit] | None
 Digits = int | Mapping[str, int]
 """Decimals of all metrics of a table, or metric → decimals: metrics that are left out have `DIGITS`."""
 DIGITS: Final = 2
-NumberForm = Literal["quantity", "plain", "count", "pvalue", "share"]
-"""How a column's numbers are shown: in the table's unit and digits, in its digits, whole, as a p-value, as percent."""
+NumberForm = Literal["quantity", "plain", "count", "pvalue", "share", "rating", "rank"]
+"""How a column's numbers are shown: in the table's unit and digits, in its digits, whole, as a p-value, as percent, as
+a rating with its interval, as the ranks that are possible."""
 
 
 def text(value: Any) -> str:
@@ -133,7 +134,7 @@ class Table:
         row_names: what readers see for the row labels.
         names: column label or metric → what readers see for it, where that is another name.
         error, error_style, digits, unit: how numbers are shown; see their types.
-        figure: how it is drawn, if it is the data of a figure.
+        figure: how it is drawn, if it is the data of a figure; "heat" is a table too.
         notes: what a reader must know beside it.
     """
 
@@ -150,6 +151,11 @@ class Table:
     unit: Units = None
     figure: Figure | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def is_data(self) -> bool:
+        """Whether readers of text see the data of a figure, as tidy rows: a heat map is as good a table."""
+        return self.figure not in (None, "heat")
 
     def decimals(self, metric: str | None) -> int:
         """How many decimals a metric's numbers are shown with."""
@@ -190,7 +196,7 @@ class Table:
                 if cell.blank:
                     continue
                 labels = {k: v for k, v in {**row.key, **column.key}.items() if k != "metric"}
-                if self.figure:
+                if self.is_data:
                     series, x = " / ".join(filter(None, column.names)), list(row.key.values())[-1]
                     x = row.names[-1] if isinstance(x, str) else x
                     labels |= {"panel": " / ".join(row.names[:-1]), "x": x, "series": series}
