@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,6 +20,7 @@ from harness.config.calibration import load_parameters
 from harness.config.plan import ANSWERS, Plan, check_execution, survey
 from harness.config.project import Project, find
 from harness.config.spec import Spec, load, parse
+from harness.config.tournament import models_of
 from harness.engine_api import Engine
 from harness.engines.budget import Spent
 from harness.errors import DataError, SetupError, SpecError, StorageError, near, raise_all
@@ -310,14 +311,24 @@ def execute(
         raise DataError(message, hint="Choose another --output_path.") from None
     try:
         await_workers(folder)
-        total = len(surveyed.ids)
+        total = plan.in_all(len(surveyed.ids))
         meta = manifest.begin(plan, folder, adopted, surveyed.cases, options.resume, options.overwrite, total)
         reports: dict[str, Facts] = {}
         notify: OnScore = on_score or (lambda score, total: None)
+
+        def on_episode(score: EpisodeScore | None) -> None:
+            notify(score, total)
+
+        def following(played: Plan, scores: Sequence[EpisodeScore]) -> Plan | None:
+            nonlocal plan
+            if (upcoming := resolve.following(played, scores)) is not None:
+                plan = upcoming
+                manifest.write_spec(plan, folder)
+            return upcoming
+
         try:
-            work = run(
-                plan, surveyed.ids, folder, options, lambda score: notify(score, total), reports, executor.play, spent
-            )
+            order, play = surveyed.ids, executor.play
+            work = run(plan, order, folder, options, on_episode, reports, play, spent, following, total)
             scores = _run(work)
             if meta.pop("rescore", False) or "graded_again" in meta:  # the journal has the numbers of other code
                 scores = rescore(plan, folder, options.sandbox)
@@ -372,17 +383,24 @@ def _check(plan: Plan, labels: Iterable[str]) -> None:
         for i, table in enumerate(plan.spec.tables)
         for problem in check_table(table, labels, plan.metrics)
     )
+    if any(table.get("kind") for table in plan.spec.tables):
+        from harness.check import unrated
+
+        raise_all(unrated(plan))
     if any(table.get("effects") for table in plan.spec.tables):
         require_statsmodels()  # `validate` does without: the spec is right, this machine lacks a package
     headline = plan.spec.get("headline")
     problems = check_headline(headline, labels, plan.metrics) if headline else []
     raise_all(SpecError(f"headline: {problem}", place=plan.spec.place("headline")) for problem in problems)
     raise_all(lacking(plan))
-    for name in plan.engines:
+    for name in plan.engines.keys() - models_of(plan.spec):
         if not any(group.model == name for condition in plan.conditions for group in condition.groups):
             message = f"a model was given and no agent takes it: {plan.model}"
             hint = "Leave --model out, or let a group under agents: have `model: model`."
-            raise SpecError(message, place=plan.spec.place("agents"), hint=hint)
+            if "tournament" in plan.spec.data:
+                hint = "Leave --model out, or put `model` into the tournament's pool."
+            key = "tournament" if "tournament" in plan.spec.data else "agents"
+            raise SpecError(message, place=plan.spec.place(key), hint=hint)
 
 
 def finish(done: Run) -> Run:

@@ -16,7 +16,8 @@ from harness.authoring.judged import JudgedMetric
 from harness.config import resolve, yamls
 from harness.config.plan import QUESTIONS, Plan, survey
 from harness.config.project import Project, find
-from harness.config.spec import Spec, metric_name, parse
+from harness.config.schema import metric_name
+from harness.config.spec import Spec, parse
 from harness.engine_api import Engine
 from harness.engines.mock import Mock
 from harness.errors import DataError, Place, SpecError, UserError
@@ -186,7 +187,7 @@ def _with_metric(spec: Spec, entry: dict[str, Any], project: Project) -> Spec:
         hint = "Give it a name: --judge_metric name=…"
         raise SpecError(f"the run has another metric called {name!r}", place=Place("--judge_metric"), hint=hint)
     title = f"{name}: what the judge gives"
-    table = {"title": title, "rows": ["model", *spec.get("matrix", {})], "columns": "metric", "cell": name}
+    table = {"title": title, "rows": ["model", *spec.swept], "columns": "metric", "cell": name}
     table |= {"aggregate": "pooled", "error": "interval"}
     data = {**spec.data, "metrics": [m for m in spec.data["metrics"] if metric_name(m) != name] + [entry]}
     data["tables"] = [t for t in spec.data.get("tables", []) if t.get("title") != title] + [table]

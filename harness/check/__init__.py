@@ -13,7 +13,9 @@ from .conformance import (
     drive,
     examine,
 )
+from .groups import misassigned
 from .proof import Proof, prove
+from .ratings import unrated
 from .rehearsal import rehearse
 from .views import check_view
 
@@ -30,6 +32,8 @@ __all__ = [
     "check_world",
     "drive",
     "examine",
+    "misassigned",
     "prove",
     "rehearse",
+    "unrated",
 ]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from harness.api import Action, Case, Facts, Turn
+from harness.api import Action, Case, Facts, Policy, Turn
+from harness.authoring.games import GameTask
 from harness.authoring.panels import Panel
 from harness.config.limits import LARGEST, EpisodeLimits
 from harness.config.plan import Condition, Plan
@@ -26,7 +27,7 @@ class Estimate:
     """Figures for a whole plan.
 
     Attributes:
-        conditions, episodes: exact.
+        conditions, episodes: exact, those of rounds of a tournament that are not drawn yet too.
         turns: model turns if every episode lasts as long as it, and the spec's limits of calls, allow.
         calls: `turns` with every repair used: an upper bound.
         input_tokens, output_tokens: a guess, with whole conversations sent at every turn, no parse retries,
@@ -70,6 +71,8 @@ class _Estimator:
         agents = condition.protocol.possible_agents(case) if has_policies else ()
         spared = frozenset(agent for agent in agents if condition.group_of(case, agent).policy is not None)
         shape = condition.protocol.shape(condition.task, case)
+        if shape is None and condition.match is not None:  # idle, all contestants play a case alike
+            shape = (id(condition.task), case.id)
         key = (id(condition.protocol), shape, spared, condition.limits)
         if shape is not None and key in self._lengths:
             return self._lengths[key]
@@ -117,7 +120,9 @@ class _Estimator:
 
 def _longest(condition: Condition, case: Case) -> Drive:
     """An episode of idle agents; of a panel also one in which all answers differ, if it is longer: with nothing to
-    choose from there is no ballot."""
+    choose from there is no ballot. Of a game, one of ordinary players: idle ones may end it at once."""
+    if isinstance(condition.task, GameTask):
+        return drive(condition.protocol, condition.task, case, condition.task.ordinary())
     idle = drive(condition.protocol, condition.task, case)
     if not isinstance(condition.protocol, Panel):
         return idle
@@ -147,34 +152,51 @@ def _scored(form: Likelihoods, thread: int) -> int:
     return total
 
 
-def estimate(plan: Plan) -> Estimate:
-    """Play a case of every length with idle agents and count what a model in every agent would be asked."""
+def estimate(plan: Plan, models: Collection[str] | None = None) -> Estimate:
+    """Play a case of every length with idle agents and count what a model in every agent would be asked.
+
+    `models` counts only what is asked of these, by their names in the plan.
+    """
+    if models is not None:
+        plan = replace(plan, conditions=tuple(_asking(condition, models) for condition in plan.conditions))
     limit = plan.sampling.get("max_tokens")
     reply = min(REPLY_TOKENS, limit) if isinstance(limit, int) else REPLY_TOKENS
     episodes = turns = calls = replies = tokens = 0
     estimator = _Estimator(plan, reply)
     for conditions in _by_task(plan.conditions):
         per_turn: dict[str, float] = {}
-        for case in conditions[0].task.cases(plan.limit, plan.seed):
+        for case, repeats in plan.cases(conditions[0]):
             for condition in conditions:
                 assigned = condition.assign_groups(case, plan.seed)
                 length = estimator.length(condition, assigned)
                 if condition.id not in per_turn:
                     # One case stands for its condition: rendering all would take as long as a run.
                     per_turn[condition.id] = estimator.input_tokens(condition, assigned, length)
-                episodes += plan.repeats
-                turns += plan.repeats * length.count
-                calls += plan.repeats * length.calls
-                replies += plan.repeats * length.replies
-                tokens += int(plan.repeats * length.count * per_turn[condition.id])
-    return Estimate(len(plan.conditions), episodes, turns, calls, tokens, replies * reply)
+                episodes += repeats
+                turns += repeats * length.count
+                calls += repeats * length.calls
+                replies += repeats * length.replies
+                tokens += int(repeats * length.count * per_turn[condition.id])
+    return Estimate(*map(plan.in_all, (len(plan.conditions), episodes, turns, calls, tokens, replies * reply)))
+
+
+def _asking(condition: Condition, models: Collection[str]) -> Condition:
+    """The condition, with a policy in every group that none of these models plays."""
+    played = [group.policy is None and (group.model or "model") in models for group in condition.groups]
+    groups = zip(condition.groups, played, strict=True)
+    return replace(condition, groups=tuple(g if own else replace(g, policy=_no_policy) for g, own in groups))
+
+
+def _no_policy() -> Policy:
+    raise TypeError("an estimate plays no policy")
 
 
 def _by_task(conditions: Iterable[Condition]) -> Iterable[list[Condition]]:
     """Conditions with the same task together: its cases are drawn once for all of them."""
-    groups: dict[int, list[Condition]] = {}
+    groups: dict[Hashable, list[Condition]] = {}
     for condition in conditions:
-        groups.setdefault(id(condition.task), []).append(condition)
+        games = condition.match.games if condition.match is not None else None
+        groups.setdefault((id(condition.task), games), []).append(condition)
     return groups.values()
 
 

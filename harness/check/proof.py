@@ -34,7 +34,8 @@ MOST_GRADES = 4
 ALL = "of all"
 _JUNK: tuple[Any, ...] = ("", "no such answer", -1, 1.5, True, [], {}, ["x"], {"a": 1}, 10**30)
 
-Grades = Mapping[str, float | None]
+Grades = Mapping[str, Any]
+"""As `Task.grade` gives them: numbers, None, or mappings agent → number."""
 
 
 @dataclass
@@ -105,9 +106,9 @@ def prove(condition: Condition, place: Place | None = None) -> Proof:
             break
     proof.problems += [str(SpecError(f"{condition.id}: {one}", place=place)) for one in dict.fromkeys(plain)]
     for name in task.grades:
-        numbers = [grade[name] for grade in floors if grade.get(name) is not None]
+        numbers = [number for grade in floors if (number := _numbers(grade).get(name)) is not None]
         if numbers:
-            proof.floor[name] = statistics.fmean(number for number in numbers if number is not None)
+            proof.floor[name] = statistics.fmean(numbers)
     return proof
 
 
@@ -147,9 +148,10 @@ def _outcomes(task: Task, case: Case, rng: random.Random) -> Iterator[Outcome]:
 
 def _wrong(grades: Grades) -> Iterator[str]:
     for name, value in grades.items():
-        if value is not None and not math.isfinite(value):
-            yield f"grade {name!r} is {value}, which is no number"
-    score = grades.get("score")
+        for number in value.values() if isinstance(value, Mapping) else (value,):
+            if number is not None and not math.isfinite(number):
+                yield f"grade {name!r} is {number}, which is no number"
+    score = _numbers(grades).get("score")
     if score is not None and not -1e-9 <= score <= 1 + 1e-9:
         yield f"grade 'score' is {score:.4g}; a score lies between 0 and 1"
 
@@ -174,7 +176,8 @@ def _solve(proof: Proof, task: Task, case: Case) -> Iterator[str]:
 
 
 def _numbers(grades: Grades) -> dict[str, float]:
-    return {name: value for name, value in grades.items() if value is not None}
+    """Those grades that are numbers."""
+    return {name: value for name, value in grades.items() if value is not None and not isinstance(value, Mapping)}
 
 
 def _search(task: Task, case: Case) -> tuple[Grades, str]:

@@ -29,7 +29,13 @@ def rehearse(plan: Plan, place: Place | None = None) -> Iterator[UserError]:
     messages: set[str] = set()
     seen: set[tuple[str, str]] = set()
     deadline = time.process_time() + SECONDS
+    met: set[tuple[str, str]] = set()
     for condition in plan.conditions:
+        if condition.match is not None:  # each contestant of a tournament plays once
+            pairs = {(condition.match.of, name) for name in condition.match.contestants}
+            if pairs <= met:
+                continue
+            met |= pairs
         policies = [group.policy() for group in condition.groups if group.policy is not None]
         declared = isinstance(condition.task, DeclaredTask)
         if not any(map(_has_expressions, policies)):

@@ -17,7 +17,7 @@ from harness.cli.progress import Progress, SeveralProgress, notes
 from harness.config import resolve, spec, yamls
 from harness.config.plan import Plan
 from harness.config.project import Project, find
-from harness.engine_api import Engine
+from harness.engine_api import AsksPeople, Engine
 from harness.engines.sampling import normalise
 from harness.errors import NotFittedError, Place, SpecError
 from harness.evaluation import execute
@@ -42,8 +42,11 @@ def evaluate(options: argparse.Namespace) -> int:
     folder = how.output_path or default_folder(plan, how.overwrite)
     for line in () if options.quiet else plan.inputs():
         print(line, file=sys.stderr)
-    progress = Progress(f"{plan.spec.name} · {plan.model}", quiet=options.quiet)
-    bars = SeveralProgress("judge of", options.quiet)
+    people = [name for name, engine in plan.engines.items() if isinstance(engine, AsksPeople)]
+    if people and not options.quiet:
+        print(_questions(plan, people, options.limit), file=sys.stderr)
+    progress = Progress(f"{plan.spec.name} · {plan.model}", options.quiet, lines=bool(people))
+    bars = SeveralProgress("judge of", options.quiet, lines=isinstance(judge, AsksPeople))
     try:
         with notes(options.quiet):
             done = execute(plan, replace(how, output_path=folder), progress, judge=judge, on_judge=bars)
@@ -62,6 +65,22 @@ def evaluate(options: argparse.Namespace) -> int:
     print_tables(done, options)
     print(f"results: {folder}")
     return 1 if done.scores and len(done.failed) == len(done.scores) else 0
+
+
+def _questions(plan: Plan, people: list[str], limit: int | None) -> str:
+    """How many answers a person has to write, at most."""
+    from harness.check.estimate import estimate
+
+    asked = estimate(plan, people)
+    who = " and ".join(plan.engines[name].model for name in people)
+    questions = f"{asked.turns:,} question{'s' * (asked.turns != 1)}"
+    text = f"{who}: at most {questions} in {asked.episodes:,} episode{'s' * (asked.episodes != 1)}"
+    hints = []
+    if limit is None and asked.episodes > len(plan.conditions):
+        hints.append("--limit 1 plays one case of each condition")
+    if len(plan.conditions) > 1 and plan.spec.get("matrix"):
+        hints.append(f"--set matrix.{next(iter(plan.spec.get('matrix')))}=[…] fewer conditions")
+    return "; ".join([text, *hints])
 
 
 def interrupted(text: str) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 from harness import check
 from harness.api import Action, Case, Turn
 from harness.authoring.declared import DeclaredTask
+from harness.authoring.games import GameTask
 from harness.authoring.informed import seed_of
 from harness.authoring.judged import JudgedMetric
 from harness.cli.evaluate import load
@@ -21,6 +22,7 @@ from harness.config import resolve, spec, yamls
 from harness.config.editors import schema_text
 from harness.config.plan import Condition, Plan, agent_seed, protocol_seed
 from harness.config.project import Project, find
+from harness.config.tournament import summary
 from harness.errors import CombinedSpecError, DataError, SpecError, UserError, near
 from harness.judges import judgings
 from harness.parameters import json_schema
@@ -71,13 +73,15 @@ def _problems(
             if key in headline:
                 plan = resolve.plan(resolve.with_baseline(loaded, headline[key], "headline", key), project)
                 played.append((plan, loaded.place("headline", key)))
-        inputs = plans[0].inputs()
+        inputs = [*plans[0].inputs(), *summary(plans[0])]
     except CombinedSpecError as errors:
         return list(errors.each), []
     except UserError as error:
         return [str(error)], []
     problems = [str(problem) for one in (plans[0], *judging) for problem in check.examine(one)]
     plan = plans[0]
+    if not problems:
+        problems = [str(problem) for problem in check.misassigned(plan)]
     if not problems:
         problems = list(dict.fromkeys(str(wrong) for one, at in played for wrong in check.rehearse(one, at)))
     if not problems:
@@ -97,6 +101,7 @@ def _problems(
                 table, among, plan.metrics, published_ids if published_ids or not stems else ids("*")
             ):
                 problems.append(str(SpecError(problem, place=loaded.place("tables", i))))
+        problems = problems or [str(problem) for problem in check.unrated(plan)]
         if headline:
             place = loaded.place("headline", "where" if "where" in headline else "cell")
             wrong = check_headline(headline, labels, plan.metrics)
@@ -118,7 +123,8 @@ def _proofs(plan: Plan) -> tuple[list[str], list[str]]:
             seen.add(key)
             proof = check.prove(condition, plan.spec.place("task"))
             problems += proof.problems
-            lines += [f"{condition.id}: {proof.line()}"] if not proof.problems else []
+            about = condition.id if condition.match is None else condition.match.of
+            lines += [f"{about}: {proof.line()}"] if not proof.problems else []
         if len(seen) == MAX_PROOFS:
             break
     return problems, lines
@@ -153,9 +159,13 @@ def plan(options: argparse.Namespace) -> int:
     figures = estimate(resolved)
     for line in resolved.inputs():
         print(f"input           {line}")
+    for line in summary(resolved):
+        print(f"tournament      {line}")
     print(f"conditions      {figures.conditions:,}")
     print(f"episodes        {figures.episodes:,}")
     print(f"model calls     {figures.turns:,} without retries, at most {figures.calls:,}")
+    if any(isinstance(condition.task, GameTask) for condition in resolved.conditions):
+        print("                (of games of random players: those of models are longer or shorter)")
     for judging in judgings(resolved, None if _names_judges(resolved) else Mock(), {}):
         asked = figures.episodes * judging.judges * judging.metric.repeats
         print(f"judge's calls   {asked:,} for {', '.join(judging.metrics)}, an answer an episode, without retries")
@@ -254,9 +264,11 @@ def _pick(choice: str | None, choices: dict[str, Any], word: str) -> Any:
 
 
 def listing(options: argparse.Namespace) -> int:
-    """Print every plugin, prompt set or spec with its description; or the tasks of lm-eval."""
+    """Print every plugin, prompt set or spec with its description; or the tasks of lm-eval, or of TextArena."""
     if options.lm_eval is not None:
         return _list_lm_eval(options)
+    if options.textarena is not None:
+        return _list_textarena(options)
     project = find()
     if options.kind is None:
         for kind, about in CLI_KINDS.items():
@@ -281,6 +293,19 @@ def _list_lm_eval(options: argparse.Namespace) -> int:
     width = min(60, max(len(name) for name, _, _ in lines))
     for name, what, file in lines:
         print(f"{clean(name):<{width}}  {what:<22}  {clean(file)}")
+    return 0
+
+
+def _list_textarena(options: argparse.Namespace) -> int:
+    """Print the environments that the task `textarena` takes: name, players, and why one cannot be played."""
+    from harness.authoring.textarena import catalog
+
+    if options.kind not in (None, "tasks"):
+        raise DataError("--textarena lists tasks", hint="Give: harness list tasks --textarena [WORD]")
+    lines = catalog.listed(options.textarena)
+    width = max(len(name) for name, _, _ in lines)
+    for name, players, note in lines:
+        print(f"{clean(name):<{width}}  {players:<7}  {clean(note)}".rstrip())
     return 0
 
 

@@ -10,6 +10,7 @@ from harness.cli.parser import JUDGING
 from harness.cli.progress import SeveralProgress, notes
 from harness.cli.sides import two_sides
 from harness.config.project import find
+from harness.engine_api import AsksPeople
 from harness.engines.sampling import normalise
 from harness.errors import SpecError
 from harness.judges import PairSide
@@ -25,7 +26,7 @@ def judge(options: argparse.Namespace) -> int:
         raise SpecError("no judge is given", hint="Say which engine judges: --judge vllm --judge_args pretrained=…")
     how = Options(**{name: getattr(options, name) for name in JUDGING})
     sampling = {**SAMPLING, **normalise(pairs(options.gen_kwargs, "--gen_kwargs"))}
-    bars = SeveralProgress("judge of", options.quiet)
+    bars = SeveralProgress("judge of", options.quiet, lines=isinstance(engine, AsksPeople))
     try:
         with notes(options.quiet):
             tables = prefer(

@@ -72,7 +72,7 @@ def readable(tables: Sequence[Table], options: argparse.Namespace) -> list[Table
     """For reading: no figure data unless asked for, and no table without a single number."""
     if options.format in ("csv", "json", "html"):
         return list(tables)
-    candidates = [table for table in tables if options.figures or not table.figure]
+    candidates = [table for table in tables if options.figures or not table.is_data]
     empty = [table for table in candidates if all(cell.value is None for row in table.rows for cell in row.cells)]
     for table in empty:
         print(f"not shown, without a single number: {table.title}", file=sys.stderr)

@@ -92,6 +92,8 @@ def parser() -> argparse.ArgumentParser:
     )
     text = "tasks: those of the package lm_eval, for the task lm_eval, whose names have WORD in them"
     lister.add_argument("--lm_eval", nargs="?", const="", metavar="WORD", help=text)
+    text = "tasks: TextArena's environments, for the task textarena, whose names have WORD in them"
+    lister.add_argument("--textarena", nargs="?", const="", metavar="WORD", help=text)
     text = "--lm_eval: also those of this folder of YAML files; repeatable"
     lister.add_argument("--include_path", action="append", default=[], metavar="DIR", help=text)
 

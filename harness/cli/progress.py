@@ -14,10 +14,13 @@ from harness.tables import EpisodeScore
 
 
 class Progress:
-    """Called with every finished episode and the number there will be; first with None."""
+    """Called with every finished episode and the number there will be; first with None.
 
-    def __init__(self, title: str, quiet: bool = False) -> None:
-        self.title, self.quiet = clean_name(title), quiet
+    `lines` also on a terminal, where a person answers: a bar would be drawn over the questions.
+    """
+
+    def __init__(self, title: str, quiet: bool = False, lines: bool = False) -> None:
+        self.title, self.quiet, self.lines = clean_name(title), quiet, lines
         self.done = self.failed = self.total = 0
         self._bar: Any = None
 
@@ -28,7 +31,7 @@ class Progress:
             self.failed += score.error is not None
         if self.quiet:
             return
-        if sys.stderr.isatty():
+        if sys.stderr.isatty() and not self.lines:
             self._show_bar()
         elif score is None or self.done * 10 // total > (self.done - 1) * 10 // total:
             failed = f", {self.failed} failed" if self.failed else ""
@@ -53,13 +56,13 @@ class Progress:
 class SeveralProgress:
     """Progress of several runs, one after another: called with a name, gives what is called with its episodes."""
 
-    def __init__(self, title: str, quiet: bool = False) -> None:
-        self.title, self.quiet = title, quiet
+    def __init__(self, title: str, quiet: bool = False, lines: bool = False) -> None:
+        self.title, self.quiet, self.lines = title, quiet, lines
         self._open: list[Progress] = []
 
     def __call__(self, name: str) -> Progress:
         self.close()
-        self._open.append(Progress(f"{self.title} {name}", self.quiet))
+        self._open.append(Progress(f"{self.title} {name}", self.quiet, self.lines))
         return self._open[-1]
 
     def close(self) -> None:

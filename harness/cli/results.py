@@ -13,6 +13,7 @@ from harness.cli.output import print_tables, published, readable, show, tables_n
 from harness.cli.parser import JUDGING
 from harness.cli.progress import SeveralProgress, notes
 from harness.config.project import find
+from harness.engine_api import AsksPeople
 from harness.errors import SpecError
 from harness.evaluation import Run, rescored, run_folder
 from harness.report import RunScores, draw
@@ -46,12 +47,13 @@ def _judged(options: argparse.Namespace) -> Run:
     from harness.judging import judge
 
     metric = None if options.judge_metric is None else pairs(options.judge_metric, "--judge_metric")
-    bars = SeveralProgress("judge of", options.quiet)
+    engine = judge_engine(options, find())
+    bars = SeveralProgress("judge of", options.quiet, lines=isinstance(engine, AsksPeople))
     names = (*JUDGING, "allow_code_execution", "sandbox")
     how = Options(**{name: getattr(options, name) for name in names})
     try:
         with notes(options.quiet):
-            return judge(options.run, judge_engine(options, find()), metric, options=how, on_judge=bars)
+            return judge(options.run, engine, metric, options=how, on_judge=bars)
     finally:
         bars.close()
 

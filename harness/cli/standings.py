@@ -12,6 +12,7 @@ from pathlib import Path
 from harness.cli.output import published, readable, show, tables_named
 from harness.cli.sides import two_sides
 from harness.config import resolve
+from harness.config.building import policy_name
 from harness.config.plan import QUESTIONS
 from harness.config.project import find
 from harness.config.spec import Spec, load
@@ -266,7 +267,7 @@ def _baselines(run: Run, group: Comparable) -> list[tuple[Role, RunScores]]:
             continue
         try:
             plan = resolve.plan(resolve.with_baseline(run.spec, policy, "headline", role), project)
-            name = resolve.policy_name(policy)
+            name = policy_name(policy)
             own = "".join(char if char.isalnum() else "-" for char in name)
             folder = project.results() / CACHE / f"{run.spec.name}-{own}-{plan.digest[:12]}"
             if not (folder / "scores.jsonl").is_file():

@@ -25,6 +25,12 @@ def split(reference: Reference) -> tuple[str, dict[str, Any]]:
     return str(reference["use"]), {k: v for k, v in reference.items() if k != "use"}
 
 
+def policy_name(reference: Reference) -> str:
+    """What tables call a policy: its `label`, where it has one, else its plugin's name."""
+    name, arguments = split(reference)
+    return str(arguments.get("label") or name)
+
+
 def parts_of(kind: str, reference: Reference, project: Project, place_of: PlaceOf) -> tuple[type[Any], dict[str, Any]]:
     """The plugin class and its checked arguments, inner references already built."""
     name, arguments = split(reference)

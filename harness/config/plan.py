@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import json
 import math
 import random
@@ -18,7 +19,8 @@ from harness.authoring.judged import JudgedMetric
 from harness.config.limits import EpisodeLimits
 from harness.config.project import Project
 from harness.config.prompts import PromptSet
-from harness.config.spec import Spec, metric_name
+from harness.config.schema import metric_name
+from harness.config.spec import Spec
 from harness.engine_api import Engine, RunsPrograms
 from harness.errors import Place, PluginError, SetupError, SpecError, near
 
@@ -55,6 +57,24 @@ class Group:
 
 
 @dataclass(frozen=True)
+class Match:
+    """What a condition of a tournament is one seating of.
+
+    Attributes:
+        of: the condition without the tournament. The protocol's chance comes from its id, and the same for all
+            contestants and seatings: that of a deal, not of who plays it.
+        contestants: who plays, in the order of the pool.
+        round: the number of its round, from 1, where rounds are drawn.
+        games: how many are played, None for as many as the spec's cases and repeats make.
+    """
+
+    of: str
+    contestants: tuple[str, ...]
+    round: int | None = None
+    games: int | None = None
+
+
+@dataclass(frozen=True)
 class Condition:
     """One cell of the matrix, ready to play. The first group is `default`: the agents in no other."""
 
@@ -65,6 +85,7 @@ class Condition:
     groups: tuple[Group, ...]
     constrained: bool = False
     limits: EpisodeLimits = field(default_factory=EpisodeLimits)
+    match: Match | None = None
 
     @property
     def uses_ground_truth(self) -> bool:
@@ -94,12 +115,12 @@ class Condition:
                 share = math.floor((group.share or 0) * len(agents) + 1e-9)
                 count = group.count if group.count is not None else share
                 if count > len(free):
-                    message = f"group {group.name!r} wants {count} agents; {len(free)} are free in {case.id!r}"
+                    message = f"group {group.name!r} wants {count} agents; {len(free)} are free in case {case.id!r}"
                     raise SpecError(message, place=group.place)
                 members = rng.sample(free, count)
             missing = [agent for agent in members if agent not in free]
             if missing:
-                message = f"group {group.name!r}: no free agent {missing[0]!r} in {case.id!r}"
+                message = f"group {group.name!r}: no free agent {missing[0]!r} in case {case.id!r}"
                 raise SpecError(message, place=group.place, hint=near(missing[0], free))
             free = [agent for agent in free if agent not in members]
             roles |= dict.fromkeys(members, group.name)
@@ -118,6 +139,7 @@ class Plan:
         share_calls: whether identical calls of different conditions are asked once.
         executor: where the spec wants it to run.
         declared: those of `engines` that the spec names; who gives the command chose the others.
+        rounds: of a Swiss tournament, how many this plan has and how many there will be.
         elsewhere: agents that players may name though they do not play here: those of the run that this plan prepares.
     """
 
@@ -135,6 +157,7 @@ class Plan:
     share_calls: bool = False
     executor: str | Mapping[str, Any] = "local"
     declared: frozenset[str] = frozenset()
+    rounds: tuple[int, int] | None = None
     elsewhere: frozenset[str] = frozenset()
 
     def inputs(self) -> list[str]:
@@ -148,12 +171,26 @@ class Plan:
         Raises `SpecError` where a group finds no agents, `PluginError` where a task gives something else than cases.
         """
         for condition in self.conditions:
-            for case in condition.task.cases(self.limit, self.seed):
+            for case, repeats in self.cases(condition):
                 if not isinstance(case, api.Case):
                     raise PluginError(f"{type(condition.task).__name__}.cases gives {case!r:.80}, no Case")
                 assigned = condition.assign_groups(case, self.seed)
-                for repeat in range(self.repeats):
+                for repeat in range(repeats):
                     yield condition, assigned, repeat
+
+    def cases(self, condition: Condition) -> Iterator[tuple[api.Case, int]]:
+        """The cases of a condition, each with how often it is played."""
+        games = condition.match.games if condition.match is not None else None
+        if games is None:
+            yield from ((case, self.repeats) for case in condition.task.cases(self.limit, self.seed))
+            return
+        games = games if self.limit is None else min(games, self.limit)
+        cases = list(itertools.islice(condition.task.cases(games, self.seed), games))
+        yield from ((case, games // len(cases) + (i < games % len(cases))) for i, case in enumerate(cases))
+
+    def in_all(self, count: int) -> int:
+        """What `count` of this plan comes to when all rounds of a Swiss tournament are drawn; they have equal sizes."""
+        return count if self.rounds is None else count * self.rounds[1] // self.rounds[0]
 
 
 QUESTIONS, ANSWERS = "questions", "right answers"
@@ -186,6 +223,7 @@ def survey(plan: Plan) -> Survey:
     agents: dict[str, set[str]] = {condition.id: set() for condition in plan.conditions if condition.uses_ground_truth}
     labels = {"model"}
     digests = {QUESTIONS: hashlib.sha256(), ANSWERS: hashlib.sha256()}
+    looked_at: dict[str, str] = {}  # of a tournament: the condition without it → the first seating of it
     for condition, case, repeat in plan.episodes():
         name = episode_id(condition, case, repeat)
         if name in ids:
@@ -193,7 +231,9 @@ def survey(plan: Plan) -> Survey:
             raise PluginError(message, place=plan.spec.place("task"), hint="A case's id is unique in its condition.")
         ids[name] = None
         labels.update(condition.labels, case.labels)
-        if repeat == 0:
+        of = condition.match.of if condition.match is not None else condition.id
+        if repeat == 0 and looked_at.setdefault(of, condition.id) == condition.id:  # all seatings play the same cases
+            name = name if condition.match is None else f"{of}/{case.id}"
             questions = (name, case.agents, case.public, case.private, case.topology)
             sampling = (case.sampling,) if case.sampling else ()
             digests[QUESTIONS].update(_as_text((*questions, *sampling)))
@@ -266,7 +306,8 @@ def episode_id(condition: Condition, case: api.Case, repeat: int) -> str:
 
 def protocol_seed(plan: Plan, condition: Condition, case: api.Case, repeat: int) -> int:
     """The seed of a protocol's own chance in an episode."""
-    return api.derive_seed(api.derive_seed(plan.seed, episode_id(condition, case, repeat)), "protocol")
+    of = condition.match.of if condition.match is not None else condition.id
+    return api.derive_seed(api.derive_seed(plan.seed, f"{of}/{case.id}/{repeat}"), "protocol")
 
 
 def agent_seed(plan: Plan, condition: Condition, case: api.Case, repeat: int, agent: str) -> int:

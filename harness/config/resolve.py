@@ -19,16 +19,19 @@ from harness import api, parameters
 from harness.authoring.informed import WORD, InformedPolicy
 from harness.authoring.judged import JudgedTask
 from harness.authoring.worlds import facts_of
-from harness.config.building import PlaceOf, Reference, make, parts_of, split
+from harness.config import tournament
+from harness.config.building import PlaceOf, Reference, make, parts_of, policy_name, split
 from harness.config.limits import LARGEST, EpisodeLimits
 from harness.config.plan import Condition, Group, Plan, without_judges
 from harness.config.project import Project
 from harness.config.prompts import PromptSet
-from harness.config.schema import GroupSize
+from harness.config.schema import GroupSize, metric_name
 from harness.config.spec import Spec, Variant
-from harness.engine_api import Engine
+from harness.config.tournament import Tournament
+from harness.engine_api import AsksPeople, Engine
 from harness.engines.sampling import normalise
-from harness.errors import Place, PluginError, SpecError, UserError, near, raise_all
+from harness.errors import KEY, Place, PluginError, SpecError, UserError, near, raise_all
+from harness.tables import EpisodeScore
 
 
 def plan(spec: Spec, project: Project, model: Engine | None = None) -> Plan:
@@ -46,7 +49,7 @@ def plan(spec: Spec, project: Project, model: Engine | None = None) -> Plan:
     conditions = resolver.conditions()
     metrics = resolver.metrics(conditions)
     measured = without_judges(spec, metrics, resolver.engines).digest()
-    prompts = sorted({(g.prompts.name, g.prompts.digest) for c in conditions for g in c.groups})
+    prompts = sorted((one.name, one.digest) for one in resolver.prompt_sets())
     digest = hashlib.sha256(json.dumps([measured, prompts]).encode()).hexdigest()
     return Plan(
         spec=spec,
@@ -63,7 +66,23 @@ def plan(spec: Spec, project: Project, model: Engine | None = None) -> Plan:
         share_calls=bool(spec.get("share_calls", False)),
         executor=spec.get("executor", "local"),
         declared=frozenset(resolver.engines) - {"model"},
+        rounds=resolver.rounds,
     )
+
+
+def following(plan: Plan, scores: Iterable[EpisodeScore]) -> Plan | None:
+    """The plan with one more round of its Swiss tournament; None where all are drawn, and for all other plans.
+
+    Its engines are those of `plan`. `scores`: of all episodes of `plan`.
+    """
+    if plan.rounds is None or plan.rounds[0] == plan.rounds[1]:
+        return None
+    spec = tournament.drawn(plan, scores)
+    resolver = _Resolver(spec, plan.project, plan.engines.get("model"))
+    resolver.engines = dict(plan.engines)
+    conditions = resolver.conditions()
+    metrics = resolver.metrics(conditions)
+    return replace(plan, spec=spec, conditions=conditions, metrics=metrics, rounds=resolver.rounds)
 
 
 def with_baseline(spec: Spec, policy: Reference, *at: Hashable) -> Spec:
@@ -76,12 +95,6 @@ def with_baseline(spec: Spec, policy: Reference, *at: Hashable) -> Spec:
         own = {path[len(at) :]: place for path, place in spec.places.items() if path[: len(at)] == at}
         places |= {("baseline", *path): place for path, place in own.items()}
     return replace(spec, data={**spec.data, "baseline": policy}, places=places)
-
-
-def policy_name(reference: Reference) -> str:
-    """What tables call a policy: its `label`, where it has one, else its plugin's name."""
-    name, arguments = split(reference)
-    return str(arguments.get("label") or name)
 
 
 def engine(reference: Reference, project: Project, place_of: PlaceOf | None = None) -> Engine:
@@ -97,6 +110,10 @@ def metrics(spec: Spec, project: Project) -> dict[str, api.Metric]:
     return _Resolver(spec, project, None).metrics(())
 
 
+MOST_NAMED = 3
+"""More models of a tournament are counted where runs are called after them."""
+
+
 class _Resolver:
     """Builds plugins once per distinct reference."""
 
@@ -105,12 +122,20 @@ class _Resolver:
         self.engines: dict[str, Engine] = {} if model is None else {"model": model}
         self._cache: dict[str, Any] = {}
         self._prompts: dict[str, PromptSet] = {}
+        self.rounds: tuple[int, int] | None = None
+
+    def prompt_sets(self) -> Iterable[PromptSet]:
+        """All that the spec's groups have, also those of contestants that sit out."""
+        return self._prompts.values()
 
     def conditions(self) -> tuple[Condition, ...]:
-        conditions, errors = [], []
+        conditions: list[Condition] = []
+        errors = []
         for variant in self.spec.variants():
             try:
-                conditions.append(self.condition(variant))
+                whole = self.condition(variant)
+                played = self.tournament(variant, whole, len(conditions)) if "tournament" in variant.data else [whole]
+                conditions.extend(played)
             except (SpecError, PluginError) as error:
                 errors.append(error)
         if len({str(e) for e in errors}) == 1:
@@ -120,8 +145,8 @@ class _Resolver:
 
     def condition(self, variant: Variant) -> Condition:
         task, protocol = (
-            self.build_at(f"{key}s", variant.data[key], functools.partial(self.spec.place_in, variant, key))
-            for key in ("task", "protocol")
+            self.build_at(f"{key}s", reference, functools.partial(self.spec.place_in, variant, key))
+            for key, reference in (("task", self.played(variant)), ("protocol", variant.data["protocol"]))
         )
         if isinstance(task, JudgedTask):
             task.folder = Path(self.spec.file).parent
@@ -133,9 +158,67 @@ class _Resolver:
                 protocol.possible_agents(task.example())
             except PluginError as error:
                 raise SpecError(error.message, place=self.spec.place("protocol", *error.at), hint=error.hint) from None
-        groups = tuple(self.groups(variant))
+        groups = tuple(self.contestants(variant) if "tournament" in variant.data else self.groups(variant))
+        for group in groups:
+            player = group.policy() if group.policy is not None else None
+            if player is not None and (why := player.misfit(task)) is not None:
+                raise SpecError(f"this policy cannot play {split(variant.data['task'])[0]}: {why}", place=group.place)
+        names = [group.name for group in groups]
+        if (absent := next((name for name in protocol.agent_groups if name not in names), None)) is not None:
+            message = (
+                f"protocol {split(variant.data['protocol'])[0]!r} names a group {absent!r} that `agents:` does not have"
+            )
+            raise SpecError(message, place=self.spec.place("protocol"), hint=near(absent, names))
         constrained = bool(variant.data.get("constrained"))
         return Condition(variant.id, variant.labels, task, protocol, groups, constrained, self.limits(variant))
+
+    def played(self, variant: Variant) -> Reference:
+        """The task; in a tournament with as many samples as games, if it has any and the spec does not say how many."""
+        reference: Reference = variant.data["task"]
+        name, arguments = split(reference)
+        games = variant.data.get("tournament", {}).get("games_per_pairing")
+        if games is None or "samples" in arguments:
+            return reference
+        cls: Any = self.project.load("tasks", name, self.spec.place_in(variant, "task"))
+        return {"use": name, **arguments, "samples": games} if "samples" in parameters.fields(cls) else reference
+
+    def contestants(self, variant: Variant) -> Iterator[Group]:
+        """The contestants of a tournament as groups without agents."""
+        place = functools.partial(self.spec.place, "tournament")
+        if "agents" in variant.data:
+            hint = "Drop one of them; in a spec that extends another, `agents:` without a value takes it away."
+            message = "agents: and tournament: both say who plays"
+            raise SpecError(message, place=self.spec.place("agents", KEY), hint=hint)
+        models, policies = {"model", *self.spec.get("models", {})}, self.project.files("policies")
+        for one in Tournament.read(variant.data["tournament"], place).contestants:
+            at = functools.partial(place, "pool", one.index)
+            if (name := one.body.get("model")) not in models and name in policies:
+                raise SpecError(f"{name!r} is a policy, no model", place=at(), hint=f"Write {{policy: {name}}}.")
+            yield self.group(one.name, one.body, variant, at)
+
+    def tournament(self, variant: Variant, whole: Condition, count: int) -> Iterator[Condition]:
+        """The pairings and seatings of a tournament, whose contestants are the groups of `whole`.
+
+        `count`: how many conditions there are already.
+        """
+        place = functools.partial(self.spec.place, "tournament")
+        entry = Tournament.read(variant.data["tournament"], place)
+        tournament.check_labels(whole, self.spec.place)
+        if entry.games is not None and int(self.spec.get("repeats", 1)) > 1:
+            message = "repeats: and games_per_pairing: both say how many games are played"
+            raise SpecError(message, place=place("games_per_pairing"), hint="Drop one of them.")
+        name, at = split(variant.data["protocol"])[0], functools.partial(self.spec.place, "protocol")
+        seats = tournament.seats_of(whole, name, at)
+        entry.check(len(seats), count, place)
+        seed, groups = int(self.spec.get("seed", 0)), {group.name: group for group in whole.groups}
+        if entry.rounds is not None:
+            names = [*map(metric_name, self.spec.get("metrics", []))]
+            if entry.results not in names:
+                hint = f"Add it to metrics:, or let results: name another that does. {near(entry.results, names)}"
+                message = f"pairing: swiss draws by the metric {entry.results!r}, which the spec does not have"
+                raise SpecError(message, place=place("results"), hint=hint)
+            self.rounds = len(entry.rounds_of(whole.id, seed)), entry.rounds
+        yield from entry.conditions(whole, groups, seats, seed)
 
     def check_fit(self, variant: Variant, task: api.Task, protocol: api.Protocol) -> None:
         """Refuse a task, or a channel, that the protocol cannot play."""
@@ -196,15 +279,18 @@ class _Resolver:
             wrong = parameters.problems(sizes, GroupSize)  # the matrix has put its values in by now
             raise_all(SpecError(f"group {name!r}: {what}", place=place(*path)) for path, what in wrong)
             members = tuple(sizes["agents"]) if "agents" in sizes else None
-            model, policy = self.player(body, variant, place)
-            at = place("prompts") if "prompts" in body else self.spec.place("prompts")
-            prompts = self.prompts(body.get("prompts", variant.data["prompts"]), at)
-            key = "generation_kwargs"
-            sampling = _words(variant.data.get(key) or {}, self.spec.place(key)) | _words(
-                body.get(key) or {}, place(key)
-            )
             scored, share, count = bool(body.get("scored", True)), sizes.get("share"), sizes.get("count")
-            yield Group(name, prompts, model, policy, sampling, share, count, members, scored, place(*keys))
+            plain = self.group(name, body, variant, place)
+            yield replace(plain, share=share, count=count, agents=members, scored=scored, place=place(*keys))
+
+    def group(self, name: str, body: Mapping[str, Any], variant: Variant, place: PlaceOf) -> Group:
+        """Who plays, and with which prompts; `place`: of what stands in `body`."""
+        model, policy = self.player(body, variant, place)
+        at = place("prompts") if "prompts" in body else self.spec.place("prompts")
+        prompts = self.prompts(body.get("prompts", variant.data["prompts"]), at)
+        key = "generation_kwargs"
+        sampling = _words(variant.data.get(key) or {}, self.spec.place(key)) | _words(body.get(key) or {}, place(key))
+        return Group(name, prompts, model, policy, sampling, place=place())
 
     def player(
         self, body: Mapping[str, Any], variant: Variant, place: PlaceOf
@@ -292,12 +378,19 @@ class _Resolver:
                     raise PluginError(f"there is no metric {name!r}", place=place, hint=hint)
 
     def label(self, conditions: tuple[Condition, ...]) -> str:
-        """Who is under test, as tables call it. Players that know the right answer are always named."""
+        """Who is under test, as tables call it. Players that know the right answer, and people, are always named."""
+        name = self._label(conditions)
+        people = sorted({engine.model for engine in self.engines.values() if isinstance(engine, AsksPeople)})
+        return " + ".join([name, *(person for person in people if person not in name.split(" + "))])
+
+    def _label(self, conditions: tuple[Condition, ...]) -> str:
         labels = {group.ground_truth_label for c in conditions for group in c.groups if group.ground_truth_label}
         simulated = [labels.pop() if len(labels) == 1 else WORD] if labels else []
         if self.model is not None:
             return " + ".join([self.model.model, *simulated])
-        policies = [v.data["baseline"] for v in self.spec.variants() if v.data.get("baseline")]
+        seated = "tournament" not in self.spec.data or "model" in tournament.models_of(self.spec)
+        seated &= any(group.policy is not None for condition in conditions for group in condition.groups)
+        policies = [v.data["baseline"] for v in self.spec.variants() if seated and v.data.get("baseline")]
         real = sorted(
             {
                 policy_name(policy)
@@ -305,7 +398,12 @@ class _Resolver:
                 if not issubclass(self.project.load("policies", split(policy)[0]), InformedPolicy)
             }
         )
-        return " + ".join([*([",".join(real)] if real else []), *simulated]) or "policies"
+        own = sorted({engine.model for engine in self.engines.values()})
+        if "tournament" not in self.spec.data and (real or simulated):
+            own = []
+        elif len(own) > MOST_NAMED:
+            own = [f"{len(own)} models"]
+        return " + ".join([*([",".join(real)] if real else []), *simulated, *own]) or "policies"
 
     def build_at(self, kind: str, reference: Reference, place_of: PlaceOf) -> Any:
         key = json.dumps(["object", kind, reference], default=str)

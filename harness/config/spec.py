@@ -7,7 +7,6 @@ Next: `harness.config.resolve`, which turns its names into objects.
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import itertools
 import json
@@ -20,7 +19,9 @@ from typing import Any
 
 from harness.config import schema, yamls
 from harness.config._insertion import VARIABLE, Room, insert
+from harness.config._proposals import complete
 from harness.config.project import Project
+from harness.config.swiss import undrawn
 from harness.errors import KEY, Place, SpecError, near, raise_all
 from harness.parameters import ValuePath, problems
 
@@ -34,8 +35,6 @@ DEFAULTS = {"seed": 0, "repeats": 1}
 SHARED = ("models", "metrics", "executor")
 """What a run has once, whatever the matrix sweeps."""
 RESERVED = ("model", "metric")
-FOR_METRICS = ("headline", "tables", "baseline", "generation_kwargs")
-"""What a task proposes together with metrics."""
 MAXVARIABLES = 100
 MAX_CONDITIONS = 10_000
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -99,15 +98,37 @@ class Spec:
         return variants
 
     @property
+    def swept(self) -> list[str]:
+        """The labels by which conditions differ: the matrix's names, and the pairing of a tournament."""
+        return [*self.get("matrix", {}), *(["pairing"] if "tournament" in self.data else [])]
+
+    @property
     def tables(self) -> list[dict[str, Any]]:
-        """The entries of `tables:`, each with the spec's `cluster:` unless it has its own."""
+        """The entries of `tables:`, each with the spec's `cluster:` unless it has its own, or is a table of games."""
         shared = {"cluster": self.data["cluster"]} if "cluster" in self.data else {}
-        return [{**shared, **table} for table in self.get("tables", [])]
+        return [table if "kind" in table else {**shared, **table} for table in self.get("tables", [])]
 
     def digest(self) -> str:
-        """SHA-256 over everything that defines what is measured; not over presentation, models or sampling."""
-        body = {k: v for k, v in self.data.items() if k not in PRESENTATION}
-        return hashlib.sha256(json.dumps(body, sort_keys=True, default=str).encode()).hexdigest()
+        """SHA-256 over everything that defines what is measured; not over presentation, models or sampling.
+
+        The order of a spec's keys and of a plugin's parameters does not count. That within a parameter does: roles of
+        a team, lines of effects and draws of a world are carried out in order, as are groups of `agents:`.
+        """
+        body = {k: _unordered(v) if k in ("matrix", "limits") else v for k, v in undrawn(self.data).items()}
+        measured = _unordered({k: v for k, v in body.items() if k not in PRESENTATION})
+        return hashlib.sha256(json.dumps(_unordered_plugins(measured), default=str).encode()).hexdigest()
+
+
+def _unordered(value: Any) -> Any:
+    return dict(sorted(value.items())) if isinstance(value, dict) else value
+
+
+def _unordered_plugins(value: Any) -> Any:
+    """`value` with the parameters of all plugins (`use: …`) sorted by name."""
+    if isinstance(value, dict):
+        named = _unordered(value) if "use" in value else value
+        return {key: _unordered_plugins(one) for key, one in named.items()}
+    return [_unordered_plugins(one) for one in value] if isinstance(value, list) else value
 
 
 def load(reference: str, project: Project, overrides: Iterable[str] = (), **keys: Any) -> Spec:
@@ -147,90 +168,8 @@ def _changed(document: yamls.Document, project: Project, overrides: Iterable[str
     spec = Spec(str(data.get("name", "")), file, data, places)
     raise_all(SpecError(what, place=spec.place(*path)) for path, what in problems(data, schema.SpecEntry))
     _check_matrix(spec)
-    _add_defaults(spec, project)
-    if "headline" in data and _metrics_are_others(spec):
-        _adapt_headline(data, _metrics(spec))
-    if "tables" not in data:
-        data["tables"] = [_plain_table(spec)]
+    complete(spec, project)
     return spec
-
-
-def _add_defaults(spec: Spec, project: Project) -> None:
-    """Add the prompt set and the metrics that the task proposes, where the spec has none; with metrics go tables, and
-    parameters of the protocol.
-
-    Only such specs load plugins here: those of their first condition. Raises `SpecError` for a task without proposals.
-    """
-    data = spec.data
-    lacking = [key for key in ("prompts", "metrics") if key not in data]
-    if not lacking:
-        return
-    from harness.config import building
-
-    variant = spec.variants()[0]
-    name, _ = building.split(variant.data["protocol"])
-    protocol = project.load("protocols", name, spec.place("protocol"))
-    at = functools.partial(spec.place_in, variant, "task")
-    task = building.make(*building.parts_of("tasks", variant.data["task"], project, at), at)
-    proposals = {**task.spec_defaults(protocol)}
-    if missing := [key for key in lacking if key not in proposals]:
-        keys = f"missing required key{'s' * (len(missing) > 1)} {', '.join(map(repr, missing))}"
-        what = building.split(variant.data["task"])[0]
-        raise SpecError(f"{keys}: task {what!r} proposes none", place=spec.place())
-    wanted = ("metrics", *FOR_METRICS, "description") if "metrics" in lacking else ("description",)
-    for key in ("prompts", *wanted):
-        if key in proposals and key not in data:
-            data[key] = proposals[key]
-            spec.places[(key,)] = spec.place("task")
-    if "tables" in wanted and data.get("tables") is proposals.get("tables") is not None:
-        data["tables"] = [_swept(table, spec) for table in proposals["tables"]]
-    own = {"use": data["protocol"]} if isinstance(data["protocol"], str) else data["protocol"]
-    if "metrics" in lacking and "protocol" in proposals and VARIABLE.search(own["use"]) is None:
-        data["protocol"] = {**proposals["protocol"], **own}
-    raise_all(SpecError(f"proposed by the task: {what}", place=at()) for _, what in problems(data, schema.SpecEntry))
-
-
-def _swept(table: Mapping[str, Any], spec: Spec) -> dict[str, Any]:
-    """A table that a task proposes, with the spec's name as title where it has none, and a row for each condition."""
-    rows = [table["rows"]] if isinstance(table["rows"], str) else [*table["rows"]]
-    return {"title": spec.name, **table, "rows": rows + [name for name in spec.get("matrix", {}) if name not in rows]}
-
-
-def _metrics_are_others(spec: Spec) -> bool:
-    """Whether metrics were replaced after the headline was written: by an option, or by a spec that extends another."""
-    cell, metrics = spec.place("headline", "cell").file, spec.place("metrics").file
-    order = [2 if file.startswith("--") else int(file == spec.file) for file in (cell, metrics)]
-    return order[0] < order[1] or (cell != metrics and order == [0, 0])
-
-
-def _adapt_headline(data: dict[str, Any], metrics: Sequence[str]) -> None:
-    """Leave out of the headline of a spec that was extended or given other metrics what is about metrics it lacks."""
-    headline = data.pop("headline")
-    if headline["cell"] in metrics:
-        beside = [name for name in headline.get("beside", ()) if name in metrics]
-        data["headline"] = {**headline, **({"beside": beside} if "beside" in headline else {})}
-
-
-def _plain_table(spec: Spec) -> dict[str, Any]:
-    """The table of a spec that declares none: a row for each model and condition, a column for each metric."""
-    return {
-        "title": spec.name,
-        "rows": ["model", *spec.get("matrix", {})],
-        "columns": "metric",
-        "cell": list(dict.fromkeys(_metrics(spec))),
-        "aggregate": "pooled",
-        "error": "sem",
-    }
-
-
-def _metrics(spec: Spec) -> list[str]:
-    """What the spec calls its metrics."""
-    return [metric_name(entry) for entry in spec.get("metrics")]
-
-
-def metric_name(entry: str | Mapping[str, Any]) -> str:
-    """What tables call an entry of `metrics:`."""
-    return entry if isinstance(entry, str) else str(entry.get("name", entry["use"]))
 
 
 # ------------------------------------------------------------------------------------------ merging

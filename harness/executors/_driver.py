@@ -228,7 +228,7 @@ class Driver:
         progress = await asyncio.to_thread(storage.JournalState, journal, only=episodes)
         for name in self.scheduler.recover(number, progress.ends, progress.moves):
             self.started[number]["episodes"] += 1
-            self.work.on_score(EpisodeScore(name, **progress.ends[name]))
+            self.work.on_score(EpisodeScore.from_json({"id": name, **progress.ends[name]}))
         self._count(number, (progress.calls, progress.tokens))
         self._notify()
 

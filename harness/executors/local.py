@@ -20,7 +20,13 @@ class Local(Executor):
         async def take() -> Job | None:
             return next(jobs, None)
 
+        def more() -> Work | None:
+            nonlocal jobs
+            if (following := work.following()) is not None:
+                jobs = following.jobs()
+            return following
+
         try:
-            return await episodes.play_all(take)
+            return await episodes.play_all(take, more)
         finally:
             work.reports.update(episodes.reports())

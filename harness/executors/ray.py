@@ -20,6 +20,7 @@ from typing import Annotated, Any
 
 from harness.api import Facts, Range
 from harness.config.plan import Plan
+from harness.engine_api import AsksPeople
 from harness.errors import SetupError
 from harness.runtime.options import Options
 from harness.runtime.runner import Work
@@ -67,6 +68,10 @@ class Ray(Executor):
         if plan.share_calls:
             message = "share_calls: true asks equal calls once, which only one process can know of"
             raise SetupError(message, hint="Give --executor local, or --set share_calls=false.")
+        person = next((engine.model for engine in plan.engines.values() if isinstance(engine, AsksPeople)), None)
+        if person is not None:
+            message = f"{person} answers in a terminal, which workers of a Ray cluster have not"
+            raise SetupError(message, hint="Give --executor local.")
         worker_class(package(), self.needs)
 
     async def play(self, work: Work) -> dict[str, Facts]:

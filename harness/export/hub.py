@@ -151,7 +151,7 @@ def _card(run: Run, counts: tuple[int, int]) -> str:
             f"---\n{yamls.dump(front)}---\n",
             f"# {markdown_escape(run.spec.name)}: {markdown_escape(str(meta['model']))}\n",
             "A run of `harness` (mas-eval-harness): groups of agents, one row per episode and one row per turn.\n",
-            *(render(table, "markdown") + "\n" for table in (*_headline(run), *run.tables) if not table.figure),
+            *(render(table, "markdown") + "\n" for table in (*_headline(run), *run.tables) if not table.is_data),
             f"## Run\n\n| | |\n|---|---|\n{rows}",
             "`spec.yaml` is the resolved spec: `harness eval --spec spec.yaml` repeats the run. `run.json` is its",
             "record, and `results.json` has every metric in every condition with its standard error.\n",

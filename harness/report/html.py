@@ -70,7 +70,7 @@ def table_html(table: Table, kind: str = "") -> str:
     """A table with its notes; `kind` is a class of CSS."""
     texts = grid(table)
     # A figure is shown as tidy rows, a table row by row: only the latter shows which row is published.
-    published = [False] * len(texts.body) if table.figure else [row.published is not None for row in table.rows]
+    published = [False] * len(texts.body) if table.is_data else [row.published is not None for row in table.rows]
     best: dict[int, list[int]] = {}
     for line, column in texts.best:
         best.setdefault(line, []).append(column)

@@ -1,4 +1,4 @@
-"""Figure data drawn with matplotlib (extra `plots`): bars, lines with error bars, stacked bars."""
+"""Figure data drawn with matplotlib (extra `plots`): bars, lines with error bars, stacked bars, heat maps."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from harness.errors import DataError
 from harness.printable import clean_name
 from harness.tables import SIMULATED, Table, error_of
 
-from .render import marks
-from .style import PALETTE, blank, in_unit, styled, write
+from .render import marks, number
+from .style import PALETTE, WIDTH, blank, in_unit, labels, styled, write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 _Tidy = Sequence[dict[str, Any]]
 _TICKS = 10
+_NUMBERED = 16
+"""Up to so many columns of a heat map have their numbers in the cells."""
+_LONGEST = 22
+_SHADES = ("#f3f6fa", "#6baed6", "#08306b")
 
 
 def draw(table: Table, path: Path | None = None) -> Figure:
@@ -26,8 +30,8 @@ def draw(table: Table, path: Path | None = None) -> Figure:
 
     Args:
         table: "bar" stands series side by side, "line" joins them over a numeric or named x, "stacked" piles them
-            up (AgentsNet, Figure 4); error bars are what the entry's `error` says, else standard errors; nothing
-            where it is not known. Cells without a value are left out.
+            up (AgentsNet, Figure 4), "heat" colors the cells of the table; error bars are what the entry's `error`
+            says, else standard errors; nothing where it is not known. Cells without a value are left out.
         path: where to write it; the suffix (.png, .svg, .pdf) says how.
 
     Returns:
@@ -45,16 +49,18 @@ def draw(table: Table, path: Path | None = None) -> Figure:
 
 
 def _drawn(table: Table) -> Figure:
+    if table.figure == "heat":
+        return _heat(table)
     tidy = [{**row, "bar": _bar(row, table)} for row in table.long() if row["value"] is not None]
     if not table.figure or not tidy:
         raise DataError(
             f"{table.title!r} has nothing to draw" if table.figure else f"{table.title!r} is a table, not a figure",
-            hint=None if table.figure else "Say `figure: bar`, `line` or `stacked` in its entry.",
+            hint=None if table.figure else "Say `figure: bar`, `line`, `stacked` or `heat` in its entry.",
         )
     panels = list(dict.fromkeys(row["panel"] for row in tidy))
     figure = blank(4, (1.5 + 0.5 * len(_ticks(tidy))) * len(panels) + 2)
     axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
-    paint = {"bar": _bars, "line": _lines, "stacked": _stack}[table.figure]
+    paint = {"bar": _bars, "line": _lines, "stacked": _stack}[str(table.figure)]
     colours = {
         name: PALETTE[i % len(PALETTE)] for i, name in enumerate(_series(tidy))
     }  # a series looks the same in every panel
@@ -71,6 +77,48 @@ def _drawn(table: Table) -> Figure:
     figure.suptitle(
         clean_name(table.title) + (f"\n{SIMULATED} simulated" if table.uses_ground_truth else ""), wrap=True
     )
+    return figure
+
+
+def _heat(table: Table) -> Figure:
+    """Rows × columns in color, from light to dark; the numbers stand in the cells where there is room."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    cells = [[cell.value for cell in row.cells] for row in table.rows]
+    known = [x for line in cells for x in line if x is not None]
+    if not known:
+        raise DataError(f"{table.title!r} has nothing to draw")
+    across, down = len(table.columns), len(table.rows)
+    figure = blank(max(2.4, 0.34 * down + 1.7), max(WIDTH, 0.46 * across + 2.2))
+    axis = figure.subplots()
+    metric = table.columns[0].metric or table.rows[0].metric or (next(iter(table.names), None))
+    shares = table.unit_of(metric) == "percent" and min(known) >= 0 and max(known) <= 1
+    low, high = (0.0, 1.0) if shares else (min(known), max(known))
+    shade = LinearSegmentedColormap.from_list("heat", _SHADES, 32)  # more would be an image in SVG
+    numbers = [[float("nan") if x is None else x for x in line] for line in cells]
+    tiles = axis.pcolormesh(numbers, cmap=shade, vmin=low, vmax=high, edgecolors="face", linewidth=0.2)
+    bar = figure.colorbar(tiles, ax=axis, shrink=0.85)
+    bar.outline.set_visible(False)
+    bar.set_label(clean_name(table.metric_name(metric)))
+    in_unit(bar.ax, table.unit_of(metric))
+    axis.set_aspect("equal")
+    axis.invert_yaxis()
+    axis.spines[:].set_visible(False)
+    axis.tick_params(length=0)
+    heads = labels([" / ".join(filter(None, column.names)) for column in table.columns], _LONGEST)
+    names = labels([" / ".join(row.names) + (" †" if row.published else "") for row in table.rows], _LONGEST)
+    axis.set_xticks([i + 0.5 for i in range(across)], heads, rotation=60, ha="right", rotation_mode="anchor")
+    axis.set_yticks([i + 0.5 for i in range(down)], names)
+    axis.set_ylabel(clean_name(" / ".join(table.row_names)))
+    axis.set_xlabel(clean_name(" / ".join(table.names.get(label, label) for label in table.column_labels)))
+    for i, line in enumerate(cells if across <= _NUMBERED else ()):
+        for j, x in enumerate(line):
+            if x is not None:
+                dark = high > low and (x - low) / (high - low) > 0.55
+                ink = "white" if dark else "black"
+                axis.text(j + 0.5, i + 0.5, number(x, table, metric), ha="center", va="center", color=ink, fontsize=6)
+    simulated = f"\n{SIMULATED} simulated" if table.uses_ground_truth else ""
+    figure.suptitle(clean_name(table.title) + simulated, wrap=True)
     return figure
 
 

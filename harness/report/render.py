@@ -78,6 +78,16 @@ def statistic(x: float | None, form: NumberForm, table: Table, metric: str | Non
     return f"{x:.0f}" if form == "count" else _written(x, None, table.decimals(metric))
 
 
+def _ranged(cell: Cell, form: NumberForm) -> str:
+    """A rating with its interval, `1523 [1480, 1566]`, or the ranks that are possible, `1–2`."""
+    value, low, high = (NOTHING if x is None else f"{x:.0f}" for x in (cell.value, cell.low, cell.high))
+    if cell.value is None or (cell.low is None and cell.high is None):
+        return value
+    if form == "rank":
+        return low if low == high else f"{low}–{high}"
+    return f"{value} [{low}, {high}]"
+
+
 @dataclass(frozen=True, slots=True)
 class Grid:
     """What there is to read: header levels for each column, rows of cells as shown, how many columns hold names."""
@@ -114,7 +124,7 @@ class Grid:
 
 def grid(table: Table) -> Grid:
     """The table's texts, cleaned of control characters; of a figure its tidy rows."""
-    if table.figure:
+    if table.is_data:
         return _tidy_grid(table)
     depth = max(len(table.column_labels), 1)
     header = [("",) * (depth - 1) + (name,) for name in table.row_names]
@@ -155,6 +165,8 @@ def _marked_cell(column: Column, row: Row, cell: Cell, table: Table) -> str:
     if cell.blank:
         return ""
     mark = f" {SIMULATED}" if cell.uses_ground_truth and not row.uses_ground_truth else ""
+    if column.form in ("rating", "rank"):
+        return _ranged(cell, column.form) + mark
     if column.form != "quantity":
         return statistic(cell.value, column.form, table, row.metric) + mark
     metric = column.metric or row.metric

@@ -25,6 +25,7 @@ from harness import __version__, storage
 from harness.api import Facts
 from harness.config import yamls
 from harness.config.plan import ANSWERS, QUESTIONS, Plan, without_judges
+from harness.config.swiss import undrawn
 from harness.engines.identity import describe
 from harness.engines.identity import identity as engine_identity
 from harness.engines.replay import Replay
@@ -45,6 +46,7 @@ _PROMPTING_KEYS = (
     "protocol",
     "prompts",
     "agents",
+    "tournament",
     "generation_kwargs",
     "constrained",
     "share_calls",
@@ -102,14 +104,19 @@ def begin(
         raise DataError(f"nothing to resume in {folder}", hint="Drop --resume to start it.")
     files = [*storage.journals(folder), folder / "scores.jsonl", folder / "results.json"]
     foreign = [path.name for path in files if path.exists()]
-    if (folder / SPEC).exists() and yamls.read(folder / SPEC).data != _public(plan):
+    if (folder / SPEC).exists() and undrawn(yamls.read(folder / SPEC).data) != undrawn(_public(plan)):
         foreign.append(SPEC)
     if foreign:
         message = f"{folder} holds {', '.join(foreign)} and no {META}: not a run, and not to be written over"
         raise DataError(message, hint="Choose another --output_path.")
-    storage.write_atomically(folder / SPEC, yamls.dump(_public(plan)))
+    write_spec(plan, folder)
     storage.write_atomically(earlier, as_json(meta))
     return meta
+
+
+def write_spec(plan: Plan, folder: Path) -> None:
+    """Write down the spec as it stands now: the rounds of a tournament are known as they are drawn."""
+    storage.write_atomically(folder / SPEC, yamls.dump(_public(plan)))
 
 
 def _has_recorded(folder: Path) -> bool:
@@ -140,7 +147,7 @@ def _go_on(plan: Plan, folder: Path, meta: dict[str, Any], resume: bool | None) 
     finished = earlier.get("status") == "finished"
     rescore = _check_code(earlier, meta, folder, finished)
     # Tables are no part of what was measured: they may have changed, and reports are to show the new ones.
-    storage.write_atomically(folder / SPEC, yamls.dump(_public(plan)))
+    write_spec(plan, folder)
     if not finished:
         earlier.pop("stopped", None)  # by a budget; now it goes on
         # A session that was killed lasted until it last wrote to its journal.
@@ -316,7 +323,9 @@ def identity(plan: Plan, adopted: Mapping[str, str] = MappingProxyType({})) -> d
     """What may not change between a run and its resumption, as JSON gives it back."""
     played = replace(plan, spec=without_judges(plan.spec, plan.metrics, plan.engines))
     body = {
-        k: v for k, v in _public(played).items() if k not in ("description", "tables", "cluster", "prices", "executor")
+        k: v
+        for k, v in undrawn(_public(played)).items()
+        if k not in ("description", "tables", "cluster", "prices", "executor")
     }
     prompts = {group.prompts.name: group.prompts.digest for c in plan.conditions for group in c.groups}
     engine = plan.engines.get("model")  # further models stand in the spec

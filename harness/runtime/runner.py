@@ -20,7 +20,7 @@ from harness import storage
 from harness.api import Case, Episode, Facts, Move, Outcome
 from harness.authoring.informed import seed_of
 from harness.config.plan import Condition, Plan, agent_seed, episode_id, protocol_seed
-from harness.engine_api import Engine, RunsPrograms, WritesLog
+from harness.engine_api import AsksPeople, Engine, RunsPrograms, WritesLog
 from harness.engines.budget import Spent, Usage
 from harness.engines.cache import Cache
 from harness.engines.gate import Gate, Stop
@@ -30,6 +30,7 @@ from harness.engines.sampling import normalise
 from harness.engines.switcher import EngineSwitcher
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError, UserError
 from harness.replies.reading import note_bugs
+from harness.runtime._garbage import rare_collections
 from harness.runtime.episode import STOPS, play
 from harness.runtime.options import Options
 from harness.runtime.players import ModelPlayer, Player, PolicyPlayer
@@ -81,6 +82,8 @@ class Work:
         on_score: to be called once for every episode that is finished.
         usage: what the run used of its budget so far.
         reports: the executor puts in what each engine reports of itself, also where the run stops.
+        following: what there is to play once all of this is finished, such as the next round of a tournament. An
+            executor may ask for it, to play it with the same engines; what none asks for comes as work of its own.
     """
 
     plan: Plan
@@ -92,6 +95,7 @@ class Work:
     on_score: Callable[[EpisodeScore], None]
     usage: Usage
     reports: dict[str, Facts]
+    following: Callable[[], Work | None] = lambda: None
 
     def jobs(self) -> Iterator[Job]:
         """The episodes left to play, in plan order."""
@@ -103,6 +107,8 @@ class Work:
         return bool(has_answers) or all(group.policy is not None for group in job[0].groups)
 
 
+Following = Callable[[Plan, Sequence[EpisodeScore]], Plan | None]
+"""Makes a plan with more episodes of a plan whose scores these are; None where there is no more to play."""
 Play = Callable[[Work], Awaitable[dict[str, Facts]]]
 """Plays all that is left; returns what each engine reports of itself.
 
@@ -119,6 +125,8 @@ async def run(
     reports: dict[str, Facts],
     play_left: Play,
     spent: Spent | None = None,
+    following: Following = lambda plan, scores: None,
+    total: int | None = None,
 ) -> list[EpisodeScore]:
     """Play every episode of the plan that `folder` does not hold yet.
 
@@ -131,6 +139,8 @@ async def run(
         reports: what each engine reports of itself is put here; nothing where nothing was left to play.
         play_left: plays what is not finished.
         spent: what was used of the budget elsewhere: by the run that this one judges.
+        following: makes a plan with more episodes of one that is finished; they come last in it.
+        total: the number of episodes of the last such plan.
 
     Returns:
         The scores of all episodes, in plan order.
@@ -148,21 +158,37 @@ async def run(
         on_score(score)
 
     for name in filter(progress.ends.__contains__, order):
-        finished(EpisodeScore(name, **progress.ends.pop(name)))
-    left = len(order) - len(scores)
-    if left:
-        spent = spent or Spent()
-        before = progress.calls + spent.calls, progress.tokens + spent.tokens
-        usage = Usage(options.budget, *before, seconds=spent.seconds)
+        finished(EpisodeScore.from_json({"id": name, **progress.ends.pop(name)}))
+    usage: Usage | None = None
+
+    def upcoming() -> Work | None:
+        """What is left, of the first plan that is not finished."""
+        nonlocal plan, order, usage
+        while len(scores) == len(order):
+            if (more := following(plan, [scores[name] for name in order])) is None:
+                return None
+            plan, order = more, [episode_id(*episode) for episode in more.episodes()]
+            for name in filter(progress.ends.__contains__, order):
+                finished(EpisodeScore.from_json({"id": name, **progress.ends.pop(name)}))
+        if usage is None:
+            used = spent or Spent()
+            before = progress.calls + used.calls, progress.tokens + used.tokens
+            usage = Usage(options.budget, *before, seconds=used.seconds)
+        left = len(order) - len(scores)
+        return Work(plan, folder, options, progress.moves, scores, left, finished, usage, reports, upcoming)
+
+    while (work := upcoming()) is not None:
+        done = len(scores)
         try:
-            work = Work(plan, folder, options, progress.moves, scores, left, finished, usage, reports)
             reports.update(await play_left(work))
         except BudgetSpentError as reached:
-            raise BudgetReachedError(reached, usage, len(scores), len(order)) from None
+            raise BudgetReachedError(reached, work.usage, len(scores), total or len(order)) from None
         except (EngineFatalError, StorageError) as error:
             what, hint = (error.message, error.hint) if isinstance(error, StorageError) else (error, None)
             hint = hint or "Mend the cause, then give the same command again: nothing that is recorded is asked twice."
             raise RunStoppedError(f"the run stopped after {len(scores)} episodes: {what}", hint=hint) from error
+        if len(scores) == done:
+            raise RuntimeError(f"{work.left} episodes are left, and the executor played none")
     return [scores[name] for name in order]
 
 
@@ -189,35 +215,45 @@ class Episodes:
         self.pending = storage.PendingFailures()
         self._on_end: dict[str, Callable[[], None]] = {}
 
-    async def play_all(self, take: Take) -> dict[str, Facts]:
+    async def play_all(self, take: Take, more: Callable[[], Work | None] = lambda: None) -> dict[str, Facts]:
         """Play what `take` gives until it gives no more; returns what each engine reports of itself.
 
-        `take` is first called when all engines are started. Raises as `Play`.
+        `take` is first called when all engines are started. Where all that it gave is finished, and `more` gives other
+        work, it is called again. Raises as `Play`.
         """
         async with contextlib.AsyncExitStack() as stack:  # everything is closed, also where closing something fails
             await self._start(stack)
-            # With policies alone more tasks would only hold more episodes open.
-            width = self.options.max_concurrency if self.engines else 1
-            tasks = [asyncio.create_task(self._play_jobs(take)) for _ in range(width)]
-            try:
-                await asyncio.gather(*tasks)
-            except (EngineFatalError, SetupError) as error:
-                self.stop.end(str(error))
-                # Nothing new is asked; what other engines are answering just now is paid for, and is waited for.
-                # (With one engine at a time, others would be started for it.)
-                if not self.options.one_engine_at_a_time:
-                    for task in set(tasks) - self.playing:  # they wait for an episode that may never come
-                        task.cancel()
-                    await asyncio.gather(*tasks, return_exceptions=True)
-                raise
-            finally:
-                for task in tasks:
+            stack.enter_context(rare_collections())
+            await self._play_round(take)
+            while (work := more()) is not None:
+                self.work, self.plan = work, work.plan
+                await self._play_round(take)
+        return self.reports()
+
+    async def _play_round(self, take: Take) -> None:
+        """Play what `take` gives, on engines that are started. Raises as `Play`."""
+        # With policies alone more tasks would only hold more episodes open. A person plays one after another.
+        people = any(isinstance(engine, AsksPeople) for engine in self.plan.engines.values())
+        width = self.options.max_concurrency if self.engines and not people else 1
+        tasks = [asyncio.create_task(self._play_jobs(take)) for _ in range(width)]
+        try:
+            await asyncio.gather(*tasks)
+        except (EngineFatalError, SetupError) as error:
+            self.stop.end(str(error))
+            # Nothing new is asked; what other engines are answering just now is paid for, and is waited for.
+            # (With one engine at a time, others would be started for it.)
+            if not self.options.one_engine_at_a_time:
+                for task in set(tasks) - self.playing:  # they wait for an episode that may never come
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
-            if reason := self.spent or self.usage.exhausted:
-                raise reason
-            self._confirm_failures()
-        return self.reports()
+            raise
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        if reason := self.spent or self.usage.exhausted:
+            raise reason
+        self._confirm_failures()
 
     async def _start(self, stack: contextlib.AsyncExitStack) -> None:
         """Open the files and start the engines; `stack` closes them."""

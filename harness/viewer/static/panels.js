@@ -62,7 +62,7 @@ export function drawSheets(element, sheets, agents, selected, choose) {
             if (i === 0)
               return h(
                 "th",
-                { scope: "row" },
+                { scope: "row", class: cell.includes("\n") ? "lines" : null },
                 agents.has(cell)
                   ? h("button", { type: "button", class: "plain", on: { click: () => choose(cell) } }, said(cell))
                   : said(cell),
