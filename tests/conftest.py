@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import threading
 import warnings
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import hypothesis
 import pytest
 
+import harness
 from harness.api import Completion, derive_seed
-from harness.engine_api import Request, Thread
+from harness.config.project import builtin
+from harness.engine_api import CountsTokens, Engine, Request, Thread
 from harness.engines.vllm import VLLM
 from tests.helpers.naming import Names
 
@@ -23,10 +27,15 @@ hypothesis.settings.load_profile("harness")
 
 VLLM_ARGS: dict[str, Any] = {"max_model_len": 2048, "max_num_seqs": 16, "enforce_eager": True}
 """Engine arguments for the tiny model where a test watches the engine's bounds: small ones, and nothing compiled."""
+VLLM_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
+"""Several engines at once: by default each binds itself to the same cores, and fills a fourth of the memory."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Names())
+    if config.option.markexpr == "vllm":
+        for name, value in VLLM_ENVIRONMENT.items():
+            os.environ.setdefault(name, value)
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # a shell's background job: tests send Ctrl-C to themselves
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -58,9 +67,39 @@ class Driven:
         """One question in a thread of its own; the same `key` gives the same seed."""
         return self.run(self.engine.complete(request(text, key=key, constraint=constraint, **sampling)))
 
+    def play(self, spec: str | Mapping[str, Any], folder: Path, *overrides: str, **options: Any) -> harness.Run:
+        """`harness.evaluate` with this engine, which stays started."""
+        loop = self._runner.get_loop()
+        thread = threading.Thread(target=loop.run_forever)
+        thread.start()
+        try:
+            return harness.evaluate(
+                spec, Lent(self.engine, loop), overrides=overrides, output_path=folder, project=builtin(), **options
+            )
+        finally:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+
     def close(self) -> None:
         self._runner.run(self.engine.close())
         self._runner.close()
+
+
+class Lent(Engine, CountsTokens):
+    """An engine that lives in a loop of its own, for a run that neither starts nor ends it."""
+
+    def __init__(self, engine: VLLM, loop: asyncio.AbstractEventLoop) -> None:
+        self._engine, self._loop = engine, loop
+
+    @property
+    def model(self) -> str:
+        return self._engine.model
+
+    def count_tokens(self, text: str) -> int | None:
+        return self._engine.count_tokens(text)
+
+    async def complete(self, request: Request) -> Completion:
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._engine.complete(request), self._loop))
 
 
 def request(text: str, *, key: object = 0, constraint: dict[str, Any] | None = None, **sampling: Any) -> Request:
@@ -81,9 +120,19 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def vllm_engine(tiny_model: Path) -> Iterator[Driven]:
     """A started vLLM engine with the tiny model; half a minute, once."""
+    yield from _started(VLLM(pretrained=str(tiny_model), tool_parser="hermes", **VLLM_ARGS))
+
+
+@pytest.fixture(scope="session")
+def roomy_engine(tiny_model: Path) -> Iterator[Driven]:
+    """Another one, with all the context that the tiny model has: for whole specs."""
+    yield from _started(VLLM(pretrained=str(tiny_model), enforce_eager=True))
+
+
+def _started(engine: VLLM) -> Iterator[Driven]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what vLLM's dependencies say while they are imported
-        driven = Driven(VLLM(pretrained=str(tiny_model), tool_parser="hermes", **VLLM_ARGS))
+        driven = Driven(engine)
         driven.run(driven.engine.start())
     yield driven
     driven.close()

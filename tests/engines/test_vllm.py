@@ -177,15 +177,6 @@ def test_an_engine_without_sleep_mode_does_not_sleep(vllm_engine: Driven) -> Non
     assert vllm_engine.run(vllm_engine.engine.sleep()) is False
 
 
-def test_a_small_cache_is_lived_with(tmp_path: Path, tiny_model: Path) -> None:
-    """Forty conversations in a cache that holds a few of them: nobody waits for ever."""
-    done = alone(tmp_path, tiny_model, "crowd", engine_args={"num_gpu_blocks_override": 70})
-    assert done.returncode == 0, done.stderr
-    data = json.loads(done.stdout.splitlines()[0])
-    assert data["requests"] == 120 and data["queued_max"] > 0
-    assert 0.5 < data["kv_cache_use_max"] <= 1
-
-
 def test_an_unknown_generation_word_is_the_users_mistake(vllm_engine: Driven) -> None:
     with pytest.raises(SetupError, match="temperature"):
         vllm_engine.ask("Hello.", temprature=0.5)
@@ -253,8 +244,6 @@ async def main():
                 pass
         print(json.dumps(ours[1:]), flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
-    else:
-        print((await engine.complete(request("Speak.", constraint={"choice": ["yes"]}))).text)
     print("CLOSING", file=sys.stderr, flush=True)
     pids = [c.pid for c in engine_processes()]
     await engine.close()
@@ -285,12 +274,29 @@ def alone(tmp_path: Path, model: Path, mode: str, **fields: object) -> subproces
     )
 
 
-def test_it_ends_without_a_sound_and_leaves_no_process(tmp_path: Path, tiny_model: Path) -> None:
-    done = alone(tmp_path, tiny_model, "quiet")
+@pytest.fixture(scope="module")
+def crowd(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess[str], Path]:
+    """Forty conversations in a cache that holds a few of them, and the folder with the engine's log."""
+    folder = tmp_path_factory.mktemp("crowd")
+    return alone(folder, tiny_model, "crowd", engine_args={"num_gpu_blocks_override": 70}), folder
+
+
+def test_a_small_cache_is_lived_with(crowd: tuple[subprocess.CompletedProcess[str], Path]) -> None:
+    """Every wait ends."""
+    done, _ = crowd
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["yes", "[]"]
+    data = json.loads(done.stdout.splitlines()[0])
+    assert data["requests"] == 120 and data["queued_max"] > 0
+    assert 0.5 < data["kv_cache_use_max"] <= 1
+
+
+def test_it_ends_without_a_sound_and_leaves_no_process(
+    crowd: tuple[subprocess.CompletedProcess[str], Path],
+) -> None:
+    done, folder = crowd
+    assert done.stdout.splitlines()[1:] == ["[]"]
     assert done.stderr == "CLOSING\n"
-    assert "EngineCore" in (tmp_path / "engine.log").read_text()
+    assert "EngineCore" in (folder / "engine.log").read_text()
 
 
 def test_what_a_killed_process_leaves_behind_ends(tmp_path: Path, tiny_model: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from harness import storage
 from harness.evaluation import Run
+from tests.conftest import Driven
 from tests.helpers.vllm_kit import evaluate
 
 pytestmark = pytest.mark.vllm
@@ -50,11 +51,9 @@ def test_whole_episodes_with_constrained_decoding(tiny_model: Path, tmp_path: Pa
     assert again.stdout == done.stdout
 
 
-def test_free_text_and_a_context_that_is_too_short_are_recorded_not_raised(tiny_model: Path, tmp_path: Path) -> None:
-    more = ("--set", "matrix={problem: [coloring], graphs: [small_world], size: [4]}", "--gen_kwargs", "max_tokens=48")
-    done = evaluate("agentsnet_quick", tiny_model, tmp_path / "run", *more, max_model_len=2048)
-    assert done.returncode == 0, done.stderr
-    [score] = Run.load(tmp_path / "run").scores
+def test_free_text_and_a_context_that_is_too_short_are_recorded_not_raised(vllm_engine: Driven, tmp_path: Path) -> None:
+    more = ("matrix={problem: [coloring], graphs: [small_world], size: [4]}", "generation_kwargs.max_tokens=48")
+    [score] = vllm_engine.play("agentsnet_quick", tmp_path / "run", *more).scores
     assert score.error is None
     assert score.numbers["solved"] == 0.0
     assert score.numbers["engine_errors"] > 0, "later rounds do not fit into 2048 tokens"

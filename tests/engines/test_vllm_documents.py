@@ -7,6 +7,7 @@ import pytest
 
 from harness import storage
 from harness.evaluation import Run
+from tests.conftest import Driven
 from tests.helpers.scores import numbers
 from tests.helpers.vllm_kit import evaluate
 
@@ -25,14 +26,11 @@ def rows(folder: Path) -> str:
     return f"task.data_files={file}"
 
 
-SETS = ("--set", "task.num_fewshot=0", "--set", "constrained=true", "--set", "task.answer={form: letter, work: false}")
+SETS = ("task.num_fewshot=0", "constrained=true", "task.answer={form: letter, work: false}")
 
 
-def test_fifty_multiple_choice_rows_with_constrained_letters(tiny_model: Path, tmp_path: Path) -> None:
-    done = evaluate("mmlu_pro", tiny_model, tmp_path / "run", "--set", rows(tmp_path), *SETS)
-    assert done.returncode == 0, done.stderr
-    assert "Accuracy by subject" in done.stdout and "Traceback" not in done.stderr
-    run = Run.load(tmp_path / "run")
+def test_fifty_multiple_choice_rows_with_constrained_letters(roomy_engine: Driven, tmp_path: Path) -> None:
+    run = roomy_engine.play("mmlu_pro", tmp_path / "run", rows(tmp_path), *SETS)
     assert len(run.scores) == 50 and not run.failed
     assert {score.numbers["answered"] for score in run.scores} == {1} and {s.labels["category"] for s in run.scores}
     assert sum(numbers(run.scores, "parse_failures")) == 0
@@ -40,14 +38,12 @@ def test_fifty_multiple_choice_rows_with_constrained_letters(tiny_model: Path, t
 
 
 def test_two_models_one_engine_at_a_time_in_a_vote(tiny_model: Path, tmp_path: Path) -> None:
-    args = {"use": "vllm", "pretrained": str(tiny_model), "max_model_len": 1024}
-    more = (
-        *("--set", f"models={json.dumps({'other': args})}", "--set", "protocol=vote", "--set", "protocol.agents=3"),
-        *("--set", 'agents={"default": "model", "other": {"model": "other", "agents": ["Agent-1"]}}', "--limit", "6"),
-    )
-    done = evaluate(
-        "mmlu_pro", tiny_model, tmp_path / "run", "--set", rows(tmp_path), *SETS, *more, "--one_engine_at_a_time"
-    )
+    args = {"use": "vllm", "pretrained": str(tiny_model), "max_model_len": 1024, "enforce_eager": True}
+    who = {"default": "model", "other": {"model": "other", "agents": ["Agent-1"]}}
+    more = (f"models={json.dumps({'other': args})}", "protocol=vote", "protocol.agents=3", f"agents={json.dumps(who)}")
+    sets = [word for change in (rows(tmp_path), *SETS, *more) for word in ("--set", change)]
+    how = ("--limit", "6", "--one_engine_at_a_time")
+    done = evaluate("mmlu_pro", tiny_model, tmp_path / "run", *sets, *how, enforce_eager=True)
     assert done.returncode == 0, done.stderr
     run = Run.load(tmp_path / "run")
     assert len(run.scores) == 6 and not run.failed

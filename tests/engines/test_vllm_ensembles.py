@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from harness import storage
-from harness.evaluation import Run
+from tests.conftest import Driven
 from tests.helpers.scores import numbers
-from tests.helpers.vllm_kit import evaluate
 
 pytestmark = pytest.mark.vllm
 
@@ -25,14 +24,14 @@ CALLS = {"vote": (3, 3), "vote of nine": (9, 9), "debate": (6, 6), "reconcile": 
          "darkforest": (4, 4)}  # fmt: skip
 
 
-def spec(folder: Path) -> Path:
+def spec(folder: Path) -> dict[str, Any]:
     rows = [
         {"question_id": i, "question": f"What is {i} + {i + 1}?", "options": [str(2 * i + d) for d in range(10)],
          "answer": "B", "answer_index": 1, "category": "math", "cot_content": ""}
         for i in range(50)
     ]  # fmt: skip
     (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    body = {
+    return {
         "name": "ensembles",
         "task": {"use": "mmlu_pro", "data_files": str(folder / "rows.jsonl"), "num_fewshot": 0,
                  "answer": {"form": "letter", "work": False}},
@@ -47,14 +46,10 @@ def spec(folder: Path) -> Path:
         "tables": [{"title": "Methods", "rows": "method", "cell": ["score", "calls", "tokens", "peer_text"],
                     "aggregate": "pooled"}],
     }  # fmt: skip
-    (folder / "ensembles.yaml").write_text(json.dumps(body))
-    return folder / "ensembles.yaml"
 
 
-def test_every_method_plays_fifty_rows(tiny_model: Path, tmp_path: Path) -> None:
-    done = evaluate(spec(tmp_path), tiny_model, tmp_path / "run")
-    assert done.returncode == 0, done.stderr
-    run = Run.load(tmp_path / "run")
+def test_every_method_plays_fifty_rows(roomy_engine: Driven, tmp_path: Path) -> None:
+    run = roomy_engine.play(spec(tmp_path), tmp_path / "run")
     assert len(run.scores) == 50 * len(METHODS) and not run.failed
     assert sum(numbers(run.scores, "parse_failures")) == 0
     assert sum(numbers(run.scores, "engine_errors")) == 0

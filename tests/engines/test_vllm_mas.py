@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from harness import storage
-from harness.evaluation import Run
-from tests.helpers.vllm_kit import evaluate
+from tests.conftest import Driven
 
 pytestmark = pytest.mark.vllm
 VERBS = {
@@ -16,15 +15,11 @@ VERBS = {
 }
 
 
-def test_every_backend_and_condition_within_the_grammar_of_commands(tiny_model: Path, tmp_path: Path) -> None:
+def test_every_backend_and_condition_within_the_grammar_of_commands(roomy_engine: Driven, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    small = ("--set", "matrix.agents=[2]", "--set", "matrix.items=[2]", "--set", "protocol.max_rounds=2")
-    more = ("--set", "matrix.condition=[Base, CAMOC]", "--set", "constrained=true", "--gen_kwargs", "max_tokens=192")
-    done = evaluate("mas_quick", tiny_model, folder, *small, *more)
-    assert done.returncode == 0, done.stderr
-    assert "Results by backend" in done.stdout and "Traceback" not in done.stderr
-
-    run = Run.load(folder)
+    small = ("matrix.agents=[2]", "matrix.items=[2]", "protocol.max_rounds=2")
+    more = ("matrix.condition=[Base, CAMOC]", "constrained=true", "generation_kwargs.max_tokens=192")
+    run = roomy_engine.play("mas_quick", folder, *small, *more)
     assert len(run.scores) == 6 and not run.failed
     for score in run.scores:
         numbers, phases = score.numbers, 2 if score.labels["condition"] == "CAMOC" else 1

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from harness import storage
-from harness.evaluation import Run
-from tests.helpers.vllm_kit import evaluate
+from tests.conftest import Driven
 
 pytestmark = pytest.mark.vllm
 VERBS = {
@@ -16,15 +15,11 @@ VERBS = {
 }
 
 
-def test_one_task_over_each_channel_within_the_grammar_of_calls(tiny_model: Path, tmp_path: Path) -> None:
+def test_one_task_over_each_channel_within_the_grammar_of_calls(roomy_engine: Driven, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    small = ("--set", "matrix.agents=[2]", "--set", "matrix.problem=[global_maximum]", "--set", "protocol.max_rounds=3")
-    more = ("--set", "constrained=true", "--gen_kwargs", "max_tokens=256")
-    done = evaluate("silo_quick", tiny_model, folder, *small, *more)
-    assert done.returncode == 0, done.stderr
-    assert "Overall performance by communication protocol" in done.stdout and "Traceback" not in done.stderr
-
-    run = Run.load(folder)
+    small = ("matrix.agents=[2]", "matrix.problem=[global_maximum]", "protocol.max_rounds=3")
+    more = ("constrained=true", "generation_kwargs.max_tokens=256")
+    run = roomy_engine.play("silo_quick", folder, *small, *more)
     assert len(run.scores) == 3 and not run.failed
     for score in run.scores:
         numbers = score.numbers

@@ -1,9 +1,14 @@
-"""`harness eval --model vllm …` with the tiny model, in a process of its own, as a user would run it."""
+"""`harness eval --model vllm …` with the tiny model, in a process of its own, as a user would run it.
+
+It takes half a minute. Tests that are about what is played use `Driven.play`, with an engine that is started.
+"""
 
 import os
 import subprocess
 import sys
 from pathlib import Path
+
+from tests.conftest import VLLM_ENVIRONMENT
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -27,5 +32,7 @@ def evaluate(
         *("--model_args", ",".join(f"{key}={value}" for key, value in args.items())),
         *("--output_path", str(folder), *more),
     ]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    environment = {name: value for name, value in os.environ.items() if name not in VLLM_ENVIRONMENT}
+    return subprocess.run(
+        command, cwd=ROOT, env={**environment, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True
+    )
