@@ -104,10 +104,13 @@ NEEDED: dict[str, dict[str, Any]] = {
     "expression": {"act": "choice(options) if options else noop", "say": "'hello'", "remember": {"last": "action"}},
     "silo/behaviour": {"kind": "strategy"}, "fact": {"of": "rounds"}, "ensembles/exit": {"ways": ["vote"]},
     "lm_eval": {"task": "local_two_filters", "include_path": str(ROOT / "tests" / "data" / "lm_eval")},
-    "corpus": {"of": "f1"},
+    "corpus": {"of": "f1"}, "games/action_rate": {"actions": ["x(0,0)"]}, "games/ever": {"actions": ["x(0,0)"]},
+    "pettingzoo": {"env": "classic/tictactoe_v3"}, "textarena": {"env": "TicTacToe-v0"},
+    "openspiel": {"game": "tic_tac_toe"}, "openspiel/bot": {"bot": "uniform_random"},
 }  # fmt: skip
 """Parameters without a default."""
-OWN = {"agentsnet": "local_rounds", "dpbench": "steps", "silo": "action_rounds", "mas": "command_rounds"}
+OWN = {"agentsnet": "local_rounds", "dpbench": "steps", "silo": "action_rounds", "mas": "command_rounds",
+       "openspiel": "steps", "textarena": "steps"}  # fmt: skip
 """A benchmark's own policies play its own tasks, by its own protocol."""
 ONLY = {"mas/stale_reader": "mas/shared_kv"}
 """Policies for one channel."""

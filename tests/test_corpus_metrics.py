@@ -75,6 +75,12 @@ def test_records_reach_the_tables_and_are_kept(corpus: Path) -> None:
     assert [row["metric_F1" if "metric_F1" in row else "F1"] for row in done.episodes()] == values
 
 
+def test_records_come_back_from_the_journal(corpus: Path) -> None:
+    done = run(corpus)
+    again = run(corpus)
+    assert again.scores == done.scores and isinstance(again.scores[0].numbers["F1"], CorpusRecord)
+
+
 def test_a_record_that_json_does_not_keep_fails_its_episode(corpus: Path) -> None:
     done = run(corpus, "metrics.1.odd=true")
     assert len(done.failed) == 8

@@ -34,7 +34,7 @@ ELSEWHERE = ("pip ", "pytest", ".ci/", "python benchmarks/", "export ", "vllm se
 SLOW = {
     "simulated.md", "dpbench.md", "mas_bench.md", "agentsnet.md", "cli.md", "darkforest.md", "leaderboard.md",
     "your_model.md", "cross.md", "lm_eval.md", "results.md", "silo_bench.md", "reports.md", "export.md", "judge.md",
-    "discussions.md",
+    "discussions.md", "text_games.md",
 }  # fmt: skip
 """Pages whose commands take five seconds and more; the slow tests run them."""
 PAGES_THAT_RUN = [pytest.param(p, marks=pytest.mark.slow) if p.name in SLOW else p for p in PAGES]

@@ -152,3 +152,11 @@ baseline: random
         resolve.plan(spec.load(str(file), builtin()), builtin())
     place = caught.value.place
     assert place is not None and (place.line, place.column) == (line, column), caught.value
+
+
+def test_a_run_of_the_specs_own_models_is_called_after_them(project: Project) -> None:
+    models = {"b": {"use": "mock", "model": "big"}, "s": {"use": "mock", "model": "small"}}
+    agents = {"default": {"model": "s"}, "o": {"model": "b", "count": 1}}
+    loaded = spec.parse({"extends": "toy", "name": "t", "models": models, "agents": agents}, project)
+    loaded.data.pop("baseline", None)
+    assert resolve.plan(loaded, project, None).model == "big + small"

@@ -129,7 +129,6 @@ def test_a_swept_value_may_have_those_before_it_in_it(tmp_path: Path) -> None:
         (("name: s", "name: s\nextends: nowhere"), "there is no spec 'nowhere'", "s.yaml:2:10"),
         (("name: s", "name: s\nextends: s.yaml"), "extends itself", "s.yaml:2:10"),
         (("name: s", "name: s\nextends: [a]"), "names one spec", "s.yaml:2:10"),
-        (("name: s", "name: s\ntables: [{title: t}]"), "missing required key 'cell'", "s.yaml:2:10"),
         (
             ("name: s", "name: s\nagents: {other: {shares: 1}}"),
             "unknown key 'shares'. Did you mean share",
@@ -287,6 +286,20 @@ def test_digest_ignores_presentation_and_sees_the_rest(tmp_path: Path) -> None:
     assert load(tmp_path, GOOD + "seed: 1\n").digest() != plain
 
 
+def test_digest_sees_the_order_of_what_is_carried_out_in_order() -> None:
+    def digest(protocol: dict[str, object], **more: object) -> str:
+        body = {"name": "t", "task": "pick", "protocol": protocol, "prompts": "toy/base", "metrics": ["agreed"]}
+        return spec.parse({**body, **more}, TOY).digest()
+
+    solver, checker = {"brief": "Solve."}, {"brief": "Check."}
+    first = digest({"use": "rounds", "roles": {"solver": solver, "checker": checker}}, repeats=2, seed=1)
+    assert first != digest({"use": "rounds", "roles": {"checker": checker, "solver": solver}}, repeats=2, seed=1)
+    assert first == digest({"roles": {"solver": solver, "checker": checker}, "use": "rounds"}, seed=1, repeats=2)
+    swept = {"matrix": {"a": [1], "b": [2]}}, {"matrix": {"b": [2], "a": [1]}}
+    ones = [digest({"use": "rounds", "roles": ["${a}", "${b}"]}, **matrix) for matrix in swept]
+    assert ones[0] == ones[1]
+
+
 def test_from_python() -> None:
     parsed = spec.parse({"extends": "toy", "name": "x", "protocol": {"rounds": 1}}, TOY)
     assert parsed.data["protocol"] == {"use": "rounds", "rounds": 1}
@@ -384,7 +397,7 @@ def test_a_headline_is_taken_over_as_far_as_its_metrics_are_there() -> None:
             "{where: {problm: coloring}}",
             ["s.yaml:3:12: headline: where: unknown label 'problm'. Did you mean problem?"],
         ),
-        ("{floor: randm}", ["s.yaml:3:12: there is no policy 'randm'", "Did you mean random?"]),
+        ("{floor: randm}", ["s.yaml:3:12: there is no policy 'randm'", "Did you mean random"]),
         ("{better: up}", ["s.yaml:3:12: 'better' is 'up'. Available: higher, lower."]),
         ("{cell: score, where: {problem: coloring}}", []),
     ],

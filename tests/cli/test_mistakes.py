@@ -8,7 +8,7 @@ import pytest
 
 from harness.cli.evaluate import pairs
 from harness.errors import SpecError
-from tests.helpers.commands import TOY, eval_toy, invoke
+from tests.helpers.commands import ROOT, TOY, eval_toy, invoke
 
 
 @pytest.mark.parametrize(
@@ -38,6 +38,8 @@ from tests.helpers.commands import TOY, eval_toy, invoke
         ("extends: toy\nname: x\nmetrics: [agreed, solved]", "there is no metric 'solved'"),
         ("extends: toy\nname: x\nprotocol: {rounds: 0}", "'rounds' must be ≥ 1, found 0"),
         ("extends: toy\nname: x\nbaseline: cion", "Did you mean coin"),
+        ("extends: toy\nname: x\nagents: {default: model, o: {policy: coin, agents: [S99]}}", "no free agent 'S99'"),
+        ("extends: toy\nname: x\nagents: {default: model, o: {policy: coin, count: 99}}", "wants 99 agents; "),
     ],
 )
 def test_validate_finds_mistakes_before_anything_runs(
@@ -47,6 +49,18 @@ def test_validate_finds_mistakes_before_anything_runs(
     code, out, err = invoke(capsys, "validate", str(tmp_path / "bad.yaml"))
     assert code == 2 and ": 1 problem\n" in out
     assert says in err and "bad.yaml" in err and "Traceback" not in err
+
+
+def test_validate_finds_groups_of_agents_that_are_not_on_the_panel(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    panel = (
+        "extends: arithmetic\nname: x\nprompts: ensembles/standard\nprotocol: discussion\nagents:\n  default: model\n"
+    )
+    (tmp_path / "bad.yaml").write_text(f"{panel}  odd: {{agents: [Agnt-1]}}\n")
+    with contextlib.chdir(ROOT):
+        code, _, err = invoke(capsys, "validate", str(tmp_path / "bad.yaml"))
+    assert code == 2 and "bad.yaml:7:17: group 'odd': no free agent 'Agnt-1'" in err and "Did you mean Agent-1" in err
 
 
 def test_validate_counts_every_problem(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

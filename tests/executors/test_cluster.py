@@ -379,3 +379,24 @@ def test_the_driver_interrupted_then_killed_then_without_ray(tmp_path: Path, cal
     assert last.returncode == 0, last.stderr
     assert json.loads((folder / "run.json").read_text())["status"] == "finished"
     assert results(folder) == results(calm) and set(recorded(folder).values()) == {1}
+
+
+def test_agents_of_ones_own_play_in_workers_and_end_with_them(tmp_path: Path) -> None:
+    program = tmp_path / "agent.py"
+    program.write_text(
+        "import json, os, sys\n"
+        "open(sys.argv[1] + str(os.getpid()), 'w').close()\n"
+        "for line in sys.stdin:\n"
+        "    said = json.loads(line)['messages'][-1]['content']\n"
+        "    print(json.dumps({'text': 'I take ' + 'ab'[len(said) % 2]}), flush=True)\n"
+    )
+    started = tmp_path / "started"
+    started.mkdir()
+    command = f"{sys.executable} {program} {started}/"
+    folders = [tmp_path / name / "r" for name in ("one", "many")]
+    for folder, executor in zip(folders, ("local", RAY), strict=True):
+        done = run(folder, "agent", executor, model_args={"command": command})
+        assert not done.failed
+    assert results(folders[0]) == results(folders[1]) and recorded(folders[0]) == recorded(folders[1])
+    workers = {int(file.name) for file in started.iterdir()}
+    assert len(workers) > 1 and not [process for process in workers if Path(f"/proc/{process}").exists()]

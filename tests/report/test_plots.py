@@ -41,6 +41,16 @@ def test_a_line_keeps_the_distances_of_a_numeric_x() -> None:
     assert numpy.asarray(named.lines[0].get_xdata()).tolist() == [0, 1]
 
 
+def test_a_heat_map_has_a_tile_for_every_cell_and_the_numbers_in_them() -> None:
+    tiles, scale = draw(figure("heat", ["a", "b"], unit="percent", digits=0)).axes
+    assert numpy.asarray(tiles.collections[0].get_array()).tolist() == [[0.1, 0.2], [0.2, 0.2]]
+    assert [text.get_text() for text in tiles.texts] == ["10%", "20%", "20%", "20%"]
+    assert [tick.get_text() for tick in tiles.get_yticklabels()] == ["a", "b"]
+    assert scale.get_ylim() == (0, 1)
+    with pytest.raises(DataError, match="nothing to draw"):
+        draw(Table("T", ("model",), ("problem",), COLUMNS, (), ("Model",), figure="heat"))
+
+
 def test_bars_stand_side_by_side_around_their_tick() -> None:
     (axis,) = draw(figure("bar", ["a"])).axes
     left, right = (container.patches[0] for container in axis.containers if hasattr(container, "patches"))

@@ -26,6 +26,12 @@ ELSEWHERE = {
     *("mas_calls", "silo_calls", "silo_silence"),
     # about choices of a protocol: their tables of effects are the result
     *("discussion_quick", "discussion_space"),
+    # of games that a package of its own has
+    "social_deduction",
+    # policies that meet each other: there is no model to rank
+    "tournament",
+    # games: how strong a player is depends on whom it meets, and tournaments say that
+    *("game_suite", "hanabi", "negotiation", "repeated_dilemmas"),
     # judged by a script that is no judge
     "judged",
 }
