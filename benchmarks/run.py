@@ -9,13 +9,19 @@ Not tests: nothing here fails on a slow machine. Every figure is measured in a p
     latency   wall time of 100 agents × 10 turns, and of 1,000 episodes at once, when every reply takes 50 ms
     steps     DPBench (five philosophers, simultaneous): decisions a second with a policy and with the mock engine,
               and 20 concurrent episodes when every reply takes 50 ms
+    games     OpenSpiel's games (extra games): microseconds a move of its own loop, of worlds, and of a whole run
+    games_latency  1,000 games of two players at once when every reply takes 50 ms
     silo      SILO-Bench with perfect teams: the factorial of 540 episodes, and 1,000 agents on every channel
     mas       MAS-Bench with perfect teams: the grid of 900 episodes, and 100 agents with 100 numbers each
     documents single-turn questions from a JSONL file with the mock engine, from start to tables
     intervals  how often 95 % intervals of a bounded mean cover it
     paired_intervals  how often 95 % intervals of a paired difference cover it
+    tournament  standard errors of a difference between two players, with and without the same deals from both sides
     effects   how often intervals of main effects cover them, how often a factor without effect passes its test
     effects_speed  main effects of 800 conditions
+    ratings   how often intervals of ratings cover the true strengths, in 1,000 tournaments each
+    ratings_bootstrap  the same of a bootstrap over games
+    ratings_speed  ratings of 20 contestants after 10,000 games
     panels    methods that combine answers, with simulated players, from start to tables
     discussion  CPU time per model call with the mock engine when ten seats discuss for 10 and 40 rounds
     teams     CPU time per model call with the mock engine in teams of 8 and 64 seats, and of 10 and 40 rounds
@@ -52,16 +58,19 @@ import cluster
 import documents
 import effects
 import exports
+import games
 import intervals
 import lm_eval_parity
 import mas
 import networks
 import panels
 import programs
+import ratings
 import reports
 import sharded
 import silo
 import teams
+import tournaments
 import viewer
 import vllm_engine
 from tabulate import tabulate
@@ -353,12 +362,18 @@ BENCHMARKS: dict[str, Callable[[bool], list[Row]]] = {
     "suite": suite,
     "scaling": scaling,
     "steps": steps,
+    "games": lambda smoke: games.adapter(measured, __file__, smoke),
+    "games_latency": lambda smoke: games.latency(measured, __file__, smoke),
     "silo": lambda smoke: silo.teams(measured, smoke),
     "mas": lambda smoke: mas.teams(measured, smoke),
     "documents": lambda smoke: documents.questions(measured, smoke),
     "intervals": lambda smoke: intervals.coverage(20 if smoke else 2000),
+    "tournament": lambda smoke: tournaments.luck(40 if smoke else 4000),
     "paired_intervals": lambda smoke: intervals.paired_coverage(20 if smoke else 2000),
     "effects": lambda smoke: effects.coverage(20 if smoke else 2000),
+    "ratings": lambda smoke: ratings.coverage(5 if smoke else 1_000),
+    "ratings_bootstrap": lambda smoke: ratings.bootstrap(2 if smoke else 150, 20 if smoke else 200),
+    "ratings_speed": lambda smoke: ratings.speed(500 if smoke else 10_000),
     "effects_speed": lambda smoke: effects.speed(2_000 if smoke else 100_000),
     "panels": lambda smoke: panels.methods(measured, smoke),
     "discussion": lambda smoke: panels.discussions(measured, __file__, smoke),
@@ -390,8 +405,12 @@ def main() -> None:
     parser.add_argument("--work", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.work:
-        name, *numbers = options.work.split(":")
-        if name == "steps":
+        name, *numbers = options.work.split("|" if options.work.startswith("games") else ":")
+        if name == "games":
+            print(json.dumps(games.work_games(numbers[0], int(numbers[1]))))
+        elif name == "games_latency":
+            print(json.dumps(games.work_latency(numbers[0], int(numbers[1]))))
+        elif name == "steps":
             print(json.dumps(work_steps(numbers[0], int(numbers[1]))))
         elif name == "sandbox":
             print(json.dumps(programs.work_sandbox(*map(int, numbers))))
