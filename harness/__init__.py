@@ -12,12 +12,17 @@ __version__ = "0.1.0"
 __all__ = ["Run", "__version__", "evaluate"]
 
 if TYPE_CHECKING:
-    from harness.evaluation import Run, evaluate
+    from harness.evaluation import evaluate
+    from harness.results import Run
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("Run", "evaluate"):
-        from harness import evaluation
+    if name == "evaluate":
+        from harness.evaluation import evaluate
 
-        return getattr(evaluation, name)
+        return evaluate
+    if name == "Run":
+        from harness.results import Run
+
+        return Run
     raise AttributeError(f"module 'harness' has no attribute {name!r}")

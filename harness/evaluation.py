@@ -6,14 +6,14 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 from harness import storage
-from harness.api import Facts, Metric
+from harness.api import Facts
 from harness.check.abilities import lacking
 from harness.config import resolve
 from harness.config.calibration import load_parameters
@@ -23,189 +23,23 @@ from harness.config.spec import Spec, load, parse
 from harness.config.tournament import models_of
 from harness.engine_api import Engine
 from harness.engines.budget import Spent
-from harness.errors import DataError, SetupError, SpecError, StorageError, near, raise_all
+from harness.errors import DataError, SpecError, StorageError, near, raise_all
 from harness.executors import await_workers, choose_executor
 from harness.judges import Judging, annotate, ask, judgings, unchanged, waiting, with_verdicts
+from harness.results import Run
 from harness.runtime import manifest
 from harness.runtime.options import NAMES, Options
 from harness.runtime.runner import BudgetReachedError, run
 from harness.runtime.scoring import rescore
-from harness.runtime.tidy import Tidy
-from harness.runtime.transcripts import Transcripts
 from harness.storage.locks import Lock
-from harness.tables import (
-    EpisodeScore,
-    HeadlineSpec,
-    Price,
-    Published,
-    Table,
-    TableSpec,
-    build,
-    check_headline,
-    load_scores,
-    read_prices,
-    rows,
-)
+from harness.tables import EpisodeScore, check_headline
 from harness.tables import check as check_table
 from harness.tables.effects_model import require_statsmodels
-from harness.view_api import Transcript
-
-if TYPE_CHECKING:
-    import pandas
 
 OnScore = Callable[[EpisodeScore | None, int], None]
 """Called with every finished episode and the number there will be; once with None before the first."""
 OnJudge = Callable[[str], OnScore | None]
 """Called with the name of a judge's metric; returns what is called with what the judge has rated."""
-
-
-@dataclass(frozen=True)
-class Run:
-    """A finished run: its folder, its spec and its results.
-
-    Attributes:
-        folder: the run's folder; docs/reference/results.md describes every file in it.
-        meta: the content of run.json.
-        spec: the resolved spec.
-        scores: one entry per episode, in the order of the plan.
-        metrics: name → metric, in the order of the spec.
-        project: where the run's plugins are; None for the project around the working directory.
-    """
-
-    folder: Path
-    meta: Mapping[str, Any]
-    spec: Spec
-    scores: list[EpisodeScore]
-    metrics: Mapping[str, Metric] = field(repr=False)
-    project: Project | None = field(default=None, repr=False)
-
-    @classmethod
-    def load(cls, folder: Path | str, project: Project | None = None) -> Run:
-        """Read a run's folder. Raises `DataError` if it holds none or is damaged."""
-        opened = cls._open(folder, project)
-        scores = load_scores(opened.folder / "scores.jsonl")
-        planned = opened.meta.get("planned")
-        if planned is not None and len(scores) != planned:
-            message = f"the run in {opened.folder} has scores of {len(scores)} episodes, and its plan has {planned}"
-            hint = f"`harness score {opened.folder}` writes scores.jsonl again, from the journal."
-            raise DataError(message, hint=hint)
-        return replace(opened, scores=scores)
-
-    @classmethod
-    def _open(cls, folder: Path | str, project: Project | None) -> Run:
-        """A finished run without its scores. Errors as in `load`."""
-        folder = run_folder(folder)
-        if not (folder / manifest.META).is_file():
-            raise DataError(f"{folder} holds no run (no run.json)", hint="Give the folder that `harness eval` named.")
-        project = project or find()
-        meta = manifest.read_meta(folder / manifest.META)
-        if not (folder / "scores.jsonl").is_file():
-            end = meta.get("stopped")
-            why = f": {end['by']} {end['at']} ended it with {end['episodes']} of {end['of']} episodes" if end else ""
-            hint = "Give the same eval command again to go on."
-            raise DataError(f"the run in {folder} is not finished{why}", hint=hint)
-        if not (folder / manifest.SPEC).is_file():
-            raise DataError(
-                f"the run in {folder} has lost its {manifest.SPEC}", hint="Give the same eval command again."
-            )
-        resolved = load(str(folder / manifest.SPEC), project)
-        metrics = resolve.metrics(resolved, project)
-        annotate(metrics, meta.get("judges", {}))
-        return cls(folder, meta, resolved, [], metrics, project)
-
-    @property
-    def tables(self) -> list[Table]:
-        """The spec's tables as plain data."""
-        return self.with_published(())
-
-    @property
-    def table_specs(self) -> list[TableSpec]:
-        """The spec's `tables:` entries."""
-        return [TableSpec.parse(table) for table in self.spec.tables]
-
-    @property
-    def headline(self) -> HeadlineSpec:
-        """The number that stands for the benchmark."""
-        return HeadlineSpec.of(self.spec.data, self.metrics)
-
-    def with_published(self, published: Iterable[Published]) -> list[Table]:
-        """The spec's tables with the papers' figures as marked rows."""
-        figures = self.compared(published)
-        return [build(table, self.scores, self.metrics, figures, self.prices) for table in self.table_specs]
-
-    def compared(self, published: Iterable[Published]) -> list[Published]:
-        """Published tables; those that this run's tables show say how the run differs from the profile behind them."""
-        from harness.report import against
-
-        published = list(published)
-        cited = {name for table in self.table_specs for name in table.published}
-        shown = against((table for table in published if table.id in cited), self.spec, find())
-        compared = {table.id: table for table in shown}
-        return [compared.get(table.id, table) for table in published]
-
-    @property
-    def prices(self) -> dict[str, Price]:
-        """The spec's `prices:`, model → USD per million tokens."""
-        return read_prices(self.spec.get("prices"))
-
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        """Standard result rows: {schema, run, model, condition, labels, metric, value, stderr, n, failed}."""
-        result: list[dict[str, Any]] = rows(self.scores, self.metrics, str(self.meta["run"]))
-        return result
-
-    @property
-    def failed(self) -> list[EpisodeScore]:
-        """Episodes that raised: counted and shown, never scored as wrong."""
-        return [score for score in self.scores if score.error is not None]
-
-    @property
-    def tidy(self) -> Tidy:
-        """Makes the rows of `episodes` and `turns`; has their columns."""
-        return Tidy(self.meta, self.scores, self.metrics)
-
-    def transcripts(self) -> Iterator[Transcript]:
-        """Every finished episode, with the conversations of its agents, one in memory at a time.
-
-        They come in the order in which they finished. Raises `DataError` for a damaged journal.
-        """
-        manifest.check_journals(self.meta, self.folder)
-        return iter(Transcripts(self.folder, self.project))
-
-    def episodes(self) -> Iterator[dict[str, Any]]:
-        """One row an episode, with the columns `Run.tidy.episode_columns`. Otherwise as `transcripts`."""
-        return (episode for episode, _ in self.tidy.rows(self.transcripts()))
-
-    def turns(self) -> Iterator[dict[str, Any]]:
-        """One row a turn, with the columns `Run.tidy.turn_columns`. Otherwise as `transcripts`."""
-        return (turn for _, turns in self.tidy.rows(self.transcripts()) for turn in turns)
-
-    def to_pandas(self, rows: Literal["results", "episodes", "turns"] = "results") -> pandas.DataFrame:
-        """Result rows (one column a label), episodes or turns as a data frame. Needs the extra `pandas`.
-
-        Raises:
-            ValueError: there are no such rows.
-        """
-        try:
-            import pandas
-        except ImportError:
-            hint = 'pip install "mas-eval-harness[pandas]"'
-            raise SetupError("to_pandas() needs the package pandas", hint=hint) from None
-        if rows in ("episodes", "turns"):
-            columns = self.tidy.episode_columns if rows == "episodes" else self.tidy.turn_columns
-            data = self.episodes() if rows == "episodes" else self.turns()
-            frame = pandas.DataFrame(data, columns=[column.name for column in columns])
-            types = {"number": "float64", "integer": "Int64"}
-            return frame.astype({column.name: types[column.kind] for column in columns if column.kind in types})
-        if rows != "results":
-            raise ValueError(f'to_pandas() gives "results", "episodes" or "turns", not {rows!r}')
-        flat = []
-        for row in self.rows:
-            plain = {k: v for k, v in row.items() if k != "labels"}
-            # A label may be called like a column of every row (n): it then becomes label_n.
-            labels = {f"label_{k}" if k in plain and plain[k] != v else k: v for k, v in row["labels"].items()}
-            flat.append({**labels, **plain})
-        return pandas.DataFrame(flat)
 
 
 def evaluate(
@@ -418,21 +252,6 @@ def finish(done: Run) -> Run:
     return replace(done, meta=meta)
 
 
-def run_folder(folder: Path | str) -> Path:
-    """The folder of a run as a path. Raises `DataError` where there is none, with runs of similar names beside it."""
-    path = Path(folder)
-    if path.is_dir():
-        return path
-    if path.is_file():
-        raise DataError(f"{path} is a file", hint="Give the folder of the run, which `harness eval` named.")
-    try:
-        beside = [entry.name for entry in path.parent.iterdir() if entry.is_dir()]
-    except OSError:
-        beside = []
-    hint = "Give the folder that `harness eval` named."
-    raise DataError(f"folder not found: {path}", hint=f"{near(path.name, beside)} {hint}" if beside else hint)
-
-
 def rescored(
     folder: Path | str, project: Project | None = None, *, allow_code_execution: bool = False, sandbox: str = "process"
 ) -> Run:
@@ -440,7 +259,7 @@ def rescored(
     from harness.engines.mock import Mock
 
     project = project or find()
-    before = Run._open(folder, project)  # the scores may be what is damaged
+    before = Run.load_unscored(folder, project)  # the scores may be what is damaged
     folder = before.folder
     manifest.check_journals(before.meta, folder)
     plan = replace(resolve.plan(before.spec, project, Mock()), model=str(before.meta["model"]))

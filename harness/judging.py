@@ -21,7 +21,7 @@ from harness.config.spec import Spec, parse
 from harness.engine_api import Engine
 from harness.engines.mock import Mock
 from harness.errors import DataError, Place, SpecError, UserError
-from harness.evaluation import OnJudge, Run, check_judges, execute, judge_and_finish
+from harness.evaluation import OnJudge, check_judges, execute, judge_and_finish
 from harness.judges import (
     CASES,
     FOLDER,
@@ -34,6 +34,7 @@ from harness.judges import (
     spent_in,
     verdicts_of,
 )
+from harness.results import Run
 from harness.runtime import manifest
 from harness.runtime.options import Options
 from harness.runtime.sources import changed

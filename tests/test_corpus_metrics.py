@@ -10,7 +10,8 @@ import harness
 from harness.api import CorpusMetric, Episode, Statistic
 from harness.check import check_metric
 from harness.config.project import find
-from harness.evaluation import Run, rescored
+from harness.evaluation import rescored
+from harness.results import Run
 from harness.tables import CorpusRecord, EpisodeScore, TableSpec, build, load_scores
 from tests.helpers.commands import invoke
 from tests.helpers.toy import TOY

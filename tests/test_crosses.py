@@ -10,7 +10,7 @@ from harness import check
 from harness.config import project, resolve, spec
 from harness.engines.mock import Mock
 from harness.errors import SpecError
-from harness.evaluation import Run
+from harness.results import Run
 
 BUILTIN = project.builtin()
 CROSSES = sorted(entry.name for entry in BUILTIN.listing("specs") if entry.name.startswith("cross/"))

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import yaml
 
-from harness import evaluation
+from harness import results
 from harness.cli import main
 from harness.cli.parser import parser
 from harness.config import project, spec
@@ -180,7 +180,7 @@ def test_every_recipe_is_validated_fitted_and_played(
     if "fit" in json.dumps(loaded.data):
         assert main(["fit", *play]) == 0, capsys.readouterr().err
     assert main(["eval", *play, "--limit", "1", "--output_path", "run"]) == 0, capsys.readouterr().err
-    assert not evaluation.Run.load("run").failed
+    assert not results.Run.load("run").failed
 
 
 SAYS = "The answer is (A). #### 1"

@@ -14,8 +14,9 @@ from harness.config import calibration, project, spec
 from harness.engine_api import Engine
 from harness.engines.mock import Mock
 from harness.errors import DataError, PluginError, SpecError
-from harness.evaluation import Run, evaluate
+from harness.evaluation import evaluate
 from harness.fit import fit
+from harness.results import Run
 from harness.runtime.options import Options
 
 BUILTIN = project.builtin()

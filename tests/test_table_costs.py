@@ -17,8 +17,9 @@ from harness.api import Episode, Metric
 from harness.cli import main
 from harness.config import spec
 from harness.errors import SpecError
-from harness.evaluation import Run, rescored
+from harness.evaluation import rescored
 from harness.report import RunScores, leaderboard, render
+from harness.results import Run
 from harness.tables import EpisodeScore, Price, Prices, Table, TableSpec, build, check, read_prices
 from tests.helpers.scores import numbers
 from tests.helpers.toy import TOY

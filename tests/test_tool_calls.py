@@ -23,10 +23,10 @@ from harness.engines.mock import Mock
 from harness.engines.replay import Replay
 from harness.engines.vllm import VLLM
 from harness.errors import RequestError, SpecError
-from harness.evaluation import Run
 from harness.replies import Calls, Commands, Verb
 from harness.replies.commands import UNKNOWN, written
 from harness.replies.reading import MAX_CHARS, read_completion
+from harness.results import Run
 from harness.runtime.players import ModelPlayer
 from harness.runtime.tidy import turn_rows
 from harness.runtime.transcripts import Transcripts

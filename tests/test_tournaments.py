@@ -18,7 +18,8 @@ from harness.config.swiss import Draw, draw, points
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import UserError
-from harness.evaluation import Run, rescored
+from harness.evaluation import rescored
+from harness.results import Run
 from harness.tables import CorpusRecord, EpisodeScore
 from tests.helpers.commands import invoke
 

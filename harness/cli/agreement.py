@@ -9,8 +9,8 @@ from harness.authoring.judged import RATING, JudgedMetric
 from harness.cli.output import show
 from harness.config.project import find
 from harness.errors import DataError, near
-from harness.evaluation import Run
 from harness.judges.labels import agreement_table, by_episode, panel_table, read_labels
+from harness.results import Run
 from harness.tables import Table
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from harness.config import resolve
 from harness.config.plan import Plan
 from harness.config.project import find
-from harness.evaluation import Run
 from harness.report import RunScores
 from harness.report.charts import ChartOptions, ChartRun, Material
 from harness.report.charts import plot as draw_chart
+from harness.results import Run
 from harness.runtime.manifest import check_journals
 from harness.view_api import Scene, Transcript
 

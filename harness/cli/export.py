@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from harness import export as exports
-from harness.evaluation import Run
+from harness.results import Run
 
 
 def export(options: argparse.Namespace) -> int:

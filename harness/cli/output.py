@@ -11,10 +11,10 @@ from pathlib import Path
 
 from harness.config.project import find
 from harness.errors import DataError
-from harness.evaluation import Run
 from harness.judges import in_words
 from harness.printable import clean_name
 from harness.report import load_published, page, render
+from harness.results import Run
 from harness.storage import write_atomically
 from harness.storage.plugin_errors import ERRORS, tracebacks
 from harness.tables import Published, Table, TableSpec

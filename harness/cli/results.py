@@ -15,10 +15,11 @@ from harness.cli.progress import SeveralProgress, notes
 from harness.config.project import find
 from harness.engine_api import AsksPeople
 from harness.errors import SpecError
-from harness.evaluation import Run, rescored, run_folder
+from harness.evaluation import rescored
 from harness.report import RunScores, draw
 from harness.report import leaderboard as merge
 from harness.report import messages as traffic
+from harness.results import Run, run_folder
 from harness.runtime.manifest import META, check_journals, read_meta
 from harness.runtime.options import Options
 from harness.tables import Table

@@ -6,7 +6,7 @@ import argparse
 from dataclasses import dataclass
 
 from harness.errors import DataError
-from harness.evaluation import Run
+from harness.results import Run
 
 
 @dataclass(frozen=True)

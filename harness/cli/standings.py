@@ -17,10 +17,11 @@ from harness.config.plan import QUESTIONS
 from harness.config.project import find
 from harness.config.spec import Spec, load
 from harness.errors import DataError, UserError, near
-from harness.evaluation import Run, execute, run_folder
+from harness.evaluation import execute
 from harness.report import Comparable, RunScores, Standings, comparison, grouped, overall, standings
 from harness.report import leaderboard as merge
 from harness.report.standings import Role
+from harness.results import Run, run_folder
 from harness.runtime.manifest import META
 from harness.runtime.options import Options
 from harness.tables import HeadlineSpec, Table, text

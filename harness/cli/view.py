@@ -7,7 +7,7 @@ import webbrowser
 
 from harness.config.project import find
 from harness.errors import DataError, SetupError
-from harness.evaluation import run_folder
+from harness.results import run_folder
 
 
 def view(options: argparse.Namespace) -> int:

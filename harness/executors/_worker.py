@@ -18,8 +18,9 @@ from harness.config.plan import Plan, check_execution, episode_id
 from harness.config.spec import Spec
 from harness.engine_api import Engine
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError, UserError
+from harness.runtime.open_episodes import Episodes
 from harness.runtime.options import Options
-from harness.runtime.runner import Episodes, Job, Work
+from harness.runtime.runner import Job, Work
 from harness.runtime.sources import changed, code
 from harness.storage.locks import Lock
 from harness.tables import EpisodeScore

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from harness.api import Facts
-from harness.runtime.runner import Episodes, Job, Work
+from harness.runtime.open_episodes import Episodes
+from harness.runtime.runner import Job, Work
 
 from . import Executor
 

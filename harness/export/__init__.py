@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.errors import DataError, near
-from harness.evaluation import Run
+from harness.results import Run
 
 from . import hub, inspect_log, lm_eval, weights_and_biases
 from ._output import in_place, output

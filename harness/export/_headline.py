@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.evaluation import Run
+from harness.results import Run
 from harness.tables import Cell
 
 

@@ -10,7 +10,7 @@ from harness.api import Case, Task
 from harness.authoring.lm_eval import Leaf
 from harness.config import resolve
 from harness.config.project import find
-from harness.evaluation import Run
+from harness.results import Run
 
 Json = dict[str, Any]
 

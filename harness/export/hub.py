@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from harness.config import yamls
 from harness.errors import DataError, SetupError
-from harness.evaluation import Run
 from harness.printable import clean_name
 from harness.report.render import markdown_escape, render
+from harness.results import Run
 from harness.storage.redaction import redacted
 from harness.tables import Table, build
 from harness.tables.table import text

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.api import CorpusMetric, RatioMetric
-from harness.evaluation import Run
 from harness.printable import clean_name
+from harness.results import Run
 from harness.tables import EpisodeScore
 from harness.tables.scores import aggregate
 from harness.view_api import Transcript

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 from harness.api import Metric
-from harness.evaluation import Run
 from harness.printable import clean_name
+from harness.results import Run
 from harness.tables import Cell, EpisodeScore
 from harness.tables.groups import RowGroup, combined
 from harness.tables.scores import aggregate, by_condition, finite

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from harness.errors import SetupError
-from harness.evaluation import Run
 from harness.printable import csv_cell
+from harness.results import Run
 from harness.runtime.tidy import Row, TidyColumn
 
 from ._text import as_json

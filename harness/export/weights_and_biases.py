@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.errors import DataError, SetupError
-from harness.evaluation import Run
 from harness.printable import clean_name
+from harness.results import Run
 from harness.tables.scores import aggregate
 
 from ._headline import headline_cell

@@ -27,7 +27,7 @@ from ._recorded import Recording
 from ._transcripts import as_json, dumped, part_of
 
 if TYPE_CHECKING:
-    from harness.evaluation import Run
+    from harness.results import Run
 
 SECONDS = 30.0
 """What a transcript may take; the first one of a run resolves its whole spec."""
@@ -152,8 +152,8 @@ class _Jobs:
 
     def results(self, folder: str, with_tables: bool) -> str:
         """The run's `headline` and `tables` as JSON, each table with its texts as reports show them (`grid`)."""
-        from harness.evaluation import Run
         from harness.report.render import grid
+        from harness.results import Run
 
         run = Run.load(folder, self._project)
         tables = [{**table.to_json(), "grid": asdict(grid(table))} for table in run.tables] if with_tables else []

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from harness import storage
-from harness.evaluation import Run
+from harness.results import Run
 from tests.agents.minds import text_of, think
 from tests.helpers.fake_openai import Body, FakeOpenAI, Fault, chat, hang, status
 from tests.test_docs import ROOT, blocks

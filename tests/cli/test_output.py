@@ -10,7 +10,7 @@ import pytest
 
 from harness.cli.evaluate import pairs
 from harness.errors import DataError
-from harness.evaluation import Run
+from harness.results import Run
 from tests.helpers.commands import ROOT, TOY, eval_toy, invoke
 
 

@@ -15,8 +15,9 @@ from harness.api import Action, Turn
 from harness.authoring.worlds import SteppedTask
 from harness.check import Drive, drive
 from harness.config import resolve, spec
-from harness.evaluation import Run, evaluate
+from harness.evaluation import evaluate
 from harness.report import RunScores, leaderboard, load_published
+from harness.results import Run
 from tests.dpbench.dining_kit import BUILTIN, fairness, table, throughput
 
 ACTIONS = ("GRAB_LEFT", "GRAB_RIGHT", "RELEASE", "WAIT")

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from harness.errors import SetupError
-from harness.evaluation import Run
+from harness.results import Run
 from tests.helpers.commands import ROOT, TOY, eval_toy
 from tests.helpers.toy import TOY as PROJECT
 

@@ -12,7 +12,8 @@ from harness.engine_api import Request, Thread
 from harness.engines.mock import Mock
 from harness.engines.sandbox import Sandbox
 from harness.errors import EngineFatalError, SetupError
-from harness.evaluation import Run, rescored
+from harness.evaluation import rescored
+from harness.results import Run
 from harness.runtime.runner import RunStoppedError
 from harness.runtime.transcripts import Transcripts
 from tests.documents.documents_kit import jsonl

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness import storage
-from harness.evaluation import Run
+from harness.results import Run
 from tests.conftest import Driven
 from tests.helpers.vllm_kit import evaluate
 

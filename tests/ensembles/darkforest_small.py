@@ -15,8 +15,8 @@ from harness.api import Completion
 from harness.config import spec
 from harness.engine_api import Request
 from harness.engines.mock import Mock
-from harness.evaluation import Run
 from harness.fit import fit
+from harness.results import Run
 from harness.runtime.options import Options
 from tests.documents.documents_kit import BUILTIN, jsonl
 

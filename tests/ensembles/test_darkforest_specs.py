@@ -19,8 +19,8 @@ from harness.config.plan import Condition, Plan
 from harness.config.spec import over
 from harness.engines.mock import Mock
 from harness.errors import DataError
-from harness.evaluation import Run
 from harness.report import load_published
+from harness.results import Run
 from harness.tables import Table
 from tests.documents.documents_kit import BUILTIN, cases, task_of
 from tests.ensembles.darkforest_small import BENCHMARKS, QUESTIONS, Model, data, played

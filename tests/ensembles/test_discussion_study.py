@@ -5,7 +5,8 @@ import math
 import pytest
 
 from harness.config import project, spec
-from harness.evaluation import Run, evaluate
+from harness.evaluation import evaluate
+from harness.results import Run
 from harness.tables import Row, Table
 
 BUILTIN = project.builtin()

@@ -14,7 +14,8 @@ from harness.config import project, spec
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import PluginError, SpecError
-from harness.evaluation import Run, evaluate
+from harness.evaluation import evaluate
+from harness.results import Run
 
 BUILTIN = project.builtin()
 

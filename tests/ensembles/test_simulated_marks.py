@@ -17,8 +17,9 @@ from harness.config import resolve, spec
 from harness.config.plan import Group, Plan
 from harness.engine_api import Engine
 from harness.engines.mock import Mock
-from harness.evaluation import Run, evaluate, rescored
+from harness.evaluation import evaluate, rescored
 from harness.report import FORMATS, RunScores, draw, leaderboard, page, render
+from harness.results import Run
 from harness.runtime.players import PolicyPlayer
 from harness.tables import EpisodeScore, TableSpec
 from tests.documents.documents_kit import BUILTIN

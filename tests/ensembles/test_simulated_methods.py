@@ -14,8 +14,9 @@ from harness.api import Case
 from harness.check import drive
 from harness.cli import main
 from harness.config import project, resolve, spec
-from harness.evaluation import Run, evaluate
+from harness.evaluation import evaluate
 from harness.fit import fit
+from harness.results import Run
 from harness.runtime.options import Options
 from tests.ensembles import condorcet
 

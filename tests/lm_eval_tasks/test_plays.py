@@ -21,7 +21,8 @@ from harness.config.spec import parse
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import DataError, PluginError, RequestError, UserError
-from harness.evaluation import Run, rescored
+from harness.evaluation import rescored
+from harness.results import Run
 
 from .package_kit import DATA, own_task
 

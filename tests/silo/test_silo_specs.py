@@ -13,8 +13,8 @@ from harness.config import project
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import RequestError, UserError
-from harness.evaluation import Run
 from harness.report import load_published
+from harness.results import Run
 from harness.tables import Table
 from tests.helpers.fake_openai import FakeOpenAI, chat
 from tests.helpers.journals import as_killed
