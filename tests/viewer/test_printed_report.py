@@ -9,6 +9,8 @@ import harness
 from harness.engines.mock import Mock
 from tests.helpers.commands import invoke
 
+pytestmark = pytest.mark.browser
+
 
 def test_data_and_records_stand_on_paper_though_they_are_folded(
     browser: Browser, tmp_path: Path, capsys: pytest.CaptureFixture[str]
