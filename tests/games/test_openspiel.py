@@ -2,6 +2,7 @@
 
 import json
 import random
+import string
 import subprocess
 import sys
 from pathlib import Path
@@ -41,6 +42,8 @@ WRAPPED = [
 ]
 ONE_PLAYER = ("pathfinding",)
 """For one player unless the grid has more; tried below with a grid for two."""
+GRIDS = {"pathfinding": "pathfinding(players=2,grid=a.B\n...\nb.A)"}
+"""Games that agents can play with other parameters only."""
 FEW = ["connect_four", "hanabi(players=3)", "leduc_poker", "negotiation", "snake", "goofspiel", "matrix_pd", "go_fish"]
 MOST = 400
 """Steps of a game that are played here: random play needs thousands to end some games."""
@@ -190,6 +193,41 @@ def test_two_deals_that_differ_in_the_others_card_look_the_same() -> None:
     assert all(len(texts) == 1 for texts in seen.values()) and all(len(cards) == 2 for cards in hidden.values())
 
 
+def test_rules_name_only_parameters_that_their_games_have() -> None:
+    task = task_of("tic_tac_toe")
+    rules = sys.modules[type(task).__module__.rpartition(".")[0] + "._openspiel.rules"]
+    for name, ours in rules.described().items():
+        known = task_of(GRIDS.get(name, name)).loaded.parameters  # type: ignore[attr-defined]
+        assert {field for _, field, *_ in string.Formatter().parse(ours.rules) if field} <= set(known), name
+        assert ours.observes is None or ours.observes in task_of(GRIDS.get(name, name)).loaded.observes  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("tiny_hanabi", "10;0;0;4;8;4;10;0;0;0;0;10"),  # the payoffs
+        ("battleship", "[2;3;3;4;5]"),  # how long the ship is that an action places
+        (GRIDS["pathfinding"], "a.B\n..."),  # where to go, which the state does not show
+    ],
+)
+def test_what_the_state_does_not_show_is_in_the_rules(text: str, said: str) -> None:
+    task = task_of(text)
+    case = first(task)
+    rules = task.context(case, "Player-0")["rules"]
+    shown = task.world(case, random.Random(0)).observation("Player-0")["state"]
+    assert said in rules and said not in shown
+
+
+def test_battleship_shows_boards_as_its_rules_describe() -> None:
+    task = task_of("battleship")
+    assert "Player's shot outcomes:" in task.world(first(task), random.Random(0)).observation("Player-0")["state"]
+
+
+def test_a_game_of_one_joint_move_has_no_state_to_show() -> None:
+    task = task_of("matrix_pd")
+    assert task.world(first(task), random.Random(0)).observation("Player-0")["state"] == ""
+
+
 def test_own_cards_of_hanabi_appear_nowhere() -> None:
     task = task_of("hanabi(players=3)")
     case = first(task)
@@ -256,6 +294,22 @@ def test_simultaneous_games_play_in_both_orders(order: str) -> None:
     task = task_of("repeated_game(stage_game=matrix_pd(),num_repetitions=4)")
     grade = idle(task, order=order, max_timesteps=100)
     assert grade["invalid"] == 8
+
+
+def test_backgammon_lists_each_move_once_and_without_numbers() -> None:
+    task = task_of("backgammon", samples=3)
+    for case in task.cases(None, 0):
+        world, rng = task.world(case, random.Random(0)), random.Random(1)
+        for _ in range(12):
+            state: Any = world.state  # type: ignore[attr-defined]
+            seat = state.current_player()
+            reply = world.reply(case.agents[seat])
+            assert reply is not None and reply.options is not None
+            moves = [state.action_to_string(seat, action).split(" - ")[-1] for action in state.legal_actions()]
+            assert sorted(reply.options) == sorted(set(moves))
+            results = [str(state.child(action)) for action in state.legal_actions()]
+            assert len(set(zip(moves, results, strict=True))) == len(set(moves)), "one name, one result"
+            world = world.step({case.agents[seat]: rng.choice(reply.options)}, rng)
 
 
 def test_names_are_all_different() -> None:

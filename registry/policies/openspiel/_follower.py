@@ -10,6 +10,7 @@ from harness.api import Action, Policy, Task, Turn
 from harness.replies import ActionWithMessage
 
 from ...tasks._openspiel.loading import Loaded, load, package
+from ...tasks._openspiel.state import choices, move_of
 from ...tasks.openspiel import OpenSpiel
 
 
@@ -52,8 +53,11 @@ class Follower(Policy):
         if not reply.options:
             return reply.noop if reply is turn.reply else turn.reply.noop
         seat = turn.context["number"]
-        legal = self._state.legal_actions(seat)
-        action = reply.options[legal.index(self.step(loaded, self._state, seat, rng))]
+        numbers, number = choices(loaded, self._state, seat)[0], self.step(loaded, self._state, seat, rng)
+        if number not in numbers:  # backgammon: another number of the same moves
+            same = move_of(self._state, seat, number)
+            number = next(other for other in numbers if move_of(self._state, seat, other) == same)
+        action = reply.options[numbers.index(number)]
         return action if reply is turn.reply else {"act": action, "message": None}
 
     def _follow(self, history: list[int]) -> None:

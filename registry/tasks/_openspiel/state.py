@@ -15,6 +15,9 @@ from harness.replies import LegalAction
 
 from .loading import Loaded
 
+_NOTHING = "Non-terminal"
+"""What games with a single joint move have for a state."""
+
 
 @dataclass(frozen=True, slots=True)
 class Course:
@@ -111,13 +114,10 @@ class GameState(World):
         self._legal: dict[int, tuple[list[int], tuple[str, ...]]] = {}
 
     def legal(self, seat: int) -> tuple[list[int], tuple[str, ...]]:
-        """The legal actions of a seat and their names, in OpenSpiel's order."""
+        """The legal actions of a seat and their names: `choices`."""
         found = self._legal.get(seat)
         if found is None:
-            state = self.state
-            actions = state.legal_actions(seat)
-            text = state.action_to_string
-            found = self._legal[seat] = actions, distinct(tuple([text(seat, action) for action in actions]))
+            found = self._legal[seat] = choices(self.rules.loaded, self.state, seat)
         return found
 
     def acts(self, agent: str) -> bool:
@@ -134,8 +134,9 @@ class GameState(World):
         rules, seat = self.rules, self.rules.seat[agent]
         text = self.state.information_state_string if rules.information else self.state.observation_string
         names = self.legal(seat)[1] if self.acts(agent) else ()
+        seen = text(seat).strip("\n")
         return {
-            "state": text(seat).strip("\n"),
+            "state": "" if seen == _NOTHING else seen,
             "legal": list(names[: rules.listed]),
             "legal_count": len(names),
             "moves": self.course.moves,
@@ -209,6 +210,25 @@ class GameState(World):
     def over(self) -> bool:
         """Whether the game has ended."""
         return self.forfeited is not None or bool(self.state.is_terminal())
+
+
+def choices(loaded: Loaded, state: Any, seat: int) -> tuple[list[int], tuple[str, ...]]:
+    """The legal actions of a seat and their names, in OpenSpiel's order; of backgammon one action for each name."""
+    actions = state.legal_actions(seat)
+    if loaded.name != "backgammon":
+        text = state.action_to_string
+        return actions, distinct(tuple([text(seat, action) for action in actions]))
+    named = {move_of(state, seat, action): action for action in reversed(actions)}
+    return list(named.values())[::-1], tuple(named)[::-1]
+
+
+def move_of(state: Any, seat: int, action: int) -> str:
+    """The moves of an action of backgammon, without OpenSpiel's number before them.
+
+    Several numbers may stand for the same moves. They differ in the order of the dice, and lead to the same state.
+    """
+    name: str = state.action_to_string(seat, action)
+    return name.partition(" - ")[2] or name
 
 
 def _drawn(outcomes: list[tuple[int, float]], uniform: float) -> int:
