@@ -30,8 +30,28 @@ _TOKEN = re.compile(r"(?<![^\W_])-?\d+(?:\.\d+)?|\d+(?:\.\d+)?|[^\W\d_]+")
 _MARKS = re.compile("[\\s\u200b\"'“”‘’„«»`*_:=<>#]*")
 _BREAK = re.compile(r"[\s.,;:!?–—]+|$")
 _OTHERS = re.compile(
-    r"[\s.,;:!?\"'”’`*_)\]]{0,6}(?:(?:\b(?:or|and|then|maybe)\b[ \t]*)+|[/|,;&])[\s\"'“‘`*_(\[]{0,6}", re.IGNORECASE
+    r"(?:[\s.,;:!?\"'”’`*_)\]]{0,6}(?:(?:\b(?:or|and|then|maybe|nor|vs|versus|followed by)\b[ \t]*)+|[/|,;&+])"
+    r"|[\"'”’`*_)\]]{0,6}[ \t]++(?![(\[]))[\s\"'“‘`*_(\[]{0,6}",
+    re.IGNORECASE,
 )
+"""What stands between two names: a word or a sign that joins them, or blanks alone."""
+_NUMBER = re.compile(r"(?<![^\W_])\d+[)\]*\"'”’`]{0,3}$")
+"""A number at the end of a name, which is no part of a word such as e4."""
+_MORE = re.compile(r"[)\]*\"'”’`]{0,3}(?:\.\d|%|[ \t]*[,;/&+][ \t]*[(\[]?-?\d|[ \t]+(?:and[ \t]+)?-?\d)")
+"""What goes on behind a number: 1.5 is not 1, and "0, 1, 2" is not "0, 1"."""
+_DENIED = re.compile(
+    r"[\s\"'”’`*_)\]]{0,6}(?:(?:is|are|was|were|would be|looks|seems)[ \t]+(?:(?:an?|the|too|very)[ \t]+)*"
+    r"(?:not(?![ \t]+(?:the|only))|never|no|bad|worse|wrong|incorrect|false|illegal|im\w+|losing|blunder|mistake)\b"
+    r"|loses\b|\?[ \t]*no\b)",
+    re.IGNORECASE,
+)
+"""What says that the name before it is not the one."""
+_LEAD = re.compile(
+    r"\d{1,3}\.{1,3}[ \t]*(?=[^\W\d_])"
+    r"|(?:(?:I(?:['’]ll|[ \t]will)?|to|play|choose|pick|bid|my[ \t]move[ \t]is)[ \t]+){1,4}",
+    re.IGNORECASE,
+)
+"""What may stand before a name: the number of a chess move, or who plays it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +60,10 @@ class LegalAction(Reply):
 
     The last label counts that a name follows. The first of these decides that finds exactly one name: the name to the
     letter; in any case and with any blanks, quotes or marks around it; by its words and numbers alone (`0, 0, 1` of
-    "Proposal: [0, 0, 1]" needs no brackets); by its last words, where only one name ends so ("a1" of "B a1"). What
-    follows the name on the line is left out, unless it offers another name ("x1 or x2"). Without such a label a name
+    "Proposal: [0, 0, 1]" needs no brackets); by its last words, where only one name ends so ("a1" of "B a1"). A chess
+    move's number or "I play" may stand before it. What follows the name on the line is left out, unless it offers
+    another name ("x1 or x2", "x1 x2"), goes on with numbers ("0, 1, 2" is not "0, 1"), or takes the name back ("e4 is a
+    blunder"). Without such a label a name
     counts that is stated clearly in another way: in a JSON object, an element, on a last line of its own.
 
     Attributes:
@@ -111,20 +133,36 @@ class _Names:
 
     @functools.cached_property
     def _tails(self) -> dict[tuple[str, ...], str]:
-        words = [(_tokens(name), name) for name in self._names]
-        return _unique((tokens[i:], name) for tokens, name in words for i in range(1, len(tokens)))
+        words = [(_tokens(name), _borders(name), name) for name in self._names]
+        columns = zip(*(tokens for tokens, _, _ in words), strict=False)
+        same = itertools.takewhile(lambda column: len(set(column)) == 1, columns)
+        alike = range(1, sum(1 for _ in same) + 1)  # "3" is enough for x3 where all names begin with x
+        return _unique(
+            (tokens[i:], name)
+            for tokens, borders, name in words
+            for i in range(1, len(tokens))
+            if i in borders or i in alike
+        )
 
     def at_start(self, line: str) -> str | None:
         """The name with which a line begins, the longest first; None where another one follows it."""
         action = self.named(line)
+        if action is None and (lead := _LEAD.match(line)):
+            action = self.named(line[lead.end() :])
         if action is not None:
             return action
         ends = [match.start() for match in itertools.islice(_BREAK.finditer(line), _ENDS)]
         for end in reversed(ends):
             if end and (action := self.named(line[:end])) is not None:
-                others = _OTHERS.match(line, end)
-                return None if others and self.at_start(line[others.end() :]) is not None else action
+                return None if self._goes_on(line, len(line[:end].rstrip(" \t/|,;&")), action) else action
         return None
+
+    def _goes_on(self, line: str, end: int, action: str) -> bool:
+        """Whether what ends here is not meant, or not all that is meant."""
+        if _DENIED.match(line, end) or (_NUMBER.search(line[:end]) and _MORE.match(line, end)):
+            return True
+        others = _OTHERS.match(line, end)
+        return others is not None and self.at_start(line[others.end() :]) not in (None, action)
 
 
 def _folded(text: str) -> str:
@@ -133,6 +171,13 @@ def _folded(text: str) -> str:
 
 def _tokens(text: str) -> tuple[str, ...]:
     return tuple(_TOKEN.findall(text.casefold()))
+
+
+def _borders(name: str) -> set[int]:
+    """The words of a name that no other one touches: of "B c4" the second, c, and not the third, 4."""
+    name = name.casefold()
+    starts = [match.start() for match in _TOKEN.finditer(name)]
+    return {i for i, start in enumerate(starts) if start and not name[start - 1].isalnum()}
 
 
 def _unique(pairs: Iterable[tuple[Any, str]]) -> dict[Any, str]:

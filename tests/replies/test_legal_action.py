@@ -7,6 +7,9 @@ from harness.replies import ActionWithMessage, LegalAction, MessageLine
 CHESS = LegalAction(("Nf3", "bxc3", "Bxc3", "Qh5+", "O-O", "O-O-O", "e4", "e8=Q", "e8=N", "Nbd2"))
 OFFERS = LegalAction(tuple(f"Proposal: [{a}, {b}]" for a in range(6) for b in range(6)))
 HANABI = LegalAction(("(Play 0)", "(Play 1)", "(Reveal player +1 color G)", "(Reveal player +1 rank 1)"))
+PITS = LegalAction(("1", "2", "3", "4"))
+DICE = LegalAction(("Reroll dice: 0", "Reroll dice: 0,1", "Keep all"))
+MOVES = LegalAction(("24/23*", "24/23* 24/20"))
 MANY = LegalAction(tuple(f"{i} - a{i}b{j}" for i in range(50) for j in range(60)))
 
 
@@ -22,6 +25,16 @@ MANY = LegalAction(tuple(f"{i} - a{i}b{j}" for i in range(50) for j in range(60)
         (CHESS, "ACTION: a9\nNo.\nACTION: e8=N", "e8=N"),
         (CHESS, '{"action": "e4"}', "e4"),
         (CHESS, "Nbd2", "Nbd2"),
+        (CHESS, "ACTION: 12... Nf3", "Nf3"),
+        (CHESS, "ACTION: 1.e4", "e4"),
+        (CHESS, "ACTION: I play Nf3.", "Nf3"),
+        (CHESS, "ACTION: Nf3 (not e4)", "Nf3"),
+        (CHESS, "ACTION: Nf3 instead of e4", "Nf3"),
+        (CHESS, "ACTION: Nf3. e4 would be risky", "Nf3"),
+        (CHESS, "ACTION: Nf3, 2 points up", "Nf3"),
+        (CHESS, "ACTION: e4 is not the only move", "e4"),
+        (PITS, "ACTION: 3 (5 seeds)", "3"),
+        (LegalAction(("x0", "x1", "x2")), "ACTION: 2", "x2"),
         (OFFERS, "ACTION: [1,2]", "Proposal: [1, 2]"),
         (OFFERS, "ACTION: proposal (3; 4)", "Proposal: [3, 4]"),
         (HANABI, "ACTION: play 1", "(Play 1)"),
@@ -42,6 +55,19 @@ def test_a_name_is_read_in_any_dress(form: LegalAction, text: str, action: str) 
         (CHESS, "ACTION: e4 or Nf3"),
         (CHESS, "ACTION: e4 and then Nf3"),
         (CHESS, "ACTION: Ke2"),
+        (CHESS, "ACTION: e4 Nf3"),
+        (CHESS, "ACTION: 2"),  # Nbd2 ends so, but 2 is no word of it
+        (CHESS, "ACTION: e4 | Nf3"),
+        (CHESS, "ACTION: e4 followed by Nf3"),
+        (CHESS, "ACTION: e4 is a blunder, Nf3 is better"),
+        (CHESS, "ACTION: e4 loses, so Nf3"),
+        (CHESS, "ACTION: not e4"),
+        (PITS, "ACTION: 3.5"),
+        (PITS, "ACTION: 3 4"),
+        (DICE, "ACTION: Reroll dice: 0, 1, 2"),
+        (DICE, "ACTION: Reroll dice: 0, 5"),
+        (MOVES, "ACTION: 24/23* 13/8"),  # the second move is none, and the first alone is another action
+        (OFFERS, "ACTION: [1, 2, 0]"),
         (CHESS, "ACTION: BXC3"),  # the pawn's capture or the bishop's
         (CHESS, "e4, Nf3 and castling are all good."),
         (CHESS, ""),
