@@ -66,6 +66,12 @@ def test_games_that_a_model_cannot_rate_stop_a_run_before_it_begins(
     assert main(["eval", "--spec", crowded, "--output_path", str(tmp_path / "run")]) == 2
     assert "Say `model: plackett_luce` or `openskill`" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+    text = SPEC.replace("model: MODEL", "anchor: lwo")
+    assert main(["validate", written(tmp_path, "", text)]) == 2
+    shown = capsys.readouterr().err
+    assert "rated.yaml:23:5: anchor: no contestant is called 'lwo'" in shown and "Did you mean low?" in shown
+    assert main(["validate", written(tmp_path, "", text.replace("lwo", "default"))]) == 0
+    capsys.readouterr()
     before, _, rest = SPEC.partition("agents:\n  <b>")
     alone = written(tmp_path, "elo", before + "repeats:" + rest.partition("repeats:")[2])
     assert main(["validate", alone]) == 2

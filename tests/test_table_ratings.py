@@ -253,6 +253,15 @@ def test_a_contestant_in_several_seats_counts_with_their_mean() -> None:
     assert shown(table)["A"]["wins"] == 1 and shown(table)["A"]["mean_return"] == 1.0
 
 
+def test_games_choose_the_model_where_none_is_named() -> None:
+    mixed = [*episodes(drawn(TRUE, 40), game="two"), *episodes(drawn(TRUE, 40, 3), game="three")]
+    table = made(mixed, rows="game")
+    for game, name in (("two", "Bradley–Terry"), ("three", "Plackett–Luce")):
+        assert any(note.startswith(f"{game}: Rating: {name}") for note in table.notes), table.notes
+        assert all(row.cells[0].value is not None for row in table.rows)
+    assert any("Rating: Plackett–Luce" in note for note in made(mixed).notes)
+
+
 # ---------------------------------------------------------------------------------- without a rating
 
 

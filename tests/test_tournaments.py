@@ -278,6 +278,12 @@ def test_models_and_policies_meet_and_engines_stay_for_all_rounds(tmp_path: Path
         ({"pool": [RANDOM]}, "the pool has one contestant", "self_play"),
         ({"pool": [{"label": "x"}, RANDOM]}, "either a model or a policy", "policy: NAME"),
         ({"pool": [{**RANDOM, "label": "a\x1b[2J"}, BOLD]}, "that cannot be printed", "label:"),
+        (
+            {"pool": [{**RANDOM, "label": "bold "}, BOLD]},
+            "cannot be called 'bold ': it begins or ends with a",
+            "label:",
+        ),
+        ({"pool": [{**RANDOM, "label": "model"}, BOLD]}, "cannot be called 'model': the harness gives that", "label:"),
         ({"pool": many(150)}, "11,175 pairings and 22,350 conditions; at most 10,000", "swiss"),
         ({"task": {"agents": 4}}, "the game has 4 seats, the pool 3 contestants", "Add contestants"),
         ({"task": {"agents": 1, "scores": {"score": "0"}}}, "a game of one agent has no pairings", "two or more"),
@@ -345,6 +351,26 @@ def test_a_tournament_that_names_no_metrics_rates_its_contestants() -> None:
     assert [table.get("kind") for table in rated.data["tables"]] == ["rating", "cross_play", None]
     assert "games/results" not in rated.data["tables"][-1]["cell"]
     assert "games/results" not in spec.parse(body, BUILTIN).data["metrics"]
+
+
+@pytest.mark.parametrize(
+    ("game", "tournament", "kinds"),
+    [
+        pytest.param("kuhn_poker(players=3)", {}, ["rating", "cross_play", None], id="three seats"),
+        pytest.param("kuhn_poker", {"pairing": "self_play"}, [None], id="self-play"),
+    ],
+)
+def test_tables_that_a_tournament_proposes_suit_its_games(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], game: str, tournament: dict[str, Any], kinds: list[str | None]
+) -> None:
+    file = tmp_path / "x.yaml"
+    body = {"name": "t", "task": {"use": "openspiel", "game": game}, "protocol": "steps"}
+    body["tournament"] = {"pool": many(3), "games_per_pairing": 1, **tournament}
+    file.write_text(json.dumps(body))
+    code, out, err = invoke(capsys, "eval", "--spec", str(file), "--output_path", str(tmp_path / "run"))
+    assert code == 0, err
+    assert [table.get("kind") for table in spec.parse(body, BUILTIN).data["tables"]] == kinds
+    assert ("Rating: Plackett–Luce" in out) == ("rating" in kinds) and "r2" in out
 
 
 def test_ratings_call_the_model_under_test_by_its_name(tmp_path: Path) -> None:

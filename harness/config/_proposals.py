@@ -91,8 +91,9 @@ def _adapt_headline(data: dict[str, Any], metrics: Sequence[str]) -> None:
 
 
 def _game_tables(spec: Spec) -> list[dict[str, Any]]:
-    """Ratings, and who won against whom, of a tournament whose results are measured."""
-    if "tournament" not in spec.data or RESULTS not in _metrics(spec):
+    """Ratings, and who won against whom, of a tournament whose results are measured; none without such games."""
+    pairing = spec.data.get("tournament", {}).get("pairing", "round_robin")
+    if "tournament" not in spec.data or pairing == "self_play" or RESULTS not in _metrics(spec):
         return []
     ratings = {"title": f"{spec.name}: ratings", "kind": "rating", "of": RESULTS}
     return [ratings, {"title": f"{spec.name}: row against column", "kind": "cross_play", "of": RESULTS}]

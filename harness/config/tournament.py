@@ -70,7 +70,7 @@ class Tournament:
                 continue
             label = body.pop("label", None)
             name = str(label or body.get("model") or policy_name(body["policy"]))
-            if why := _no_name(name):
+            if why := _no_name(name, body.get("model")):
                 refuse(f"a contestant cannot be called {name!r:.100}: {why}", "pool", i, hint="Give it another label:.")
             elif name in pool:
                 hint = "Give one of them a label:, by which tables tell them apart."
@@ -199,6 +199,13 @@ def models_of(spec: Spec) -> set[str]:
     return {str(one if isinstance(one, str) else one.get("model")) for pool in pools for one in pool}
 
 
+def contestants_of(spec: Spec) -> set[str]:
+    """The names of all that are in the pool of the spec's tournament; none without a tournament."""
+    place = functools.partial(spec.place, "tournament")
+    entries = [variant.data["tournament"] for variant in spec.variants() if "tournament" in variant.data]
+    return {name for entry in entries for name in Tournament.read(entry, place).names}
+
+
 def summary(plan: Plan) -> list[str]:
     """Lines on how much there is to play, those of equal tournaments once."""
     firsts: dict[str, Condition] = {}
@@ -269,12 +276,14 @@ def _orders(contestants: Sequence[str]) -> list[list[str]]:
     return [[*contestants], [*reversed(contestants)]]
 
 
-def _no_name(name: str) -> str | None:
+def _no_name(name: str, model: str | None) -> str | None:
     """Why a contestant cannot be called so; None if it can."""
     if not name.strip() or not name.isprintable():
         return "that cannot be printed"
     if len(name) > _LONGEST:
         return f"it has {len(name)} characters, at most {_LONGEST} fit"
-    if name == "default" or _VERSUS in name:
+    if name != name.strip():
+        return "it begins or ends with a blank"
+    if name == "default" or _VERSUS in name or (name == "model" and model != name):
         return "the harness gives that word a meaning of its own"
     return None

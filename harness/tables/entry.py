@@ -73,7 +73,11 @@ class TableEntry(TypedDict, total=False):
         "others): a table of games, instead of columns",
     ]
     of: Annotated[_Name, "with kind, a metric: the results of games, such as games/results"]
-    model: Annotated[Model, "with kind: rating, how ratings come from games; bradley_terry unless it says otherwise"]
+    model: Annotated[
+        Model,
+        "with kind: rating, how ratings come from games; without it bradley_terry, or plackett_luce where some game "
+        "has more than two contestants",
+    ]
     anchor: Annotated[
         float | _Name,
         "with kind: rating, a number: the mean of all ratings, 1500 unless it says otherwise; or a contestant: its "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from . import stats
@@ -51,8 +51,13 @@ def rated(how: Games, part: RatedGames) -> Rated:
     """Rate the contestants of games by `how.model`.
 
     Bradley–Terry and Elo take games of two contestants, the others of several (Plackett–Luce of up to `MOST_SIDES`).
-    A game of a contestant with itself says nothing of its strength and is left out.
+    Where `how` names no model it is Bradley–Terry, or Plackett–Luce if some game has more than two. A game of a
+    contestant with itself says nothing of its strength and is left out.
     """
+    if how.model is None:
+        crowded = any(len(game.returns) > 2 for game in part.games)
+        how = replace(how, model="plackett_luce" if crowded else "bradley_terry")
+    assert how.model is not None
     most = {"bradley_terry": 2, "elo": 2, "plackett_luce": MOST_SIDES}.get(how.model, math.inf)
     used = [game for game in part.games if 1 < len(game.returns) <= most]
     names = sorted({name for game in used for name in game.returns})  # not as they come: Elo draws orders of games
@@ -164,12 +169,12 @@ def _notes(
         yield f"{alone} of {len(part.games)} games are of a contestant with itself and rate nothing."
     if wide:
         limit = "two" if how.model in ("bradley_terry", "elo") else str(MOST_SIDES)
-        hint = "; plackett_luce and openskill take them" if limit == "two" else ""
-        yield f"{wide} of {len(part.games)} games have more than {limit} contestants and are left out{hint}."
+        hint = "plackett_luce and openskill take them" if limit == "two" else "openskill takes them"
+        yield f"{wide} of {len(part.games)} games have more than {limit} contestants and are left out; {hint}."
     if found is None:
         yield from _why_none(part, names, used)
         return
-    yield f"Rating: {_NAMES[how.model].format(k=how.k_factor)}{_ties(how, found)}; {_anchored(how, part, names)}"
+    yield f"Rating: {_NAMES[how.model or ''].format(k=how.k_factor)}{_ties(how, found)}; {_anchored(how, part, names)}"
     if found.prior:
         yield _prior(part, names, found)
     if found.covariance is None:

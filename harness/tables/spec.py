@@ -55,10 +55,10 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class Games:
-    """What a table of games shows, as the keys of `TableEntry` say."""
+    """What a table of games shows, as the keys of `TableEntry` say. Without a `model` the games choose it."""
 
     kind: Kind
-    model: Model = "bradley_terry"
+    model: Model | None = None
     anchor: float | str = 1500.0
     k_factor: float = 16.0
     value: Value = "points"
