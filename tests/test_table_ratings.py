@@ -327,6 +327,22 @@ def test_cross_play_of_returns_has_games_with_itself_on_the_diagonal() -> None:
     table = made(episodes(games), kind="cross_play", value="return", digits=1)
     assert shown(table) == {"A": {"A": 9.0, "B": 4.0}, "B": {"A": 4.0, "B": 2.0}}
     assert "9.0" in render(table)
+    assert any("over 1 game each; on the diagonal with itself alone, over 1 game" in note for note in table.notes)
+    mostly = made(episodes([*games, *games[:1], games[0]]), kind="cross_play", value="return")
+    assert any(
+        "over 1 game each; on the diagonal with itself alone, over 1 to 3 games" in note for note in mostly.notes
+    )
+
+
+def test_cross_play_of_a_game_without_winners_says_what_to_look_at() -> None:
+    together: list[tuple[str, Seats]] = [("k", [("A", 3.0), ("B", 3.0)]), ("l", [("A", 1.0), ("B", 1.0)])]
+    table = made(episodes(together), kind="cross_play")
+    assert any("No game has a winner; `value: return` shows" in note for note in table.notes)
+    for other in (
+        made(episodes(together), kind="cross_play", value="return"),
+        made(episodes(drawn({"A": 1.0, "B": 0.0}, 9)), kind="cross_play"),
+    ):
+        assert not any("winner;" in note for note in other.notes)
 
 
 def test_the_gap_is_the_difference_of_two_means_within_cases() -> None:

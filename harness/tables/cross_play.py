@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Final
 
 from . import stats
@@ -81,19 +81,32 @@ def matrix(how: Games, part: RatedGames, opponents: Sequence[str]) -> Rated:
 
 
 def _matrix_notes(how: Games, part: RatedGames, found: Mapping[tuple[str, str], _Numbers]) -> Iterable[str]:
-    counts = sorted({len(numbers) for (one, other), numbers in found.items() if one != other})
+    counts = {len(numbers) for (one, other), numbers in found.items() if one != other}
     if not counts:
         yield "There are no games between contestants."
         return
-    games = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     what = (
         "the row's share of points against the column (a win is 1, a draw ½)"
         if how.value == "points"
-        else "the row's mean return in games with the column; on the diagonal with itself alone"
+        else "the row's mean return in games with the column"
     )
-    yield f"A cell is {what}, over {games} games each. Rows stand by their mean against all others."
+    yield (
+        f"A cell is {what}, over {_games(counts)} each{_diagonal(found)}. Rows stand by their mean against all others."
+    )
+    if how.value == "points" and all(number == 0.5 for numbers in found.values() for _, number in numbers):
+        yield "No game has a winner; `value: return` shows what contestants got, and `kind: self_play` compares it."
     if how.value == "points" and (alone := sum(len(game.returns) == 1 for game in part.games)):
         yield f"{alone} of {len(part.games)} games are of a contestant with itself and have no winner."
+
+
+def _diagonal(found: Mapping[tuple[str, str], _Numbers]) -> str:
+    alone = {len(numbers) for (one, other), numbers in found.items() if one == other}
+    return f"; on the diagonal with itself alone, over {_games(alone)}" if alone else ""
+
+
+def _games(counts: Collection[int]) -> str:
+    least, most = min(counts), max(counts)
+    return f"{least} to {most} games" if least < most else f"{most} game{'s' * (most != 1)}"
 
 
 # ---------------------------------------------------------------------------- with itself, with others
