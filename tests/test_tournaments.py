@@ -289,6 +289,7 @@ def test_models_and_policies_meet_and_engines_stay_for_all_rounds(tmp_path: Path
         ({"task": {"agents": 1, "scores": {"score": "0"}}}, "a game of one agent has no pairings", "two or more"),
         ({"task": {"agents": 3}, "pairing": "swiss"}, "pairing: swiss needs two seats; this game has 3", "round_robin"),
         ({"pairing": "swiss", "results": "score2"}, "draws by the metric 'score2'", "games/results"),
+        ({"pairing": "swiss", "results": "score"}, "'score' does not say who won a game", "games/results does"),
         ({"pairing": "swiss", "self_play": True}, "self_play: belongs to pairing: round_robin", ""),
         (
             {"pairing": "swiss", "drawn": {"all": [{"pairs": [["bold", "mek"]]}]}},
@@ -349,6 +350,7 @@ def test_a_tournament_that_names_no_metrics_rates_its_contestants() -> None:
     rated = spec.parse({**body, "tournament": {"pool": ["model", {"policy": "random"}]}}, BUILTIN)
     assert "games/results" in rated.data["metrics"]
     assert [table.get("kind") for table in rated.data["tables"]] == ["rating", "cross_play", None]
+    assert rated.data["tables"][1]["figure"] == "heat"
     assert "games/results" not in rated.data["tables"][-1]["cell"]
     assert "games/results" not in spec.parse(body, BUILTIN).data["metrics"]
 
@@ -358,6 +360,9 @@ def test_a_tournament_that_names_no_metrics_rates_its_contestants() -> None:
     [
         pytest.param("kuhn_poker(players=3)", {}, ["rating", "cross_play", None], id="three seats"),
         pytest.param("kuhn_poker", {"pairing": "self_play"}, [None], id="self-play"),
+        pytest.param(
+            "kuhn_poker(players=3)", {"self_play": True}, ["rating", "cross_play", "self_play", None], id="gap"
+        ),
     ],
 )
 def test_tables_that_a_tournament_proposes_suit_its_games(
@@ -371,6 +376,21 @@ def test_tables_that_a_tournament_proposes_suit_its_games(
     assert code == 0, err
     assert [table.get("kind") for table in spec.parse(body, BUILTIN).data["tables"]] == kinds
     assert ("Rating: Plackett–Luce" in out) == ("rating" in kinds) and "r2" in out
+
+
+def test_a_tournament_is_ranked_by_what_the_model_under_test_gets(tmp_path: Path) -> None:
+    """In a game of two, the mean return of both is the same whoever plays."""
+    body = {"name": "t", "task": {"use": "openspiel", "game": "kuhn_poker"}, "protocol": "steps"}
+    for entry, name in (("model", "model"), ({"model": "model", "label": "ours"}, "ours")):
+        pool = {"pool": [entry, *many(2)], "games_per_pairing": 4}
+        run = harness.evaluate(
+            {**body, "tournament": pool}, Mock(text="Bet"), output_path=tmp_path / name, project=BUILTIN
+        )
+        own = [number for score in run.scores for who, number in record(score) if who == name]
+        cell = run.headline.cells(run.scores)["mock"]
+        assert len(own) == 2 * 2 * 4 == cell.n and cell.value == pytest.approx(sum(own) / len(own))
+    others = spec.parse({**body, "tournament": {"pool": many(3)}}, BUILTIN)
+    assert others.data["headline"]["cell"] == "score"
 
 
 def test_ratings_call_the_model_under_test_by_its_name(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.config import schema
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 RESULTS: Final = "games/results"
 """The metric that says who won a game of a tournament."""
+MODEL: Final = "model"
+"""How specs call the model under test."""
+_RETURN: Final = "mean_return"
 FOR_METRICS: Final = ("headline", "tables", "baseline", "generation_kwargs")
 """What a task proposes together with metrics."""
 
@@ -63,10 +66,24 @@ def _propose(spec: Spec, project: Project) -> None:
         data["tables"] = [_swept(table, spec) for table in proposals["tables"]]
     if "metrics" in lacking and "tournament" in data and "returns" in task.grades and RESULTS not in _metrics(spec):
         data["metrics"] = [*data["metrics"], RESULTS]
+        _rank_by_return(data, variant.data["tournament"]["pool"])
     own = {"use": data["protocol"]} if isinstance(data["protocol"], str) else data["protocol"]
     if "metrics" in lacking and "protocol" in proposals and VARIABLE.search(own["use"]) is None:
         data["protocol"] = {**proposals["protocol"], **own}
     raise_all(SpecError(f"proposed by the task: {what}", place=at()) for _, what in problems(data, schema.SpecEntry))
+
+
+def _rank_by_return(data: dict[str, Any], pool: Iterable[str | Mapping[str, Any]]) -> None:
+    """Make what the model under test gets in its games the headline, where it is a contestant.
+
+    A game's score is a mean over all seats: in most games nobody can change it.
+    """
+    entries: list[Mapping[str, Any]] = [{"model": one} if isinstance(one, str) else one for one in pool]
+    own = next((one.get("label", MODEL) for one in entries if one.get("model") == MODEL), None)
+    if own is not None and "headline" in data and _RETURN not in map(metric_name, data["metrics"]):
+        data["metrics"] = [{"use": "games/mean_return", "name": _RETURN, "group": own}, *data["metrics"]]
+        title = "Mean return of the model in its games"
+        data["headline"] = {**data["headline"], "cell": _RETURN, "title": title}
 
 
 def _swept(table: Mapping[str, Any], spec: Spec) -> dict[str, Any]:
@@ -91,12 +108,17 @@ def _adapt_headline(data: dict[str, Any], metrics: Sequence[str]) -> None:
 
 
 def _game_tables(spec: Spec) -> list[dict[str, Any]]:
-    """Ratings, and who won against whom, of a tournament whose results are measured; none without such games."""
-    pairing = spec.data.get("tournament", {}).get("pairing", "round_robin")
-    if "tournament" not in spec.data or pairing == "self_play" or RESULTS not in _metrics(spec):
+    """Ratings, and who won against whom, of a tournament whose results are measured; none without such games. Also the
+    gap, where contestants play themselves too.
+    """
+    entry = spec.data.get("tournament", {})
+    if not entry or entry.get("pairing") == "self_play" or RESULTS not in _metrics(spec):
         return []
-    ratings = {"title": f"{spec.name}: ratings", "kind": "rating", "of": RESULTS}
-    return [ratings, {"title": f"{spec.name}: row against column", "kind": "cross_play", "of": RESULTS}]
+    of = {"of": RESULTS}
+    ratings = {"title": f"{spec.name}: ratings", "kind": "rating", **of}
+    matrix = {"title": f"{spec.name}: row against column", "kind": "cross_play", **of, "figure": "heat"}
+    gaps = {"title": f"{spec.name}: with itself and with others", "kind": "self_play", **of}
+    return [ratings, matrix, gaps] if entry.get("self_play") else [ratings, matrix]
 
 
 def _plain_table(spec: Spec) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from harness.config.tournament import Tournament
 from harness.engine_api import AsksPeople, Engine
 from harness.engines.sampling import normalise
 from harness.errors import KEY, Place, PluginError, SpecError, UserError, near, raise_all
-from harness.tables import EpisodeScore
+from harness.tables import EpisodeScore, ResultsMetric
 
 
 def plan(spec: Spec, project: Project, model: Engine | None = None) -> Plan:
@@ -362,6 +362,10 @@ class _Resolver:
                     message += near(lacking[0], inputs)
                     errors.append(SpecError(message, place=place()))
                     break
+        drawn_by = self.spec.get("tournament", {}).get("results")
+        if drawn_by in metrics and not isinstance(metrics[drawn_by], ResultsMetric):
+            message = f"metric {drawn_by!r} does not say who won a game, as games/results does"
+            errors.append(SpecError(message, place=self.spec.place("tournament", "results")))
         raise_all(errors)
         return metrics
 

@@ -219,7 +219,8 @@ def summary(plan: Plan) -> list[str]:
         tournament = Tournament.read(variant.data["tournament"], functools.partial(plan.spec.place, "tournament"))
         pairings, seatings = tournament.count(len(first.match.contestants))
         games = sum(repeats for _, repeats in plan.cases(first))
-        rounds = f" in {tournament.rounds} rounds" if tournament.rounds is not None else ""
+        count = tournament.rounds
+        rounds = f" in {count} round{'s' * (count > 1)}" if count is not None else ""
         line = f"{len(tournament.names)} contestant{'s' * (len(tournament.names) > 1)}, "
         line += f"{pairings:,} pairing{'s' * (pairings > 1)}{rounds}"
         line += f", {seatings:,} with rotated seats" if seatings > pairings else ""
