@@ -85,15 +85,12 @@ def _heat(table: Table) -> Figure:
     from matplotlib.colors import LinearSegmentedColormap
 
     cells = [[cell.value for cell in row.cells] for row in table.rows]
-    known = [x for line in cells for x in line if x is not None]
-    if not known:
+    if table.heat is None:
         raise DataError(f"{table.title!r} has nothing to draw")
+    metric, low, high = table.heat
     across, down = len(table.columns), len(table.rows)
     figure = blank(max(2.4, 0.34 * down + 1.7), max(WIDTH, 0.46 * across + 2.2))
     axis = figure.subplots()
-    metric = table.columns[0].metric or table.rows[0].metric or (next(iter(table.names), None))
-    shares = table.unit_of(metric) == "percent" and min(known) >= 0 and max(known) <= 1
-    low, high = (0.0, 1.0) if shares else (min(known), max(known))
     shade = LinearSegmentedColormap.from_list("heat", _SHADES, 32)  # more would be an image in SVG
     numbers = [[float("nan") if x is None else x for x in line] for line in cells]
     tiles = axis.pcolormesh(numbers, cmap=shade, vmin=low, vmax=high, edgecolors="face", linewidth=0.2)

@@ -179,6 +179,18 @@ class Table:
         """Whether any number comes from players that knew the right answer."""
         return any(cell.uses_ground_truth for row in self.rows for cell in row.cells)
 
+    @property
+    def heat(self) -> tuple[str | None, float, float] | None:
+        """Of a heat map the metric, and the numbers that are palest and strongest: 0 and 1 of shares, else the least
+        and the greatest; None without numbers."""
+        known = [cell.value for row in self.rows for cell in row.cells if cell.value is not None]
+        if not known:
+            return None
+        metric = self.columns[0].metric or self.rows[0].metric or next(iter(self.names), None)
+        low, high = min(known), max(known)
+        shares = self.unit_of(metric) == "percent" and low >= 0 and high <= 1
+        return (metric, 0.0, 1.0) if shares else (metric, low, high)
+
     def long(self) -> list[dict[str, Any]]:
         """Tidy rows, one a cell that is not blank: its labels, metric, value, stderr, n, failed, missing, overall,
         published; low and high in a table that asks for intervals, std in one that asks for standard deviations (None

@@ -151,12 +151,16 @@ class _Jobs:
         from harness.runtime import transcripts  # noqa: F401 - what the first job needs
 
     def results(self, folder: str, with_tables: bool) -> str:
-        """The run's `headline` and `tables` as JSON, each table with its texts as reports show them (`grid`)."""
+        """The run's `headline` and `tables` as JSON, each table with its texts as reports show them (`grid`),
+        and of a heat map the numbers that are palest and strongest (`heat`)."""
         from harness.report.render import grid
         from harness.results import Run
 
         run = Run.load(folder, self._project)
-        tables = [{**table.to_json(), "grid": asdict(grid(table))} for table in run.tables] if with_tables else []
+        tables = [
+            {**table.to_json(), "grid": asdict(grid(table)), "heat": table.heat if table.figure == "heat" else None}
+            for table in (run.tables if with_tables else ())
+        ]
         return dumped({"tables": tables, "headline": _headline(run)})
 
     def episode(self, recording: Recording, more: dict[str, Any]) -> bytes:

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import harness
-from tests.viewer.browsing import address, api, fits
+from tests.viewer.browsing import MARKUP, Console, address, api, fits, started_viewer
 
 pytestmark = pytest.mark.browser
 expect.set_options(timeout=20_000)
@@ -167,3 +167,40 @@ CONTRAST = """() => {
   }
   return low;
 }"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_heat_maps_are_shaded_by_their_numbers(scheme: Any, browser: Browser, tmp_path: Path) -> None:
+    pool = [{"label": MARKUP, "policy": {"use": "expression", "act": "'DEFECT'"}}, {"policy": "random"}]
+    pool.append({"label": "kind", "policy": {"use": "expression", "act": "'COOPERATE'"}})
+    table = {"title": "Each against each", "kind": "cross_play", "of": "games/results", "figure": "heat"}
+    games = {"pool": pool, "games_per_pairing": 3}
+    harness.evaluate(
+        {"extends": "tournament", "name": "t", "tournament": games, "tables": [table]}, output_path=tmp_path / "t"
+    )
+    with started_viewer(tmp_path) as url:
+        page = browser.new_context(color_scheme=scheme, base_url=url).new_page()
+        console = Console(page)
+        page.goto("/#/runs/t")
+        cells = page.locator("table.numbers tbody tr")
+        expect(cells.first.locator("th")).to_have_text(MARKUP)
+        assert page.evaluate(CONTRAST) == [] and console.complaints == []
+        shown = page.evaluate(SHADES)
+        page.context.close()
+    [run] = harness.Run.load(tmp_path / "t").tables
+    expected = [[None if cell.value is None else round(100 * cell.value) for cell in row.cells] for row in run.rows]
+    assert [[number for number, _ in line] for line in shown] == expected and None in expected[0]
+    assert all((light is None) == (number is None) for line in shown for number, light in line)
+    by_number = sorted((number, light) for line in shown for number, light in line if number is not None)
+    lights = [light for _, light in by_number]
+    assert lights == sorted(lights, reverse=scheme == "light") and abs(lights[0] - lights[-1]) > 0.05
+
+
+SHADES = """() => [...document.querySelectorAll('.numbers tbody tr')]
+  .map((row) => [...row.cells].slice(1).map((cell) => {
+  const [r, g, b, a = 1] = getComputedStyle(cell).backgroundColor.match(/[\\d.]+/g).map(Number);
+  const ground = matchMedia('(prefers-color-scheme: dark)').matches ? 25 : 255;
+  const light = [r, g, b].map((x) => x * a + ground * (1 - a));
+  return [cell.textContent ? parseFloat(cell.textContent) : null,
+    a === 0 ? null : (.2126 * light[0] + .7152 * light[1] + .0722 * light[2]) / 255];
+}))"""

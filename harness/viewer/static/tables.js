@@ -2,6 +2,21 @@
 
 import { h, said, scroller } from "./dom.js";
 
+/** How strongly a cell of a heat map is colored, from 0 to 1; null for a cell without a number. */
+function shade(data, r, i) {
+  const value = data.rows[r]?.cells[i]?.value;
+  if (!data.heat || value === null || value === undefined) return null;
+  const [, low, high] = data.heat;
+  return high > low ? (value - low) / (high - low) : 0;
+}
+
+function number(data, r, i, text) {
+  const strength = shade(data, r, i);
+  const cell = h("td", { class: strength === null ? "right" : "right shade" }, text);
+  if (strength !== null) cell.style.setProperty("--heat", (0.06 + 0.44 * strength).toFixed(3));
+  return cell;
+}
+
 export function table(data) {
   const { header, body, names, best = [], groups = 0 } = data.grid;
   const apart = body.length - groups;
@@ -33,13 +48,14 @@ export function table(data) {
   const rows = body.map((row, r) =>
     h(
       "tr",
-      { class: !data.figure && data.rows[r]?.published ? "published" : null },
+      { class: (!data.figure || data.heat) && data.rows[r]?.published ? "published" : null },
       row.map((cell, i) =>
         i < names
           ? h("th", { scope: "row" }, said(cell))
-          : h(
-              "td",
-              { class: "right" },
+          : number(
+              data,
+              r,
+              i - names,
               best.some(([y, x]) => y === r && x === i) ? h("strong", {}, said(cell)) : said(cell),
             ),
       ),
@@ -50,7 +66,7 @@ export function table(data) {
     scroller(
       h(
         "table",
-        { class: "numbers" },
+        { class: data.heat ? "numbers is-heat" : "numbers" },
         h("caption", { class: "hidden" }, data.title),
         h("thead", {}, head),
         h("tbody", {}, rows.slice(0, apart)),
