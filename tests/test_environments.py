@@ -3,6 +3,7 @@
 import random
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,6 +121,63 @@ def test_an_invalid_action_is_replaced_or_forfeits() -> None:
     assert lost.over and lost.facts()["returns"]["Player-1"] == -1.0 and lost.facts()["returns"]["Player-0"] > 0
     grades = task.grade(first(task), Outcome(facts=lost.facts()))
     assert grades["invalid"] == 1 and 0 < grades["score"] < 0.5
+
+
+def test_each_start_makes_the_environment_anew() -> None:
+    class Counting(Dice):
+        acted = 0
+
+        def observe(self, agent: str) -> str:
+            return str(self.acted)
+
+        def act(self, actions: Mapping[str, str]) -> None:
+            self.acted += 1
+            super().act(actions)
+
+    @dataclass(kw_only=True)
+    class Task(DiceTask):
+        def environment(self, agents: Sequence[str]) -> Environment:
+            return Counting(agents)
+
+    case = first(Task(samples=1))
+    world = played(Task(samples=1), "r", case)
+    later = world.step({"Player-1": "roll"}, random.Random(0))
+    again = world.step({"Player-1": "roll"}, random.Random(0))
+    assert later.observation("Player-0")["state"] == again.observation("Player-0")["state"] == "2"
+
+
+@pytest.mark.parametrize(
+    ("method", "wrong", "message"),
+    [
+        ("legal", None, "must return a mapping agent → names of its actions, which is empty at the end; it returned"),
+        ("legal", {"Bob": ["roll"]}, "actions of Player-0, Player-1 only; it returned 'Bob'"),
+        ("legal", {"Player-0": []}, "a list of different texts for Player-0, one or more; it returned []"),
+        ("legal", {"Player-0": [0, 1]}, "a list of different texts for Player-0, one or more; it returned [0, 1]"),
+        ("legal", {"Player-0": "roll"}, "a list of different texts for Player-0, one or more; it returned 'roll'"),
+        ("legal", {"Player-0": ["a", "a"]}, "a list of different texts for Player-0, one or more"),
+        ("observe", {"points": 3}, "must return a text for Player-0; it returned {'points': 3}"),
+        ("observe", numpy.zeros(2), "must return a text for Player-0; it returned array([0., 0.])"),
+        ("returns", None, "from each of Player-0, Player-1 to a finite number; it returned None"),
+        ("returns", {"Player-0": 1.0}, "from each of Player-0, Player-1 to a finite number; it returned {'Player-0'"),
+        ("returns", {"Player-0": 1.0, "Player-1": "won"}, "to a finite number; it returned {'Player-0': 1.0,"),
+        ("returns", {"Player-0": 1.0, "Player-1": float("nan")}, "to a finite number; it returned {'Player-0': 1.0,"),
+    ],
+    ids=lambda value: str(value)[-20:] if isinstance(value, str) else "",
+)
+def test_wrong_answers_are_named(monkeypatch: pytest.MonkeyPatch, method: str, wrong: Any, message: str) -> None:
+    monkeypatch.setattr(Dice, method, lambda *_: wrong)
+    with pytest.raises(PluginError) as caught:
+        DiceTask(samples=1).world(first(DiceTask(samples=1)), random.Random(0))
+    assert f"Dice.{method}() must return " in caught.value.message and message in caught.value.message
+
+
+def test_games_in_two_threads_do_not_disturb_one_another() -> None:
+    task = DiceTask(samples=2)
+    cases = list(task.cases(2, 0))
+    alone = [played(task, "rrrrrr", case).facts() for case in cases]
+    with ThreadPoolExecutor(2) as pool:
+        beside = list(pool.map(lambda case: [played(task, "rrrrrr", case).facts() for _ in range(100)], cases))
+    assert beside == [[facts] * 100 for facts in alone]
 
 
 def test_a_stand_in_has_a_turn_for_each_agent() -> None:

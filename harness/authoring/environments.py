@@ -9,18 +9,24 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import random
+import reprlib
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from harness.api import Action, Case, Facts, Reply
 from harness.authoring.games import GameTask, Invalid, legal_instead, player_names
 from harness.authoring.worlds import World
+from harness.errors import PluginError
 from harness.replies import LegalAction
 
 Actions = Mapping[str, str]
+_GLOBAL_CHANCE = threading.RLock()
+"""The global generators are one thread's at a time: two runs may play games in two threads of a process."""
 
 
 class OwnChance:
@@ -41,21 +47,22 @@ class OwnChance:
         """Go on where the game stopped drawing."""
         import numpy
 
-        before = (random.getstate(), numpy.random.get_state())
-        if self._states is None:
-            random.seed(self.seed)
-            numpy.random.seed(self.seed % 2**32)
-        else:
-            random.setstate(self._states[0])
-            numpy.random.set_state(self._states[1])
-        nowhere = _Nowhere()
-        try:
-            with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
-                yield
-        finally:
-            self._states = (random.getstate(), numpy.random.get_state())
-            random.setstate(before[0])
-            numpy.random.set_state(before[1])
+        with _GLOBAL_CHANCE:
+            before = (random.getstate(), numpy.random.get_state())
+            if self._states is None:
+                random.seed(self.seed)
+                numpy.random.seed(self.seed % 2**32)
+            else:
+                random.setstate(self._states[0])
+                numpy.random.set_state(self._states[1])
+            nowhere = _Nowhere()
+            try:
+                with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
+                    yield
+            finally:
+                self._states = (random.getstate(), numpy.random.get_state())
+                random.setstate(before[0])
+                numpy.random.set_state(before[1])
 
 
 class _Nowhere(io.TextIOBase):
@@ -111,7 +118,7 @@ class EnvironmentWorld(World):
     ) -> None:
         self.play, self.before, self.invalid = play, before, invalid
         self.legal, self.seen = play.look() if forfeited is None else ({}, {})
-        self.returns = {agent: float(value) for agent, value in play.environment.returns().items()}
+        self.returns = play.returns()
         if forfeited is not None and play.least is not None:
             self.returns[forfeited] = play.least
         self.steps: int = before[0].steps + 1 if before else 0
@@ -154,18 +161,21 @@ class EnvironmentWorld(World):
 
 
 class _Play:
-    """An episode's environment, and the state at which it stands."""
+    """An episode's environment, and the state at which it stands; each start makes the environment anew."""
 
-    def __init__(self, environment: Environment, seed: int, invalid: Invalid, least: float | None) -> None:
-        self.environment, self.invalid, self.least = environment, invalid, least
+    def __init__(
+        self, make: Callable[[], Environment], agents: Sequence[str], seed: int, invalid: Invalid, least: float | None
+    ) -> None:
+        self.make, self.agents, self.invalid, self.least = make, agents, invalid, least
         self.chance = OwnChance(seed)
         self.at: EnvironmentWorld | None = None
-        self.reset()
+        self.start()
 
-    def reset(self) -> None:
+    def start(self) -> None:
         """Bring the environment to its start."""
         self.chance = OwnChance(self.chance.seed)
         with self.chance():
+            self.environment = self.make()
             self.environment.reset(self.chance.seed)
 
     def go_to(self, world: EnvironmentWorld) -> None:
@@ -177,7 +187,7 @@ class _Play:
         while state.before is not None:
             state, actions = state.before
             done.append(actions)
-        self.reset()
+        self.start()
         for actions in reversed(done):
             self.look()
             with self.chance():
@@ -185,11 +195,44 @@ class _Play:
         self.look()
         self.at = world
 
-    def look(self) -> tuple[Mapping[str, tuple[str, ...]], Mapping[str, str]]:
-        """What each agent that acts may do, and what it sees; asked once a state, as an environment may draw then."""
+    def look(self) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
+        """What each agent that acts may do, and what it sees; asked once a state, as an environment may draw then.
+
+        Raises:
+            PluginError: the environment answers something else.
+        """
         with self.chance():
-            legal = {agent: tuple(names) for agent, names in self.environment.legal().items()}
-            return legal, {agent: self.environment.observe(agent) for agent in legal}
+            given = self.environment.legal()
+            if not isinstance(given, Mapping):
+                raise self._wrong("legal", "a mapping agent → names of its actions, which is empty at the end", given)
+            legal = {}
+            for agent, names in given.items():
+                if agent not in self.agents:
+                    raise self._wrong("legal", f"actions of {', '.join(self.agents[:10])} only", agent)
+                listed = () if isinstance(names, str) else tuple(names)
+                if not listed or not all(isinstance(name, str) for name in listed) or len({*listed}) < len(listed):
+                    raise self._wrong("legal", f"a list of different texts for {agent}, one or more", names)
+                legal[agent] = listed
+            seen = {agent: self.environment.observe(agent) for agent in legal}
+        for agent, text in seen.items():
+            if not isinstance(text, str):
+                raise self._wrong("observe", f"a text for {agent}", text)
+        return legal, seen
+
+    def returns(self) -> dict[str, float]:
+        """Every agent's return so far. Raises `PluginError` if the environment gives no number for each of them."""
+        with self.chance():
+            given = self.environment.returns()
+        with contextlib.suppress(TypeError, ValueError):
+            if isinstance(given, Mapping) and given.keys() == {*self.agents}:
+                returns = {agent: float(given[agent]) for agent in self.agents}
+                if all(map(math.isfinite, returns.values())):
+                    return returns
+        raise self._wrong("returns", f"a mapping from each of {', '.join(self.agents[:10])} to a finite number", given)
+
+    def _wrong(self, method: str, wanted: str, found: object) -> PluginError:
+        name = f"{type(self.environment).__name__}.{method}"
+        return PluginError(f"{name}() must return {wanted}; it returned {reprlib.repr(found)}")
 
 
 @dataclass(kw_only=True)
@@ -220,7 +263,8 @@ class EnvironmentTask(GameTask):
     def world(self, case: Case, rng: random.Random) -> World:
         """The first state."""
         bounds = self.bounds(case)
-        play = _Play(self.environment(case.agents), case.target, self.invalid, bounds[0] if bounds else None)
+        least = bounds[0] if bounds else None
+        play = _Play(lambda: self.environment(case.agents), case.agents, case.target, self.invalid, least)
         return EnvironmentWorld(play, None, dict.fromkeys(case.agents, 0))
 
     def reply(self, case: Case, agent: str) -> Reply:
