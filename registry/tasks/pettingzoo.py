@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Annotated, Any
 
 from harness.api import Case, Facts, Range, plugin
 from harness.authoring.environments import Actions, Environment, EnvironmentTask, ExampleEnvironment
-from harness.authoring.games import player_names
 from harness.errors import PluginError, SetupError, near
+
+MOST = 10_000
+"""Numbers of an observation: chess has 7,104; images have hundreds of thousands."""
 
 
 @plugin
@@ -43,23 +46,27 @@ class PettingZoo(EnvironmentTask):
 
     def make(self, **words: Any) -> Any:
         """The package's environment. Raises `SetupError` if a package is missing."""
-        hint = 'pip install "mas-eval-harness[pettingzoo]"'
         try:
             import pettingzoo
             from pettingzoo.env_registry.exceptions import FailedToImport
         except ImportError:
+            hint = 'pip install "mas-eval-harness[pettingzoo]"'
             raise SetupError("the task pettingzoo needs the package pettingzoo", hint=hint) from None
         try:
             return pettingzoo.make("aec", self.env, **{**self.options, **words})
         except (FailedToImport, ImportError) as error:
+            hint = f'pip install "pettingzoo[{self.env.partition("/")[0]}]"'
             raise SetupError(f"{self.env}: {error.__cause__ or error}"[:200], hint=hint) from error
         except TypeError as error:
             raise PluginError(f"{self.env}: {error}"[:200], at=("options",)) from error
 
     def cases(self, limit: int | None, seed: int) -> Iterable[Case]:
-        """Yield the cases. Raises `SetupError` without the package."""
-        _Cycle(self, player_names(self.players))
-        yield from super().cases(limit, seed)
+        """Yield the cases. Raises `SetupError` without the package, `PluginError` if no text can show the game."""
+        self.make()
+        for i, case in enumerate(super().cases(limit, seed)):
+            if i == 0:
+                self.world(case, random.Random(0))
+            yield case
 
     def example(self) -> Case:
         """The first game of seed 0; without the package, a game that stands in for it."""
@@ -89,7 +96,7 @@ class _Cycle(Environment):
     """An environment whose agents act in cycles (AEC: Terry et al., 2021, "PettingZoo", Section 4)."""
 
     def __init__(self, task: PettingZoo, agents: Sequence[str]) -> None:
-        self.inner = task.make()
+        self.task, self.inner = task, task.make()
         if "ansi" in self.inner.metadata.get("render_modes", ()):
             self.inner = task.make(render_mode="ansi")
         seats = self.inner.possible_agents
@@ -120,6 +127,9 @@ class _Cycle(Environment):
 
         seen = self.inner.observe(self.inner.agent_selection)
         seen = numpy.asarray(seen.get("observation") if isinstance(seen, Mapping) else seen)
+        if seen.size > MOST:
+            what = f"{self.task.env} shows {seen.size:,} numbers at a time, as an image has; the most is {MOST:,}"
+            raise PluginError(what, at=("env",))
         text = numpy.array2string(seen * 1, threshold=10**6, max_line_width=200, separator=",")
         return f"{self.inner.render()}\n\n{text}" if self.inner.render_mode == "ansi" else text
 
