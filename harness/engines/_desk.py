@@ -94,15 +94,15 @@ class Desk:
         stream.flush()
 
     async def seat(self, person: str, agent: str) -> None:
-        """Let a person sit down: says so, and hides what another one has read."""
+        """Let a person sit down: says so, and hides what another one has read. Raises `KeyboardInterrupt` on Ctrl-D."""
         if self._who is None:
             self.say(HELP)
         elif self._who != person:
             if is_terminal() and sys.stderr.isatty():
                 _raw(sys.stderr, _CLEAR)
             self.say(f"Hand the keyboard to {person}, who plays {agent}.", bold=True)
-            if is_terminal():
-                await self._line("Enter when you are there: ")
+            if is_terminal() and await self._line("Enter when you are there: ") is None:
+                raise KeyboardInterrupt
         self._who = person
 
     async def answer(self, prompt: str) -> str | None:

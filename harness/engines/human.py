@@ -129,7 +129,7 @@ class Human(Engine, AsksPeople, Describes, Reports, Retries):
             error = read(request.reply, text).error
             if error is None:
                 return text
-            number = text.strip()
+            number = text.strip().removeprefix("[").removesuffix("]")
             if number.isdecimal() and 1 <= int(number[:9]) <= len(moves):
                 return moves[int(number) - 1]
             self._unreadable += 1

@@ -24,6 +24,8 @@ _ENDS = 40
 """Words of a line that may end a name."""
 _READ = 300
 """Characters behind a label that are read."""
+_WORDS = 30
+"""Characters of a reply without a label that a complaint quotes."""
 _SHOWN = 20
 """Names that a complaint lists."""
 _TOKEN = re.compile(r"(?<![^\W_])-?\d+(?:\.\d+)?|\d+(?:\.\d+)?|[^\W\d_]+")
@@ -84,8 +86,9 @@ class LegalAction(Reply):
             if (action := names.at_start(line)) is not None:
                 return Parsed(action)
             found = found or line
-        action = names.named(text.strip()[:_READ]) or plain_option(text, names.named)
-        return Parsed(action) if action is not None else Parsed(error=self._complaint(found))
+        whole = text.strip()[:_READ]
+        action = names.named(whole) or plain_option(text, names.named)
+        return Parsed(action) if action is not None else Parsed(error=self._complaint(found or _short(whole)))
 
     def constraint(self) -> Mapping[str, Any] | None:
         """Exactly the label and a name; None where there are too many to list."""
@@ -163,6 +166,11 @@ class _Names:
             return True
         others = _OTHERS.match(line, end)
         return others is not None and self.at_start(line[others.end() :]) not in (None, action)
+
+
+def _short(reply: str) -> str:
+    """A reply of a few words; "" for any other."""
+    return reply if len(reply) <= _WORDS and "\n" not in reply else ""
 
 
 def _folded(text: str) -> str:

@@ -80,7 +80,7 @@ def moves(folder: Path) -> list[dict[str, Any]]:
 
 
 def test_what_is_shown_is_the_prompt_and_only_what_is_new_in_it(tmp_path: Path) -> None:
-    done = piped("a\nb\n1\n2\na\na\n", tmp_path, "--model", "human")
+    done = piped("a\nb\n1\n[2]\na\na\n", tmp_path, "--model", "human")
     assert done.returncode == 0, done.stderr
     assert done.stderr.startswith("human: at most 6 questions in 1 episode\n")
     questions = done.stderr.split("\n=== ")[1:]
@@ -182,6 +182,45 @@ def test_a_terminal_has_lines_to_edit_answers_of_several_lines_and_control_keys(
         terminal.write("a\n")
     terminal.until("results: ")
     assert terminal.end() == 0
+
+
+def test_control_d_stops_also_where_the_keyboard_changes_hands(tmp_path: Path) -> None:
+    models = "models={a: {use: human, name: Ann}, b: {use: human, name: Bo}}"
+    agents = "agents={default: {model: a}, y: {model: b, agents: [S1]}}"
+    terminal = Terminal(tmp_path, "--set", models, "--set", agents)
+    terminal.until("S0> ")
+    terminal.write("a\n")
+    terminal.until("Enter when you are there: ")
+    terminal.write("\x04")
+    assert "turn" not in terminal.until("stopped; 0 of 1 episodes are in")  # Bo's question is not shown to Ann
+    assert terminal.end() == 130
+
+
+def test_a_person_judges_a_finished_run_and_goes_on_after_a_pause(tmp_path: Path) -> None:
+    def harness(answers: str, *words: str) -> "subprocess.CompletedProcess[str]":
+        command = [sys.executable, "-m", "harness", *words]
+        return subprocess.run(
+            command, input=answers, capture_output=True, text=True, cwd=ROOT, env=ENVIRONMENT, timeout=60
+        )
+
+    assert harness("", "eval", "--spec", "judged", "--limit", "2", "--output_path", str(tmp_path)).returncode == 0
+    score = (
+        "score",
+        str(tmp_path),
+        "--judge",
+        "human",
+        "--judge_metric",
+        "use=judge,prompt=judges/helpfulness,name=mine",
+    )
+    stopped = harness("7\n", *score)
+    assert stopped.returncode != 0 and "standard input ended before the answer" in stopped.stderr
+    assert "Traceback" not in stopped.stderr
+    done = harness('11\n{"rating": 10}\n', *score)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("\n=== ") == 1 and "Rate how helpful the answer is" in done.stderr
+    assert "That cannot be read: rating: 11 is not from 1 to 10" in done.stderr
+    assert "human rated 2 answers from 1 to 10" in done.stdout + done.stderr
+    assert "8.50 [" in done.stdout and "mine: rated by human from 1 to 10" in done.stdout
 
 
 def test_text_of_other_agents_cannot_drive_the_terminal(tmp_path: Path) -> None:

@@ -85,6 +85,8 @@ def test_a_complaint_says_what_was_found_and_lists_a_bounded_number_of_names() -
     error = MANY.parse("ACTION: z\x1b[31m9").error
     assert error is not None and error.startswith("'z [31m9' is no legal action; ") and "(3000 in all)" in error
     assert len(error) < 500
+    assert str(CHESS.parse("Ke2").error).startswith("'Ke2' is no legal action; ")
+    assert str(CHESS.parse("I resign.\nIt is lost.").error).startswith("no legal action was found after 'ACTION:'; ")
     assert MANY.constraint() is None and CHESS.constraint() is not None
 
 
