@@ -107,7 +107,7 @@ class Discussion(Panel):
         if self.ties == "again" and self._due == self.max_rounds:
             hint = "Set vote_after, the round of the first decision, to less than max_rounds."
             if is_consensus(self.decision):
-                hint = f"Leave it out: without a {self.decision} they talk again anyway, while max_rounds allows it."
+                hint = "Leave it out: without a consensus they talk again anyway, while max_rounds allows it."
             raise PluginError("ties: again leaves no round to talk again in", hint=hint, at=("ties",))
 
     def shape(self, task: Task, case: Case) -> Hashable:

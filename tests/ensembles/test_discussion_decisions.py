@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from harness.api import Turn
 from harness.check import drive
 from harness.errors import PluginError, RequestError
 from harness.replies import CandidateBallot, Choice
-from tests.documents.documents_kit import BUILTIN
+from tests.documents.documents_kit import BUILTIN, jsonl, task_of
 from tests.ensembles.exchange_kit import Episode, Say, question, scripted
 
 CONSENSUS = ("unanimity", "majority", "supermajority", "hybrid")
@@ -217,3 +218,20 @@ def test_every_rule_has_an_outcome_for_every_play(decision: str) -> None:
             outcome = drive(protocol, task, case, answer).outcome
             answered = [one for one in outcome.facts["history"][-1] if one is not None]
             assert outcome.facts["exit"] and (outcome.group is None or decision == "judge" or outcome.group in answered)
+
+
+def test_no_label_on_a_ballot_is_an_option_of_the_question(tmp_path: Path) -> None:
+    """A vote for B must not be one for the option B."""
+    jsonl(tmp_path / "rows.jsonl", [{"question": "Which?", "answer": "C"}])
+    data: dict[str, Any] = {"data_files": {"test": str(tmp_path / "rows.jsonl")}, "doc_to_text": "{{question}}"}
+    more: dict[str, Any] = {
+        "doc_to_choice": ["elm", "oak", "yew"],
+        "doc_to_target": "answer",
+        "answer": {"form": "letter"},
+    }
+    rows = panel(*([f"The answer is {letter}."] for letter in "ABC"))
+    ballots = {"Agent-0": "Vote: D", "Agent-1": "Vote: E", "Agent-2": "Vote: E"}
+    episode = decided(says(rows, ballots), task=task_of(**data, **more), decision="vote", max_rounds=0)
+    shown = labels(episode)
+    assert sorted(shown) == ["A", "B", "C"] and sorted(shown.values()) == ["D", "E", "F"]
+    assert episode.outcome.group == next(answer for answer, label in shown.items() if label == "E")

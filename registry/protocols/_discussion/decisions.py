@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal, Protocol
@@ -152,17 +153,19 @@ class _Election:
     def balloted(self) -> Ask:
         """Ask every member for a ballot; all at once, or one after another with the earlier ballots in view.
 
-        On the ballot candidates have labels in a random order, so that none says whose answer it is. A member without a
-        readable ballot has no vote.
+        On the ballot candidates have labels in a random order, so that none says whose answer it is. No label is an
+        option of the question: a vote for B would be one for the option B to many a voter. A member without a readable
+        ballot has no vote.
         """
         order = self._rng.sample(range(len(self.candidates)), len(self.candidates))
-        place_of = {label_of(i): place for i, place in enumerate(order)}
+        options = self._task.reply(self._case, self._case.agents[0]).options or ()
+        place_of = dict(zip(_labels([*options, *(one.answer for one in self.candidates)]), order, strict=False))
         form = self._form(tuple(place_of))
         cast: list[Action] = []
         secret = self._rules.votes == "secret"
         for voters in [self._opinions] if secret else [[opinion] for opinion in self._opinions]:
             earlier = [ballot if isinstance(form, Choice) else form.written(ballot) for ballot in cast]
-            moves = yield [self._turn(voter, form, order, earlier) for voter in voters]
+            moves = yield [self._turn(voter, form, place_of, earlier) for voter in voters]
             cast += [move.action for move in moves if move.action is not None]
         if not any(cast):  # all of them may approve of none; then what they answered decides
             return self.count()
@@ -182,11 +185,11 @@ class _Election:
             return Approval(labels)
         return Points(labels, POINTS) if self._rules.decision == "points" else Ranking(labels)
 
-    def _turn(self, voter: Opinion, form: Form, order: Sequence[int], earlier: Sequence[str]) -> Turn:
+    def _turn(self, voter: Opinion, form: Form, place_of: Mapping[str, int], earlier: Sequence[str]) -> Turn:
         others = [one for one in self.candidates if one.key != voter.candidate]
         for one in others:
             self._talk.traffic.note(one.author, [voter.agent], one.text)
-        shown = [(label_of(i), self.candidates[place]) for i, place in enumerate(order)]
+        shown = [(label, self.candidates[place]) for label, place in place_of.items()]
         observation = {
             "candidates": [
                 {"label": label, "text": one.text, "answer": one.answer, "own": one.key == voter.candidate}
@@ -215,8 +218,14 @@ class _Election:
         return rule(listed, count)
 
 
+def _labels(taken: Iterable[Action]) -> Iterator[str]:
+    """Labels for candidates, none of which is one of these answers in any case."""
+    words = {str(answer).upper() for answer in taken}
+    return (label for label in map(label_of, itertools.count()) if label not in words)
+
+
 def label_of(place: int) -> str:
-    """The label of a candidate: A to Z, then AA, AB, …
+    """The label at a place: A to Z, then AA, AB, …
 
     >>> [label_of(place) for place in (0, 25, 26, 701, 702)]
     ['A', 'Z', 'AA', 'ZZ', 'AAA']
