@@ -64,6 +64,11 @@ class AnswerWithConfidence(WrappedReply):
             number, text = _without_confidence(text)
         return self._read(text, number, True)
 
+    def statement(self, text: str) -> str:
+        """What of a reply the inner form reads: in JSON the text of the field `answer`."""
+        members = json_fields(text, ("answer",)) if self.style == "json" else {}
+        return members["answer"] if isinstance(members.get("answer"), str) else text
+
     def well_formed(self, text: str) -> bool:
         """Whether a readable text is well-formed."""
         parsed = self.parse(text)

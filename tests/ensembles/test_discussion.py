@@ -167,6 +167,16 @@ def test_agreement_adopts_what_is_on_the_table_and_a_counter_proposal_replaces_i
     ]
 
 
+def test_an_agreement_in_json_is_shown_with_the_answer_that_it_adopts() -> None:
+    said = says(
+        Agent_0=['{"answer": "1", "confidence": 0.9}', '{"answer": "AGREE, it is right", "confidence": 1}'],
+        Agent_1=['{"answer": "2", "confidence": 0.9}', '{"answer": "2", "confidence": 1}'],
+    )
+    how = {"style": "agree", "order": "round_robin", "confidence": "json", "max_rounds": 1}
+    prompt = scripted("discussion", said, agents=2, **how).prompt("Agent-1", 1)
+    assert "(With this the agent takes over an answer: 2)" in prompt
+
+
 def test_a_disagreement_without_an_answer_is_asked_for_again() -> None:
     said = says(Agent_0=[1, "\nDISAGREE.", "\nDISAGREE. The answer is 5."], Agent_1=[2, 2])
     episode = scripted("discussion", said, agents=2, style="agree", max_rounds=1, parse_retries=1)

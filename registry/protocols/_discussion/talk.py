@@ -238,8 +238,9 @@ class Talk:
         self.idle = self.idle and move.action is None and move.error is None
         if not opinion.text:
             return
-        form = turn.reply.inner if isinstance(turn.reply, AnswerWithConfidence) else turn.reply
-        agrees = isinstance(form, AgreeOrCounter) and form.agrees(opinion.text)
+        reply = turn.reply
+        assert isinstance(reply, AnswerWithConfidence)
+        agrees = isinstance(reply.inner, AgreeOrCounter) and reply.inner.agrees(reply.statement(opinion.text))
         message = Message(number, opinion, opinion.peer_text, in_words(opinion.answer) if agrees else None)
         ear.own = message
         if self._visible is not None:
