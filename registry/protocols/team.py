@@ -13,7 +13,7 @@ from harness.authoring.panels import Panel, Ties, majority
 from harness.errors import PluginError, near
 from harness.replies.with_confidence import Style
 
-from ._team.graph import Edges, Graph, check_paths, graph_of
+from ._team.graph import Edges, Graph, check_paths, graph_of, names_of
 from ._team.play import TeamPlay
 from ._team.roles import Part, Prune, Role, Stop, known, parts_of
 
@@ -71,7 +71,10 @@ class Team(Panel):
             self._check_prune(self.prune, parts)
         if self.stop is not None:
             self._check_stop(self.stop)
-        known(self._answering, self._playing, "answers")
+        answering = known(self._answering, self._playing, "answers")
+        if self.stop is not None and "agree" in self.stop and answering.asks != "answer":
+            message = f"no round can end in agreement: {answering.name!r} is asked for answers only at the end"
+            raise PluginError(message, hint=f"Give {answering.name} asks: answer.", at=("stop", "agree"))
         if not self.edges and len(self._playing) > 1:
             hint = "Add edges: [planner > worker, …], or a shape: star, chain, tree or graph."
             raise PluginError("roles without edges: no seat would read another", hint=hint, at=("roles",))
@@ -81,8 +84,10 @@ class Team(Panel):
     def parts(self) -> dict[str, Part]:
         """Role → its seats and what they are asked, in order. Raises `PluginError`."""
         parts = parts_of(self.roles)
-        answers = self.answers or self._default(list(parts))
-        if answers in parts and parts[answers].asks is None and self.edges not in ("star", "tree"):
+        default = self._default(list(parts))
+        answers = self.answers or default
+        at_the_end = self.edges in ("star", "tree") and answers == default
+        if answers in parts and parts[answers].asks is None and not at_the_end:
             return parts_of({**self.roles, answers: {**self.roles[answers], "asks": "answer"}})
         return parts
 
@@ -173,6 +178,10 @@ class Team(Panel):
             if len(parts[by].seats) > 1 or self.answers == by or (self.stop or {}).get("role") == by:
                 message = f"{by} rates, so it must have one seat, and can neither answer nor stop the team"
                 raise PluginError(message, at=("prune", "by"))
+            for i, edge in enumerate(() if isinstance(self.edges, str) else self.edges):
+                if by in names_of(edge):
+                    hint = "Drop the edge: who rates reads the messages that it rates, and nobody reads its ratings."
+                    raise PluginError(f"{by} only rates (prune), so it has no edges", hint=hint, at=("edges", i))
         if prune.get("after", 1) > self.rounds:
             message = f"prune after round {prune['after']}, and the team has {self.rounds}: no seat would be left out"
             raise PluginError(message, hint="Raise rounds, or lower after.", at=("prune", "after"))

@@ -172,7 +172,7 @@ def test_an_agreement_in_json_is_shown_with_the_answer_that_it_adopts() -> None:
         Agent_0=['{"answer": "1", "confidence": 0.9}', '{"answer": "AGREE, it is right", "confidence": 1}'],
         Agent_1=['{"answer": "2", "confidence": 0.9}', '{"answer": "2", "confidence": 1}'],
     )
-    how = {"style": "agree", "order": "round_robin", "confidence": "json", "max_rounds": 1}
+    how: dict[str, Any] = {"style": "agree", "order": "round_robin", "confidence": "json", "max_rounds": 1}
     prompt = scripted("discussion", said, agents=2, **how).prompt("Agent-1", 1)
     assert "(With this the agent takes over an answer: 2)" in prompt
 

@@ -187,6 +187,17 @@ def test_agreement_stops_the_team(share: float, rounds: int) -> None:
     assert (facts(played)["rounds"], facts(played)["exit"], played.outcome.group) == (rounds, "agreed", 7)
 
 
+@pytest.mark.parametrize("edges", ["star", "tree"])
+def test_another_answering_role_of_a_shape_is_asked_in_every_round(edges: str) -> None:
+    def say(seat: str, number: int, prompt: str) -> str:
+        return "The answer is 7." if "answer the question" in prompt else "I plan."
+
+    parts = roles(planner=1, worker=2)
+    played = scripted(say, roles=parts, edges=edges, answers="worker", rounds=3, stop={"agree": 1.0})
+    assert played.order == [["planner"], ["worker-0", "worker-1"]]
+    assert (facts(played)["exit"], facts(played)["history"], played.outcome.group) == ("agreed", [[7, 7]], 7)
+
+
 def test_a_failed_seat_sends_nothing_and_the_others_go_on() -> None:
     def say(seat: str, number: int, prompt: str) -> str:
         if seat == "worker-0" or (seat == "planner" and number == 2):
@@ -270,6 +281,8 @@ protocol:
         ("edges: [worker > critic]\n  prune: {role: worker, keep: 1}", "8:31", "all would go on"),
         ("edges: [worker > critic]\n  prune: {role: worker, keep: 1, after: 2}", "8:41", "no seat would be left out"),
         ("edges: [worker > critic]\n  prune: {role: worker, keep: 1, by: worker}", "8:38", "rates itself"),
+        ("edges: [worker > critic]\n  prune: {role: worker, keep: 1, by: critic}", "7:11", "critic only rates (prune)"),
+        ("edges: star\n  stop: {agree: 1}", "8:17", "'worker' is asked for answers only at the end"),
     ],
 )
 def test_mistakes_are_taught_at_their_place(

@@ -96,6 +96,11 @@ def check_paths(graph: Graph, answering: Sequence[str]) -> None:
         raise PluginError(message, hint=f"Add an edge such as {role} > {answers}, or drop the role.", at=("edges",))
 
 
+def names_of(edge: str | tuple[str, str]) -> list[str]:
+    """The roles or seats of an edge, from the speaker on."""
+    return [name.strip() for name in edge.split(">")] if isinstance(edge, str) else list(edge)
+
+
 def _links(parts: Mapping[str, Part], edges: Edges, place: Mapping[str, int], seed: int) -> Iterator[_Link]:
     entries: dict[str, tuple[int, ...]] = {}
     exits: dict[str, tuple[int, ...]] = {}
@@ -111,7 +116,7 @@ def _links(parts: Mapping[str, Part], edges: Edges, place: Mapping[str, int], se
         yield from _shaped(edges, list(parts.values()), place)
         return
     for i, entry in enumerate(edges):
-        names = [name.strip() for name in entry.split(">")] if isinstance(entry, str) else list(entry)
+        names = names_of(entry)
         if len(names) < 2 or not all(names):
             raise PluginError(f"{entry!r:.80} is no edge", hint="Write speaker > listener.", at=("edges", i))
         for name in names:
