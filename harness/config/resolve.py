@@ -162,7 +162,10 @@ class _Resolver:
         for group in groups:
             player = group.policy() if group.policy is not None else None
             if player is not None and (why := player.misfit(task)) is not None:
-                raise SpecError(f"this policy cannot play {split(variant.data['task'])[0]}: {why}", place=group.place)
+                own = variant.data.get("agents", {}).get(group.name)
+                its = isinstance(own, Mapping) and not own.keys().isdisjoint(("policy", "baseline"))
+                place = group.place if its or "tournament" in variant.data else self.spec.place("baseline")
+                raise SpecError(f"this policy cannot play {split(variant.data['task'])[0]}: {why}", place=place)
         names = [group.name for group in groups]
         if (absent := next((name for name in protocol.agent_groups if name not in names), None)) is not None:
             message = (

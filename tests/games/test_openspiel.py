@@ -324,6 +324,9 @@ def test_names_are_all_different() -> None:
 MISTAKES = {
     "hanaby": "OpenSpiel has no game 'hanaby'\n  Did you mean hanabi?",
     "hanabi(players=9)": "hanabi is for 2 to 5 players, found 9",
+    "hanabi(players=3": "'hanabi(players=3' is no game\n  Did you mean hanabi or",
+    "liars_dice(players=3)": "liars_dice is for 2 players, found 3",
+    "repeated_game(stage_game=matrix_pdd(),num_repetitions=3)": "no game 'matrix_pdd'\n  Did you mean matrix_pd",
     "hanabi(player=3)": "hanabi has no parameter 'player'\n  Did you mean players?",
     "kuhn_poker(players=2.5)": "Wrong type for parameter players",
     "universal_poker(numPlayers=3)": "only read 2 stack sizes, need 3",
@@ -400,6 +403,8 @@ def test_bots_of_openspiel_play_by_name(tmp_path: Path) -> None:
     assert not versus(fixed, "tic_tac_toe", tmp_path / "fixed").failed
     both = [versus({"use": "openspiel/bot", "bot": "uniform_random"}, "nim", tmp_path / name) for name in ("a", "b")]
     assert both[0].scores == both[1].scores and not both[0].failed
+    uniform = {"use": "openspiel/bot", "bot": "uniform_random"}  # it also names moves that backgammon lists once
+    assert not versus(uniform, "backgammon(max_player_turns=10)", tmp_path / "backgammon").failed
 
 
 @pytest.mark.parametrize(
@@ -415,6 +420,13 @@ def test_a_policy_that_cannot_play_is_refused(policy: Any, game: str, says: str,
     with pytest.raises(UserError, match=says) as caught:
         versus(policy, game, tmp_path)
     assert "<dict>" in str(caught.value)
+
+
+def test_a_baseline_that_cannot_play_is_refused_at_its_own_place(tmp_path: Path) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text("name: x\ntask: {use: openspiel, game: hanabi}\nprotocol: steps\nbaseline: openspiel/mcts\n")
+    with pytest.raises(UserError, match=r"s\.yaml:4:11: this policy cannot play openspiel"):
+        harness.evaluate(str(file), output_path=tmp_path / "run")
 
 
 def test_a_policy_of_games_is_refused_by_other_tasks(tmp_path: Path) -> None:

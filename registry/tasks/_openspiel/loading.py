@@ -127,18 +127,20 @@ def load(text: str) -> Loaded:
         what = f"OpenSpiel has no game {text[:60]!r}" if found else f"{text[:60]!r} is no game"
         playable = [name for name, kind in types.items() if _refusal(kind, pyspiel) is None]
         form = "" if found else " Write a name, or name(parameter=value,…)."
-        raise _mistake(what, near(found[1] if found else text[:60], playable) + form)
+        raise _mistake(what, near(found[1] if found else text.partition("(")[0][:60], playable) + form)
     kind = types[found[1]]
     if (why := _refusal(kind, pyspiel)) is not None:
         raise _mistake(f"{kind.short_name} {why}", "The task plays games of two to ten agents.")
     most = min(kind.max_num_players, PLAYERS[-1])
     if (count := seats(text)) is not None and not kind.min_num_players <= count <= most:
-        raise _mistake(f"{kind.short_name} is for {max(2, kind.min_num_players)} to {most} players, found {count}")
+        least = max(2, kind.min_num_players)
+        many = f"{least} to {most}" if least < most else f"{most}"
+        raise _mistake(f"{kind.short_name} is for {many} players, found {count}")
     if not kind.default_loadable and (found[2] or "()").strip("( )\t\n") == "":
         hint = f"For example {_NEEDS.get(kind.short_name, f'{kind.short_name}(game=kuhn_poker())')}."
         raise _mistake(f"{kind.short_name} needs parameters", hint)
     if found[2]:
-        _try(text, kind)
+        _try(text, kind, list(types))
     try:
         game = pyspiel.load_game(text)
         return _loaded(game, kind, pyspiel)
@@ -155,7 +157,7 @@ def _refusal(kind: Any, pyspiel: Any) -> str | None:
     return "is for a single player" if kind.max_num_players < PLAYERS[0] else None
 
 
-def _try(text: str, kind: Any) -> None:
+def _try(text: str, kind: Any, games: list[str]) -> None:
     command = [sys.executable, "-c", _TRIAL, text]
     try:
         tried = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_SECONDS, check=False)
@@ -168,6 +170,8 @@ def _try(text: str, kind: Any) -> None:
         unknown = re.search(r"Unknown parameter '(\w+)'", first)
         if unknown:
             raise _mistake(f"{kind.short_name} has no parameter {unknown[1]!r}", near(unknown[1], known))
+        if other := re.search(r"Unknown game '(\w+)'", first):
+            raise _mistake(f"OpenSpiel has no game {other[1]!r}", near(other[1], games))
         listed = f"Its parameters: {', '.join(f'{k}={_default(kind, k)}' for k in known)[:400]}." if known else ""
         raise _mistake(f"{text[:80]} cannot be played: {_words(first) or 'OpenSpiel ends'}", listed or None)
 
