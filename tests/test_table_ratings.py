@@ -277,6 +277,24 @@ def test_who_wins_every_game_has_a_rating_by_a_prior_and_an_interval_without_end
     assert "–]" in render(table)
 
 
+def test_games_of_a_case_are_one_observation_also_with_a_prior() -> None:
+    """A game that is played four times and always ends alike says no more than once."""
+    games: list[tuple[str, Seats]] = [(f"{name}{i}", [("A", 9.0), (name, 0.0)]) for i in range(8) for name in "BCD"]
+    lots = random.Random(3)
+    for i, (one, other) in itertools.product(range(8), itertools.combinations("BCD", 2)):
+        games.append((f"{one}{other}{i}", [(one, lots.random()), (other, 0.5)]))
+
+    def width(games: list[tuple[str, Seats]], **entry: Any) -> float:
+        table = made(episodes(games), **entry)
+        assert any("Maximum likelihood has no finite answer" in note for note in table.notes)
+        cell = {row.key["contestant"]: row.cells[0] for row in table.rows}["C"]
+        return float(cell.high - cell.low)
+
+    again = [game for game in games for _ in range(4)]
+    assert 0.9 < width(again) / width(games) < 1.2
+    assert width(again, cluster="episode") < 0.85 * width(games)
+
+
 @pytest.mark.parametrize(
     ("games", "note"),
     [

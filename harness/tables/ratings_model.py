@@ -68,7 +68,8 @@ def fit(count: int, games: Sequence[Outcome], clusters: Sequence[Hashable]) -> S
 
     Where the likelihood has no maximum (Ford, 1957: someone lost to no one, say), each parameter has a prior of one
     game, half of it won, against an opponent of mean strength (as in Turner et al., 2020), and the covariance is the
-    inverse information.
+    inverse information. Among those whose strength has both ends it is enlarged by the design effect of clusters, if
+    that is more than 1: a game that is played again says less than another one.
 
     Returns:
         None where games do not connect all contestants, and where no game has a winner.
@@ -88,16 +89,22 @@ def fit(count: int, games: Sequence[Outcome], clusters: Sequence[Hashable]) -> S
     centre = numpy.eye(choices.size)
     centre[:count, :count] -= 1 / count
     spread = centre @ numpy.linalg.inv(information + choices.level) @ centre.T
-    covariance = None
-    if prior:
-        covariance = spread[:count, :count]
-    elif choices.clusters > count:
+    ends = _open_ends(count, games) if prior else {}
+    covariance = robust = None
+    if choices.clusters > count:
         scores = choices.scores(estimates)
         meat = scores.T @ scores * (choices.clusters / (choices.clusters - 1))
-        covariance = (spread @ meat @ spread)[:count, :count]
+        covariance = robust = (spread @ meat @ spread)[:count, :count]
+    if prior:
+        covariance = spread[:count, :count]
+        if robust is not None and choices.clusters < len(games):
+            closed = numpy.array([float(i not in ends) for i in range(count)])
+            within = numpy.diag(closed) - numpy.outer(closed, closed) / max(closed.sum(), 1.0)
+            simple, robust = (within @ matrix @ within for matrix in (covariance, robust))
+            covariance = covariance + max(numpy.trace(robust) / max(numpy.trace(simple), 1e-12) - 1, 0.0) * simple
     values = estimates[:count] - estimates[:count].mean()
     ties = {size: float(estimates[count + i]) for i, size in enumerate(choices.sizes[1:])}
-    return Strengths(values, covariance, choices.clusters, ties, _open_ends(count, games) if prior else {}, prior)
+    return Strengths(values, covariance, choices.clusters, ties, ends, prior)
 
 
 def _components(count: int, pairs: Iterable[tuple[int, int]], *, strong: bool = False) -> list[list[int]]:
