@@ -389,6 +389,12 @@ def test_a_tournament_is_ranked_by_what_the_model_under_test_gets(tmp_path: Path
         own = [number for score in run.scores for who, number in record(score) if who == name]
         cell = run.headline.cells(run.scores)["mock"]
         assert len(own) == 2 * 2 * 4 == cell.n and cell.value == pytest.approx(sum(own) / len(own))
+        deals: dict[str, list[float]] = {}  # games of a deal are one observation: both sides had its luck
+        for score in run.scores:
+            deals.setdefault(score.case, []).extend(number for who, number in record(score) if who == name)
+        means = [sum(numbers) / len(numbers) for numbers in deals.values()]
+        half = 3.182446 * (sum((mean - cell.value) ** 2 for mean in means) / 3 / 4) ** 0.5
+        assert len(means) == 4 and cell.high == pytest.approx(cell.value + half)
     others = spec.parse({**body, "tournament": {"pool": many(3)}}, BUILTIN)
     assert others.data["headline"]["cell"] == "score"
 

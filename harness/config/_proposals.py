@@ -66,6 +66,7 @@ def _propose(spec: Spec, project: Project) -> None:
         data["tables"] = [_swept(table, spec) for table in proposals["tables"]]
     if "metrics" in lacking and "tournament" in data and "returns" in task.grades and RESULTS not in _metrics(spec):
         data["metrics"] = [*data["metrics"], RESULTS]
+        data.setdefault("cluster", "case")  # its games share the luck
         _rank_by_return(data, variant.data["tournament"]["pool"])
     own = {"use": data["protocol"]} if isinstance(data["protocol"], str) else data["protocol"]
     if "metrics" in lacking and "protocol" in proposals and VARIABLE.search(own["use"]) is None:
