@@ -265,7 +265,8 @@ class PythonAgent:
                 result = await done
         except TimeoutError:
             self.counts["abandoned"] += 1
-            raise RequestError(f"{self.call} gave no reply within {self.timeout:g} s") from None
+            why = await self._blocked(job)
+            raise RequestError(f"{self.call} gave no reply within {self.timeout:g} s{why}") from None
         finally:
             if not done.done() or done.cancelled():
                 job.abandon()
@@ -273,6 +274,12 @@ class PythonAgent:
             raise result
         answer: tuple[Completion, Any] = result
         return answer
+
+    async def _blocked(self, job: _Job) -> str:
+        """What to say of a call that took too long, where an agent keeps all others from going on."""
+        if not job.awaits or self._loop is None or not await _agent_loop.is_blocked(self._loop):
+            return ""
+        return ": an agent blocks the event loop of all; await what takes long, or write `def` instead of `async def`"
 
     def _agents_loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:
@@ -297,6 +304,11 @@ class _Job:
         if error is not None:
             raise error
         return value
+
+    @property
+    def awaits(self) -> bool:
+        """Whether it has given the loop something to await."""
+        return self._awaited is not None
 
     def abandon(self) -> None:
         """Nothing waits for it any more."""

@@ -70,6 +70,25 @@ def _answers(loop: asyncio.AbstractEventLoop) -> bool:
     return answered.wait(_PATIENCE)
 
 
+async def is_blocked(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether the loop, of another thread, does not get round to anything within a second."""
+    answered: Future[None] = Future()
+
+    def answer() -> None:
+        if not answered.done():
+            answered.set_result(None)
+
+    try:
+        loop.call_soon_threadsafe(answer)
+        async with asyncio.timeout(_PATIENCE):
+            await asyncio.wrap_future(answered)
+    except TimeoutError:
+        return True
+    except RuntimeError:  # closed
+        return False
+    return False
+
+
 def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
     for task in asyncio.all_tasks(loop):
         task.cancel()

@@ -38,10 +38,7 @@ class AgentServer(OpenAI):
 
     def __post_init__(self) -> None:
         self.url = str(self.base_url)
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.netloc:
-            raise SetupError(f"url={self.url!r} is no address", hint="Write http://localhost:8000/reply, for example.")
-        if "@" in parts.netloc:
+        if "@" in urlsplit(self.url).netloc:
             hint = "Name the environment variable with its key: api_key_env=MY_KEY, sent as a bearer token."
             raise SetupError("url= takes no user and no password", hint=hint)
         super().__post_init__()

@@ -74,6 +74,8 @@ class Agent(Engine, Describes, Reports, Retries, RunsPrograms, WritesLog):
             raise SetupError(f"the engine agent needs one of call, command and url, found {what}", hint=hint)
         if self.call:
             _check_call(self.call)
+        if self.url:
+            _check_url(self.url)
         self._words = _words(self.command) if self.command else []
         self._log_path: Path | None = None
         self._log: AgentLog | None = None  # what follows is made by `start`: an engine is sent to workers before it
@@ -196,11 +198,19 @@ def _check_call(call: str) -> None:
     raise SetupError(f"call={call!r:.200} names no function", hint=hint, at=("call",))
 
 
+def _check_url(url: str) -> None:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        hint = "Write http://localhost:8000/reply, for example."
+        raise SetupError(f"url={url!r:.200} is no address", hint=hint, at=("url",))
+
+
 def _words(command: str | list[str]) -> list[str]:
     try:
         words = shlex.split(command) if isinstance(command, str) else list(command)
     except ValueError as error:  # an open quotation mark
-        raise SetupError(f"command={command!r:.200}: {error}", at=("command",)) from None
+        hint = "Close the quotation marks: they group words, as in a shell."
+        raise SetupError(f"command={command!r:.200}: {error}", hint=hint, at=("command",)) from None
     if not words or not words[0]:
         raise SetupError(f"command={command!r:.200} names no program", at=("command",))
     return words

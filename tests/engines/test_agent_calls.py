@@ -228,7 +228,8 @@ async def reply(messages):
 """)
         + ":reply"
     )
-    assert answers(call, "hang", timeout=0.1) == [f"error: {call} gave no reply within 0.1 s"]
+    [error] = answers(call, "hang", timeout=0.1)
+    assert error.startswith(f"error: {call} gave no reply within 0.1 s: an agent blocks the event loop of all;")
 
 
 def test_tasks_of_an_agents_own_may_exit_and_others_are_still_answered(module: Write) -> None:
@@ -450,7 +451,8 @@ def test_a_module_that_cannot_be_imported_says_where(
     [
         ({}, "needs one of call, command and url, found none of them"),
         ({"call": "a:b", "url": "http://x"}, "found call and url"),
-        ({"command": "x 'y"}, "No closing quotation"),
+        ({"command": "x 'y"}, "No closing quotation\n  Close the quotation marks"),
+        ({"url": "localhost:8000/reply"}, "is no address\n  Write http://localhost:8000/reply"),
         ({"command": []}, "found none"),
         ({"command": [""]}, "names no program"),
     ],

@@ -144,7 +144,7 @@ def test_a_hang_ends_at_its_time() -> None:
         using(Hanging(lambda question: None), lambda engine: Talk(engine).say("hi"), timeout=0.1)
 
 
-def test_a_server_that_is_not_there_and_an_address_that_is_none() -> None:
+def test_a_server_that_is_not_there_and_an_address_with_a_password() -> None:
     async def start(url: str) -> None:
         engine = Agent(url=url)
         try:
@@ -154,8 +154,6 @@ def test_a_server_that_is_not_there_and_an_address_that_is_none() -> None:
 
     with pytest.raises(SetupError, match=r"no agent at http://127\.0\.0\.1:9/x: .*\n  Start it first"):
         asyncio.run(start("http://127.0.0.1:9/x"))
-    with pytest.raises(SetupError, match="url='here' is no address"):
-        asyncio.run(start("here"))
     with pytest.raises(SetupError, match=r"no user and no password\n  .*api_key_env"):
         asyncio.run(start("http://user:pass@localhost:9/x"))
 
