@@ -221,8 +221,11 @@ def test_the_same_deal_from_both_sides_is_one_observation() -> None:
     """First seats win deals with an odd number, whoever sits there: alone these are coins, together they are draws."""
     games = [(f"k{i}", [(one, float(i % 2)), (other, 0.5)]) for i in range(20) for one, other in ("AB", "BA")]
     together, apart = made(episodes(games)), made(episodes(games), cluster="episode")
-    widths = [table.rows[0].cells[0].high - table.rows[0].cells[0].low for table in (together, apart)]
-    assert widths[0] == pytest.approx(0, abs=1e-6) and widths[1] > 100
+    cells = [table.rows[0].cells[0] for table in (together, apart)]
+    assert cells[0].value == pytest.approx(1500) and cells[1].high - cells[1].low > 100
+    assert (cells[0].low, cells[0].high) == (None, None) and "No interval for A, B: all obser" in " ".join(
+        together.notes
+    )
     assert "Every game is an observation of its own (40 of them)." in " ".join(apart.notes)
 
 
@@ -260,6 +263,16 @@ def test_games_choose_the_model_where_none_is_named() -> None:
         assert any(note.startswith(f"{game}: Rating: {name}") for note in table.notes), table.notes
         assert all(row.cells[0].value is not None for row in table.rows)
     assert any("Rating: Plackett–Luce" in note for note in made(mixed).notes)
+
+
+@pytest.mark.parametrize("model", ["elo", "openskill"])
+def test_what_does_not_vary_has_no_interval(model: str) -> None:
+    drawn_games = episodes([(f"k{i}", [BEST, ("B", 1.0)]) for i in range(12)])
+    won = episodes([(f"k{i}", [BEST, ("B", 0.0)]) for i in range(12)])
+    for table in (made(drawn_games, model=model), made(won, model=model)):
+        assert all((row.cells[0].low, row.cells[0].high) == (None, None) for row in table.rows)
+        assert "No interval for A, B: all observations say the same." in table.notes
+        assert all((row.cells[1].low, row.cells[1].high) == (1, 2) for row in table.rows)
 
 
 # ---------------------------------------------------------------------------------- without a rating

@@ -32,6 +32,8 @@ _NAMES: Final = {
     "openskill": "openskill (Weng and Lin, 2011), the mean over random orders of the games",
 }
 _IN_WORDS: Final = 4
+_NO_ERROR: Final = 1e-9
+"""Less than this is an error of zero: all observations say the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +116,8 @@ def _ratings(how: Games, names: Sequence[str], found: Strengths) -> dict[str, Ce
     for i, name in enumerate(names):
         value = float(found.values[i]) - (float(found.values[base]) if base is not None else 0.0)
         low = high = None
-        if found.covariance is not None and i != base:
-            half = found.quantile * _error(found, i, base)
+        if i != base and (error := _error(found, i, base)) > _NO_ERROR:
+            half = found.quantile * error
             end = found.open_ends.get(i)
             low = None if end == -1 else float(level) + ELO * (value - half)
             high = None if end == 1 else float(level) + ELO * (value + half)
@@ -141,7 +143,7 @@ def _ranks(names: Sequence[str], found: Strengths) -> dict[str, Cell]:
     pairs, scores = [*itertools.combinations(range(len(names)), 2)], []
     for one, other in pairs:
         error = _error(found, one, other)
-        scores.append(abs(float(found.values[one] - found.values[other])) / error if error > 1e-9 else 0.0)
+        scores.append(abs(float(found.values[one] - found.values[other])) / error if error > _NO_ERROR else 0.0)
     pvalues = stats.holm([float(2 * t.sf(score, max(found.clusters - 1, 1))) for score in scores])
     behind = [0] * len(names)
     ahead = [0] * len(names)
@@ -182,6 +184,9 @@ def _notes(
     else:
         sampled = "" if how.model in ("bradley_terry", "plackett_luce") else ", from samples of games in random orders"
         yield f"In brackets: 95 % intervals{sampled}. {part.observations} ({found.clusters} of them)."
+        alike = [part.names(name) for i, name in enumerate(names) if _error(found, i) <= _NO_ERROR]
+        if alike:
+            yield f"No interval for {_listed(alike)}: all observations say the same."
     if len(names) > 1 and found.covariance is not None:
         count = math.comb(len(names), 2)
         pairs = "one pair" if count == 1 else f"all {count} pairs"
