@@ -79,17 +79,28 @@ def plain(name: str, players: int, seed: int, actions: list[str]) -> tuple[list[
     numpy.random.seed(seed)
     environment = textarena.make(name)
     environment.reset(num_players=players, seed=seed)
-    seen, done = [environment.get_observation()], False
+    names = environment.state.role_mapping
+
+    def look() -> tuple[int, str]:
+        player, shown = environment.get_observation()
+        if isinstance(shown, str):
+            return player, shown
+        return player, "".join(
+            f"\n[{names.get(who, f'Player {who}') if isinstance(who, int) and who >= 0 else 'GAME'}] {text}"
+            for who, text, _ in shown
+        )
+
+    seen, done = [look()], False
     for action in actions:
         done, _ = environment.step(action)
         if not done:
-            seen.append(environment.get_observation())
+            seen.append(look())
     return seen, environment.close()[0] if done else None
 
 
-def check(name: str, choose: Chooses, seed: int) -> list[Position]:
+def check(name: str, choose: Chooses, seed: int, players: int | None = None) -> list[Position]:
     """Play a game and compare it with the package's loop, with itself, and with itself from its middle."""
-    players = catalog.entry(name).players[0]
+    players = players or catalog.entry(name).players[0]
     game = LiveGame(name, players, seed, {})
     trail = play(game, choose, seed)
     last = trail[-1]
@@ -113,7 +124,9 @@ def check(name: str, choose: Chooses, seed: int) -> list[Position]:
     return trail
 
 
-@pytest.mark.parametrize("name", ["SecretMafia-v0", "TicTacToe-v0", "KuhnPoker-v0", "Taboo-v0-food", "Countdown-v0"])
+@pytest.mark.parametrize(
+    "name", ["SecretMafia-v0", "TicTacToe-v0", "KuhnPoker-v0", "Taboo-v0-food", "Countdown-v0", "KuhnPoker-v0-raw"]
+)
 def test_games_are_those_of_the_package(name: str) -> None:
     check(name, moves(), 1)
     check(name, hostile, 2)
@@ -176,6 +189,25 @@ def test_a_player_who_only_sends_nonsense_loses_in_the_end() -> None:
         at = game.after(at, "no")
     assert (at.turns, at.rewards, at.invalid) == (10, {0: -1.0, 1: 0.0}, (10, 0))
     assert at.reason == "Player 0 sent 10 invalid actions in a row."
+
+
+@pytest.mark.slow
+def test_games_of_more_players_are_those_of_the_package() -> None:
+    refused = set()
+    for entry in catalog.entries().values():
+        if entry.variant or entry.problem() is not None:
+            continue
+        few, most = entry.players
+        for players in {few + 1, (few + most) // 2, most} - {few} if few < most else ():
+            try:
+                LiveGame(entry.name, players, 5, {}).start()
+            except PluginError as error:
+                assert re.search("must be even|too small", error.message)
+                refused.add((entry.family, players))
+                continue
+            check(entry.name, moves(), 5, players)
+            check(entry.name, hostile, 6, players)
+    assert refused == {("Snake", 15), ("Surround", 15), ("Taboo", 5), ("Taboo", 9)}
 
 
 def run(folder: Path, model: Any = None, **task: Any) -> harness.Run:
@@ -271,6 +303,7 @@ def test_social_deduction_counts_who_wins(tmp_path: Path) -> None:
         ({"env": "TicTacToe-v0", "players": 3}, "players", "TicTacToe-v0 has 2 players, not 3", ""),
         ({"env": "Debate-v0"}, "env", "cannot be played here: it asks models of its own", "says which"),
         ({"env": "CharacterConclave-v0"}, "env", "every action fails in it", "says which"),
+        ({"env": "LightsOut-v0-train"}, "env", "its view shows a board, and the game sends none", "says which"),
         ({"env": "UsedCarNegotiation-v0"}, "env", "lacks its data (UsedCarNegotiation/instructions)", "says which"),
     ],
 )

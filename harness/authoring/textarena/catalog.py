@@ -46,6 +46,8 @@ PACKAGES = {"BabyAiText": "babyai_text"}
 
 BROKEN = {
     ("CharacterConclave", "0.7.4"): "every action fails in it (`State.add_observation` lacks an argument)",
+    ("Breakthrough-v0-blind-train", "0.7.4"): "its view shows a board, and the game sends none",
+    ("LightsOut-v0-train", "0.7.4"): "its view shows a board, and the game sends none",
     ("DontSayIt-v0-unlimited", "0.7.4"): "every action fails in it (it compares a number of turns with none)",
 }
 """(family or name, release of TextArena) → what is wrong with it there."""
@@ -94,6 +96,8 @@ class EnvironmentEntry:
 
     def problem(self) -> str | None:
         """Why it cannot be played here, in words; None if nothing is known against it."""
+        if view := BROKEN.get((self.name, version())):
+            return view
         if self.family in MODELS:
             return "it asks models of its own over the network (OpenRouter)"
         if not self.file.is_file():
