@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from harness.config.spec import SHOWN, Spec
+from harness.config.tournament import LABELS as TOURNAMENT
 from harness.errors import DataError, near
 from harness.printable import cut
 from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, NumberForm, Row, Table, paired, stats, text
@@ -57,13 +58,17 @@ class Side:
     label: str | None = None
 
     def swept(self) -> dict[str, dict[str, str]]:
-        """Label of the matrix → condition → value, over the conditions of the episodes."""
-        there = {score.condition for score in self.scores}
+        """Label of the matrix, or of a tournament → condition → value, over the conditions of the episodes."""
+        conditions = {score.condition: score for score in self.scores}
         labels: dict[str, dict[str, str]] = {}
         for variant in self.spec.variants():
-            if variant.id in there:
+            if variant.id in conditions:
                 for label, value in variant.labels.items():
                     labels.setdefault(label, {})[variant.id] = text(value)
+        if "tournament" in self.spec.data:  # each variant has a condition for every pairing and seating
+            for label in (*self.spec.get("matrix", {}), *TOURNAMENT):
+                found = {name: text(one.labels[label]) for name, one in conditions.items() if label in one.labels}
+                labels |= {label: found} if found else {}
         labels.pop(self.label or "", None)
         return labels
 

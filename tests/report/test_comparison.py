@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness import evaluate
+from harness.engines.mock import Mock
 from tests.helpers.commands import invoke
 
 Capsys = pytest.CaptureFixture[str]
@@ -264,3 +265,25 @@ def test_tables_of_a_spec_and_compare_have_the_same_p(tmp_path: Path, capsys: Ca
     own = {column.key["statistic"]: cell.value for column, cell in zip(table.columns, row.cells, strict=True)}
     out = compare(capsys, run.folder, "--label", "player", "random", "agentsnet/classical", "--format", "json")[1]
     assert own["paired_p"] == statistics(out)["score"]["p"] is not None
+
+
+def test_games_of_tournaments_are_paired_by_who_met_in_which_seats(tmp_path: Path, capsys: Capsys) -> None:
+    pool: list[object] = ["model", {"label": "kind", "policy": {"use": "expression", "act": "'COOPERATE'"}}]
+    spec = {
+        "extends": "tournament",
+        "name": "duel",
+        "matrix": {"order": ["simultaneous", "sequential"]},
+        "protocol": {"use": "steps", "order": "${order}", "max_timesteps": 40},
+        "tournament": {"pool": [*pool, {"policy": "random"}], "games_per_pairing": 2},
+        "tables": [],
+    }
+    means = []
+    for action in ("COOPERATE", "DEFECT"):
+        run = evaluate(spec, Mock(text=f"ACTION: {action}", model=action), output_path=tmp_path / action)
+        scores = [score.numbers["score"] for score in run.scores]
+        means.append(sum(x for x in scores if isinstance(x, float)) / len(scores))
+    code, out, err = compare(capsys, tmp_path / "COOPERATE", tmp_path / "DEFECT")
+    assert (code, err) == (0, "")
+    line = next(line for line in out.splitlines() if line.startswith("Share of the coins"))
+    assert [line.partition("↑")[2].split()[i] for i in (0, 1, -1)] == [*(f"{mean:.3f}" for mean in means), "36"]
+    assert "Cases that differ most\n\nEpisode  " in out, "an episode is paired with another one"
