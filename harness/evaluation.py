@@ -43,7 +43,7 @@ OnJudge = Callable[[str], OnScore | None]
 
 
 def evaluate(
-    spec: str | Mapping[str, Any] | Spec,
+    spec: str | Path | Mapping[str, Any] | Spec,
     model: Engine | str | None = None,
     *,
     model_args: Mapping[str, Any] | None = None,
@@ -88,8 +88,8 @@ def evaluate(
             hint = "Give overrides, limit, seed and repeats to harness.config.spec.load."
             raise SpecError("a loaded Spec is taken as it is", hint=hint)
         loaded = spec
-    elif isinstance(spec, str):
-        loaded = load(spec, project, overrides, limit=limit, seed=seed, repeats=repeats)
+    elif isinstance(spec, str | Path):
+        loaded = load(str(spec), project, overrides, limit=limit, seed=seed, repeats=repeats)
     else:
         loaded = parse(spec, project, overrides, limit=limit, seed=seed, repeats=repeats)
     if isinstance(model, str):

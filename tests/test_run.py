@@ -47,6 +47,14 @@ def test_without_a_model_the_baseline_sits(tmp_path: Path) -> None:
     assert done.meta["policies_only"] is True
 
 
+def test_a_specs_file_may_be_a_path(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("extends: toy\n")
+    by_path = harness.evaluate(file, None, limit=1, output_path=tmp_path / "a", project=TOY)
+    by_name = harness.evaluate(str(file), None, limit=1, output_path=tmp_path / "b", project=TOY)
+    assert by_path.scores == by_name.scores
+
+
 @pytest.mark.parametrize("width", [1, 2, 64])
 def test_concurrency_and_order_change_nothing(tmp_path: Path, width: int) -> None:
     run(tmp_path / "one", Dice(), max_concurrency=1)
