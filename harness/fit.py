@@ -115,7 +115,9 @@ def _plan(derived: dict[str, Any], loaded: Spec, project: Project, model: MakeMo
 def _jobs(loaded: Spec, plan: Plan) -> dict[str, tuple[int, dict[str, Any]]]:
     """Name of a file → number of the first condition that reads it, and the spec of its calibration run."""
     jobs: dict[str, tuple[int, dict[str, Any]]] = {}
-    for i, (variant, condition) in enumerate(zip(loaded.variants(), plan.conditions, strict=True)):
+    # No game of a tournament has such a protocol, and each variant of it has many conditions.
+    variants = [] if "tournament" in loaded.data else zip(loaded.variants(), plan.conditions, strict=True)
+    for i, (variant, condition) in enumerate(variants):
         protocol = condition.protocol
         if not isinstance(protocol, CalibratedProtocol) or protocol.calibration is None:
             continue

@@ -289,6 +289,11 @@ def test_what_cannot_be_fitted_is_reported(tmp_path: Path) -> None:
     assert "unknown key 'tasks'" in error({**plain, "fit": {"tasks": {}}})
 
 
+def test_a_tournament_has_nothing_to_fit(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fit", "--spec", "tournament"]) == 2
+    assert "no protocol of this spec names a file of parameters" in capsys.readouterr().err
+
+
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "s.yaml"
     file.write_text(json.dumps(body(tmp_path)))
