@@ -182,6 +182,13 @@ def test_conformance(capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr() == ("", "")  # environments print; a run does not
 
 
+def test_a_reply_full_of_blanks_does_not_occupy_an_environment_for_minutes() -> None:
+    task = TASK(env="SimpleNegotiation-v0-raw", samples=1)
+    world = task.world(next(iter(task.cases(1, 0))), random.Random(0))
+    world = world.step({"Player-0": "[Offer " + " \n" * 1500 + "I give 1 Wheat"}, random.Random(0))
+    assert world.position.actions() == ["[Offer" + (" " + " \n" * 25)[:50] + "I give 1 Wheat"]
+
+
 def test_a_player_who_only_sends_nonsense_loses_in_the_end() -> None:
     game = LiveGame("Poker-v0", 2, 0, {})  # it would ask again forever
     at = game.start()

@@ -29,14 +29,14 @@ class TextArena(GameTask):
         players: how many; by default the fewest.
         options: parameters of the environment, over those that its name stands for: `{discussion_rounds: 1}`.
         invalid: "environment": as the environment's own rule says.
-        max_chars: longer replies are cut to their last characters.
+        max_chars: longer replies are cut to their last characters. Environments need time that grows with its square.
     """
 
     env: str
     players: Annotated[int, Range(ge=1, le=15)] | None = None
     options: dict[str, Any] = field(default_factory=dict)
     invalid: Literal["environment"] = "environment"  # type: ignore[assignment]
-    max_chars: Annotated[int, Range(ge=1, le=100_000)] = 4000
+    max_chars: Annotated[int, Range(ge=1, le=10_000)] = 4000
 
     facts = (*GameTask.facts, "secret_roles", "reason", "finished", "words_per_turn")
     prompts: ClassVar[str] = "textarena/standard"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,6 +14,10 @@ from harness.authoring.worlds import World
 from harness.replies import FreeText
 
 from .live import Position
+
+
+_BLANKS = re.compile(r"(\s{50})\s+")
+"""Environments read actions with regular expressions whose time grows with the cube of the blanks in a row."""
 
 
 class TextGame(Interface):
@@ -55,7 +60,7 @@ class TextWorld(World):
         game: plays on; shared by all states of an episode.
         position: this state.
         agents: their names, in the order of the players.
-        max_chars: longer actions are cut to their last characters.
+        max_chars: longer actions are cut to their last characters. Of blanks in a row the first 50 stay.
     """
 
     def __init__(self, game: TextGame, position: Position, agents: Sequence[str], max_chars: int) -> None:
@@ -79,7 +84,7 @@ class TextWorld(World):
     def step(self, actions: Mapping[str, Action], rng: random.Random) -> TextWorld:
         """The state after the agent's text; an agent that did nothing has sent an empty one."""
         action = actions.get(self.agents[self.position.player])
-        text = action[-self.max_chars :] if isinstance(action, str) else ""
+        text = _BLANKS.sub(r"\1", action[-self.max_chars :]) if isinstance(action, str) else ""
         return TextWorld(self.game, self.game.after(self.position, text), self.agents, self.max_chars)
 
     @property
