@@ -11,7 +11,6 @@ import difflib
 import functools
 import importlib.metadata
 import importlib.util
-import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,10 +49,10 @@ BROKEN = {
     ("LightsOut-v0-train", "0.7.4"): "its view shows a board, and the game sends none",
     ("DontSayIt-v0-unlimited", "0.7.4"): "every action fails in it (it compares a number of turns with none)",
 }
-"""(family or name, release of TextArena) → what is wrong with it there."""
+"""(family, name, or name without its variant; release of TextArena) → what is wrong with it there."""
 
-UNORDERED = ("WordChains",)
-"""Families that draw from sets of texts, whose order is that of Python's hashes."""
+UNORDERED = ("Crosswords", "LogicPuzzle", "WordChains", "WordSearch")
+"""Families that go through sets of texts, whose order is that of Python's hashes: games give them sorted sets."""
 
 PLAYERS = {
     **dict.fromkeys(("Briscola", "Golf"), (2, 4)),
@@ -96,8 +95,6 @@ class EnvironmentEntry:
 
     def problem(self) -> str | None:
         """Why it cannot be played here, in words; None if nothing is known against it."""
-        if view := BROKEN.get((self.name, version())):
-            return view
         if self.family in MODELS:
             return "it asks models of its own over the network (OpenRouter)"
         if not self.file.is_file():
@@ -112,9 +109,8 @@ class EnvironmentEntry:
         lacking = [data for data, families in CORPORA.items() if self.family in families and not _has(data)]
         if lacking:
             return f"it needs data of NLTK: `python -m nltk.downloader {' '.join(lacking)}` fetches it once"
-        if self.family in UNORDERED and os.environ.get("PYTHONHASHSEED", "random") == "random":
-            return "what it draws depends on Python's hashes: set the environment variable PYTHONHASHSEED=0"
-        return BROKEN.get((self.family, version())) or BROKEN.get((self.name.removesuffix(self.variant), version()))
+        names = (self.family, self.name, self.name.removesuffix(self.variant))
+        return next((BROKEN[name, version()] for name in names if (name, version()) in BROKEN), None)
 
 
 def installed() -> bool:

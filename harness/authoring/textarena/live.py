@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+from unittest import mock
 
 from harness.authoring.environments import OwnChance
 from harness.errors import PluginError, SetupError
+
+from . import catalog
 
 LEAST = -1.0
 """The reward of a player who loses, in all environments."""
@@ -134,12 +138,15 @@ class LiveGame:
 
     def _reset(self) -> None:
         self._at = None
-        with self._chance():  # what modules draw while they are imported is no part of the game
+        family = catalog.entry(self.name).family
+        with self._chance(), _no_downloads(family):  # what modules draw while they are imported is no part of the game
             textarena = importlib.import_module("textarena")
             code = textarena.envs.registration.ENV_REGISTRY[self.name].entry_point
-            importlib.import_module(code.partition(":")[0])
+            module = importlib.import_module(code.partition(":")[0])
+        if family in catalog.UNORDERED:
+            module.set = _Sorted  # type: ignore[attr-defined]
         self._chance = OwnChance(self.seed)
-        with self._chance():
+        with self._chance(), _no_downloads(family):
             self._environment = textarena.make(self.name, **self.options)
             self._environment.reset(num_players=self.players, seed=self.seed)
             self._watch(self._environment.state)
@@ -212,8 +219,10 @@ class LiveGame:
         )
 
     def _message(self, message: Sequence[Any]) -> dict[str, str]:
-        """A message of the environment; some of release 0.7.4 have their parts in a wrong order."""
+        """A message of the environment; some of release 0.7.4 have their parts in another order."""
         who, text, kind = message
+        if not isinstance(text, str):
+            kind, who, text = message
         return {"from": self._speaker(who), "text": str(text), "kind": str(getattr(kind, "name", ""))}
 
     def _speaker(self, who: Any) -> str:
@@ -223,6 +232,19 @@ class LiveGame:
             if not isinstance(who, int) or who < 0
             else str(self._environment.state.role_mapping.get(who, f"Player {who}"))
         )
+
+
+class _Sorted(set[Any]):
+    """A set whose members come in order: that of texts differs between processes, and so would the game."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(sorted(super().__iter__(), key=repr))
+
+
+def _no_downloads(family: str) -> contextlib.AbstractContextManager[Any]:
+    """Without data of NLTK its games are refused; with it, TextArena would still ask for it at every start."""
+    reads = any(family in families for families in catalog.CORPORA.values())
+    return mock.patch("nltk.download", lambda *_, **__: True) if reads else contextlib.nullcontext()
 
 
 def _lost(position: Position, player: int, reason: str) -> Position:

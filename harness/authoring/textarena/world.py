@@ -15,7 +15,6 @@ from harness.replies import FreeText
 
 from .live import Position
 
-
 _BLANKS = re.compile(r"(\s{50})\s+")
 """Environments read actions with regular expressions whose time grows with the cube of the blanks in a row."""
 
