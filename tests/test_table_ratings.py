@@ -414,6 +414,8 @@ def test_names_are_data_in_every_form() -> None:
         ({"kind": "cross_play", "model": "elo"}, "model: it belongs to kind: rating"),
         ({"kind": "cross_play", "figure": "bar"}, "figure: cross_play is drawn as heat"),
         ({"figure": "bar"}, "kind: figure cannot stand beside it"),
+        ({"figure": "heat"}, "kind: figure cannot stand beside it: it is shown as a table; cross_play can be drawn as"),
+        ({"error": "sem"}, "kind: error cannot stand beside it: it has 95 % intervals"),
         ({"columns": "game"}, "kind: columns cannot stand beside it"),
         ({"cell": "score"}, "cell: kind has its columns; of names the results"),
         ({"aggregate": "mean_of_conditions"}, "kind: it is made of games, not of conditions"),

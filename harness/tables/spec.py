@@ -364,7 +364,7 @@ def _beside(spec: TableSpec, kind: Literal["compare", "effects", "kind"]) -> lis
     fine = ("figure", "error") if spec.games and spec.games.kind == "cross_play" else ()
     mistakes = [
         f"{kind}: {key} cannot stand beside it: {why}"
-        for key, why in _BESIDE.items()
+        for key, why in (_BESIDE | _BESIDE_GAMES if spec.games else _BESIDE).items()
         if getattr(spec, key) and key not in fine
     ]
     if fine and spec.figure not in (None, "heat"):
@@ -409,4 +409,11 @@ _BESIDE: Final = {
     "published": "published figures are not tested",
     "error": "the tests say how sure a difference is",
 }
+_BESIDE_GAMES: Final = {
+    "figure": "it is shown as a table; cross_play can be drawn as heat",
+    "groups": "a contestant has no mean over rows",
+    "published": "published figures are no results of these games",
+    "error": "it has 95 % intervals",
+}
+"""What `_BESIDE` says of tests, in words for ratings and gaps."""
 _POOLED: Final = {"std": "standard deviation"}
