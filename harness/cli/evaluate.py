@@ -160,13 +160,17 @@ def load(options: argparse.Namespace) -> spec.Spec:
 
 
 def pairs(text: str, flag: str) -> dict[str, Any]:
-    """`a=1,b=[x,y],c={d: 2}` → a dict; values are YAML, so numbers are numbers. Raises `SpecError`."""
+    """`a=1,b=[x,y],c={d: 2}` → a dict; values are YAML, so numbers are numbers. Raises `SpecError`.
+
+    Without braces or quotes `ACTION: Call` is a text, as it would be beside other keys of a line.
+    """
     values: dict[str, Any] = {}
     for part in _split(text):
         key, equals, value = part.partition("=")
         if not equals or not re.fullmatch(r"[A-Za-z_][\w.]*", key.strip()):
             raise SpecError(f"found {part!r}", place=Place(flag), hint=f"{flag} takes key=value,key=value")
-        values[key.strip()] = yamls.parse(value, flag).data if value else ""
+        is_text = ": " in value and value.lstrip()[0] not in "\"'[{"
+        values[key.strip()] = value.strip() if is_text or not value else yamls.parse(value, flag).data
     return values
 
 

@@ -196,3 +196,15 @@ def test_gen_kwargs_that_change_nothing_are_refused(tmp_path: Path, capsys: pyte
     assert code == 2 and "--gen_kwargs: no model plays" in err and "--model" in err and not (tmp_path / "r").exists()
     assert "--gen_kwargs: no model plays" in invoke(capsys, "fit", *command[1:])[2]
     assert invoke(capsys, *command, "--model", "mock", "--model_args", "text=a")[0] == 0
+
+
+@pytest.mark.parametrize("text", ["ACTION: vote", "a: b: c", '"ACTION: vote"'])
+def test_a_text_of_model_args_needs_no_quotes_for_its_colon(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    code, _, err = eval_toy(
+        capsys, tmp_path / "r", "--model", "mock", "--model_args", f"text={text},model=m", "--limit", "1"
+    )
+    assert code == 0, err
+    said = json.dumps(text.strip('"'))
+    assert said in (tmp_path / "r" / "journal.jsonl").read_text()
