@@ -158,9 +158,14 @@ def _print(
         return
     shown = [overall(boards)] if len(boards) > 1 else []
     for _, board, own in sections:
-        several = [replace(table, title=f"{board.name}: {table.title}") for table in own]
+        several = [replace(table, title=_of(board.name, table.title)) for table in own]
         shown += [board.table(), *(several if len(sections) > 1 else own)]
     show(readable(shown, options), options.format, title, options.output)
+
+
+def _of(benchmark: str, title: str) -> str:
+    """A table's title among those of several benchmarks: with the benchmark's name, which it may begin with."""
+    return title if title.startswith(benchmark) else f"{benchmark}: {title}"
 
 
 def _load(paths: Sequence[Path]) -> tuple[list[tuple[RunScores, Run]], list[str]]:

@@ -55,6 +55,17 @@ def test_a_folder_of_runs_gives_one_page_and_a_section_a_benchmark(runs: Path, c
     assert any(line[:3] == ["1–2", "agentsnet/classical", "86.7%"] for line in lines)
 
 
+def test_a_title_that_begins_with_the_benchmark_does_not_name_it_twice(tmp_path: Path, capsys: Capsys) -> None:
+    pool = [{"policy": "random"}, {"label": "first", "policy": {"use": "expression", "act": "options[0]"}}]
+    for name, game in (("kuhn", "kuhn_poker"), ("dice", "liars_dice")):
+        task = {"use": "openspiel", "game": game, "samples": 2}
+        body = {"name": name, "task": task, "protocol": "steps", "tournament": {"pool": pool}}
+        evaluate(body, output_path=tmp_path / name)
+    code, out, err = board(capsys, tmp_path)
+    assert code == 0, err
+    assert "\nkuhn: ratings\n" in out and "\ndice: ratings\n" in out
+
+
 def test_runs_of_one_spec_stand_side_by_side_below_their_standings(runs: Path, capsys: Capsys) -> None:
     code, out, _ = board(capsys, runs / "random", runs / "calculator")
     assert (code, "All benchmarks" in out) == (0, False)
