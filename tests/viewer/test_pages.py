@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 import harness
 from tests.viewer.browsing import MARKUP, Console, address, api, fits, started_viewer
@@ -48,6 +48,7 @@ def test_addresses_that_lead_nowhere_say_what_to_do(page: Page) -> None:
         ("#/runs/%", "no such run"),
         ("#/runs/silo_quick/episode?id=none", "no episode"),
     ):
+        page.goto("about:blank")  # two of them say the same
         page.goto(f"/{hash}")
         expect(page.locator(".state")).to_contain_text(words)
         expect(page.get_by_role("link", name="All runs")).to_be_visible()
@@ -117,6 +118,39 @@ def test_each_click_turns_the_order_before_the_list_is_drawn_again(page: Page) -
     column.get_by_role("button").evaluate("button => { button.click(); button.click(); }")
     expect(column).to_have_attribute("aria-sort", "ascending")
     expect(page.locator("td[data-title=score]").first).to_have_text("0")
+
+
+def test_what_was_said_is_shown_though_the_list_is_drawn_again_meanwhile(page: Page) -> None:
+    searches: list[Route] = []
+
+    def pending(route: Route) -> None:
+        answer = route.fetch()
+        route.fulfill(response=answer, json={**answer.json(), "tables_pending": True})
+
+    page.route("**/api/runs/unread", pending)  # so the page reads the run again and again
+    page.route("**/api/runs/unread/search?*", lambda route: searches.append(route))
+    page.goto("/#/runs/unread")
+    with page.expect_request("**/api/runs/unread/search?*"):
+        page.get_by_role("searchbox").fill("no JSON here")
+    for _ in range(2):
+        with page.expect_response("**/api/runs/unread/episodes?*"):
+            pass
+    for search in searches:
+        search.continue_()
+    expect(page.locator(".hits li").first).to_contain_text("no JSON here")
+    page.unroute_all(behavior="ignoreErrors")
+
+
+def test_what_was_typed_before_leaving_does_not_change_the_next_pages_address(page: Page) -> None:
+    page.clock.install(time=0)
+    page.goto("/#/runs/unread")
+    expect(page.locator("table.list tbody tr").first).to_be_visible()
+    page.clock.pause_at(3600)
+    page.get_by_role("searchbox").fill("no JSON here")
+    page.evaluate("location.hash = '#/'")
+    expect(page.locator("h1")).to_have_text("Runs")
+    page.clock.run_for(1000)
+    assert page.evaluate("location.hash") == "#/"
 
 
 def test_what_was_said_is_found_and_opened_at_its_turn(page: Page) -> None:

@@ -12,6 +12,7 @@ export const OUTCOMES = ["solved", "unsolved", "unscored", "failed", "unfinished
 export function episodeList(section, data, run, query, signal) {
   let asked = Object.fromEntries(query);
   let turn = 0;
+  let heard = 0;
   const form = h("form", {
     class: "bar",
     role: "search",
@@ -21,6 +22,7 @@ export function episodeList(section, data, run, query, signal) {
   const list = h("div", {});
   const hits = h("div", {});
   let timer = null;
+  signal.addEventListener("abort", () => clearTimeout(timer)); // else it takes the address of the next page
 
   const select = (name, title, values, labels = {}) => {
     const box = h(
@@ -101,23 +103,29 @@ export function episodeList(section, data, run, query, signal) {
 
   async function load(quietly = false) {
     const mine = ++turn;
-    const base = `runs/${encodeURIComponent(run)}`;
+    if (!quietly) hear();
     if (!quietly && !list.firstChild) set(list, loading("Listing episodes …"));
     try {
-      const found = await get(`${base}/episodes`, { ...asked, limit: PAGE }, { signal });
+      const found = await get(`runs/${encodeURIComponent(run)}/episodes`, { ...asked, limit: PAGE }, { signal });
       if (mine !== turn) return;
       const focused = document.activeElement?.dataset?.keep;
       set(list, found.total ? rows(found) : nothing(), pager(found.total));
       if (focused) list.querySelector(`[data-keep="${CSS.escape(focused)}"]`)?.focus();
-      if (quietly) return;
-      set(hits);
-      if (asked.q) {
-        const heard = await get(`${base}/search`, { q: asked.q, limit: 20 }, { signal });
-        if (mine === turn) set(hits, said_(heard));
-      }
     } catch (error) {
       if (error.name !== "AbortError" && mine === turn)
         set(list, state("The episodes cannot be listed.", error.message));
+    }
+  }
+  /** Apart from the list, which may be drawn again before this answer comes. */
+  async function hear() {
+    const mine = ++heard;
+    if (!asked.q) return set(hits);
+    try {
+      const found = await get(`runs/${encodeURIComponent(run)}/search`, { q: asked.q, limit: 20 }, { signal });
+      if (mine === heard) set(hits, said_(found));
+    } catch (error) {
+      if (error.name !== "AbortError" && mine === heard)
+        set(hits, state("What was said cannot be searched.", error.message));
     }
   }
   const among = () => listed(Object.entries(asked));
