@@ -22,7 +22,9 @@ from harness.engines.vllm import VLLM
 from tests.helpers.naming import Names
 
 T = TypeVar("T")
-hypothesis.settings.register_profile("harness", deadline=None)  # a busy machine is no bug
+hypothesis.settings.register_profile(  # a busy machine is no bug
+    "harness", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
 hypothesis.settings.load_profile("harness")
 
 VLLM_ARGS: dict[str, Any] = {"max_model_len": 2048, "max_num_seqs": 16, "enforce_eager": True}

@@ -91,7 +91,7 @@ def started_viewer(folder: Path) -> Iterator[str]:
             yield found[0]
         finally:
             process.terminate()
-            process.wait(10)
+            process.wait(60)
 
 
 def chromium_path() -> str:
@@ -150,4 +150,5 @@ def fits(page: Page) -> None:
     """No page is wider than a phone, or than a desk's screen."""
     for width in (400, 1280):
         page.set_viewport_size({"width": width, "height": 800})
+        page.wait_for_function("width => innerWidth === width", arg=width)
         assert page.evaluate("document.documentElement.scrollWidth") <= width, page.url
