@@ -180,7 +180,7 @@ def test_an_agreement_in_json_is_shown_with_the_answer_that_it_adopts() -> None:
 @pytest.mark.parametrize(("style", "field"), [("agree", "answer"), ("critical", "reasoning")])
 def test_a_line_that_json_must_hold_has_its_field(style: str, field: str) -> None:
     said = says(**{name: ['{"answer": "2", "confidence": 1}'] * 2 for name in ("Agent_0", "Agent_1")})
-    how = {"style": style, "order": "round_robin", "max_rounds": 1}
+    how: dict[str, Any] = {"style": style, "order": "round_robin", "max_rounds": 1}
     episode = scripted("discussion", said, agents=2, confidence="json", **how)
     assert f'begins the field "{field}"' in episode.prompt("Agent-1", 1)
     plain = scripted("discussion", says(Agent_0=[2, 2], Agent_1=[2, 2]), agents=2, **how)
