@@ -1,13 +1,14 @@
 """Pages that follow a run, in a real browser."""
 
 import contextlib
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 import harness
 from harness.engines.mock import Mock
@@ -77,6 +78,28 @@ def test_a_live_run_updates_and_keeps_the_readers_place(page: Page, folder: Path
         page.keyboard.press("u")
         expect(page.locator("h1")).to_contain_text("finished")
         expect(page.locator("table.numbers").first).to_be_visible()
+
+
+def test_news_that_could_not_be_fetched_is_asked_for_again(page: Page, folder: Path) -> None:
+    failed: list[str] = []
+
+    def fail_once(route: Route) -> None:
+        over = '"status": "finished"' in (folder / "missed" / "run.json").read_text()
+        if over and not failed:
+            failed.append(route.request.url)
+            route.fulfill(status=400, json={"error": "not just now"})
+        else:
+            route.fallback()
+
+    with going(folder, "missed") as gate:
+        gate.let(6)
+        page.goto("/#/runs/missed")
+        expect(page.locator("h1")).to_contain_text("running")
+        page.route(re.compile(r"/api/runs/missed(\?.*)?$"), fail_once)
+        gate.let(1000)
+        expect(page.locator("h1")).to_contain_text("finished")
+    assert failed
+    page.console.forget(lambda text: "status of 400" in text)  # type: ignore[attr-defined]
 
 
 def test_many_pages_follow_one_run(browser: Browser, url: str, folder: Path) -> None:

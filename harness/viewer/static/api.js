@@ -53,6 +53,7 @@ const LOOK = 2000; // milliseconds between two looks at a run; a page that canno
 
 /**
  * Calls `onNews(state, again)` when a run has come further, ended, or started `again`; at once where `seen` is null.
+ * One call ends before the next begins; what it could not show yet (false) is news once more.
  * Returns what stops it. It asks again and again: a stream a page would use up the few connections of a browser.
  */
 export function watch(run, seen, onNews) {
@@ -65,15 +66,16 @@ export function watch(run, seen, onNews) {
     clearTimeout(timer);
     if (document.hidden || busy) return;
     busy = true;
-    const now = await get(`runs/${encodeURIComponent(run)}/state`, {}, { signal }).catch(() => null);
-    busy = false;
-    if (signal.aborted) return;
-    timer = setTimeout(look, LOOK);
-    if (!now) return;
-    const news = !before || Object.entries(before).some(([name, value]) => value !== now[name]);
-    const again = before !== null && now.start !== before.start;
-    before = now;
-    if (news) onNews(now, again);
+    try {
+      const now = await get(`runs/${encodeURIComponent(run)}/state`, {}, { signal }).catch(() => null);
+      if (signal.aborted || !now) return;
+      const news = !before || Object.entries(before).some(([name, value]) => value !== now[name]);
+      const again = before !== null && now.start !== before.start;
+      if (!news || (await onNews(now, again)) !== false) before = now;
+    } finally {
+      busy = false;
+      if (!signal.aborted) timer = setTimeout(look, LOOK);
+    }
   };
   document.addEventListener("visibilitychange", look, { signal });
   timer = setTimeout(look, seen ? LOOK : 0);

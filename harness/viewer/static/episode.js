@@ -20,28 +20,12 @@ export async function episodePage(main, { run, query, signal }) {
   const data = await get(base, { ...list, episode: id }, { signal });
   const page = new EpisodePage(main, run, id, list, data);
   page.restore(query, true);
-  let busy = false;
-  let more = null;
-  const refresh = async (again) => {
-    if (busy) {
-      more ||= { again };
-      more.again ||= again;
-      return;
-    }
-    busy = true;
-    const now = await get(base, { ...list, episode: id }, { signal }).catch(() => null);
-    busy = false;
-    if (signal.aborted) return;
-    if (now) page.take(now, again);
-    if (more) {
-      const { again: other } = more;
-      more = null;
-      refresh(other);
-    }
-  };
-  const stop = watch(run, null, (news, again) => {
+  const stop = watch(run, null, async (news, again) => {
     const other = again || news.start !== page.data.start; // it may have started again before the first look
-    if (other || !page.data.finished) refresh(other);
+    if (!other && page.data.finished) return true;
+    const now = await get(base, { ...list, episode: id }, { signal }).catch(() => null);
+    if (now && !signal.aborted) page.take(now, other);
+    return now !== null;
   });
   return {
     leave: () => {

@@ -26,33 +26,22 @@ export async function runPage(main, { run, query, signal }) {
   };
   drawAll();
   await episodes.load();
-  const refresh = async () => {
-    data = await get(base, {}, { signal }).catch(() => data);
-    if (signal.aborted) return;
+  const { start, status, counts } = data;
+  const seen = data.tables_pending ? null : { start, status, ...counts };
+  const stop = watch(run, seen, async (news, again) => {
+    const known = data.counts;
+    const further = news.finished !== known.finished || news.total !== known.total;
+    if (!again && !further && news.status === data.status && !data.tables_pending) return true;
+    const now = await get(base, {}, { signal }).catch(() => null);
+    if (!now || signal.aborted) return false;
+    data = now;
     drawAll();
     episodes.renew(data);
     await episodes.load(true);
-  };
-  let pending = null;
-  const soon = (wait) => {
-    pending ??= setTimeout(async () => {
-      pending = null;
-      await refresh();
-      if (data.tables_pending) soon(1000);
-    }, wait);
-  };
-  if (data.tables_pending) soon(1000);
-  const { start, status, counts } = data;
-  const stop = watch(run, { start, status, ...counts }, (news, again) => {
-    const known = data.counts;
-    if (again || news.status !== data.status) soon(0);
-    else if (news.finished !== known.finished || news.total !== known.total) soon(1000);
+    return !data.tables_pending;
   });
   return {
-    leave: () => {
-      stop();
-      clearTimeout(pending);
-    },
+    leave: stop,
     update: (now) => episodes.restore(now),
     keys: {
       "/": () => document.getElementById("episode-search").focus(),
