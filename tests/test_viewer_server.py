@@ -56,6 +56,7 @@ def test_a_run_has_its_tables_labels_and_counts(client: TestClient, results: Pat
     while (shown := get(client, "/coin"))["tables_pending"]:
         assert shown["tables"] is None
     texts = [table.pop("grid") for table in shown["tables"]]
+    assert {table.pop("heat") for table in shown["tables"]} == {None}, "it draws no table as a heat map"
     assert shown["tables"] == json.loads(json.dumps([table.to_json() for table in done.tables]))
     assert [text["body"] for text in texts] == [[list(row) for row in grid(table).body] for table in done.tables]
     assert shown["meta"]["spec_digest"] == done.meta["spec_digest"]

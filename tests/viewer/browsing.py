@@ -41,9 +41,14 @@ def hostile_reply(request: Request) -> str:
 
 
 class Gate:
-    """An engine whose replies wait until a test lets them through, so many at a time."""
+    """An engine whose replies wait until a test lets them through, so many at a time.
+
+    Attributes:
+        asked: set when the first reply is waited for: the run is on the disk.
+    """
 
     def __init__(self, answer: str) -> None:
+        self.asked = threading.Event()
         self._answer = answer
         self._passes = threading.Semaphore(0)
         self._pool = ThreadPoolExecutor(32)
@@ -55,6 +60,7 @@ class Gate:
 
     async def reply(self, request: Request) -> str:
         """An answer, once it may be given."""
+        self.asked.set()
         await asyncio.get_running_loop().run_in_executor(self._pool, self._passes.acquire)
         return f"thinking {request.thread.messages[-1]['content'][:20]}\nThe answer is {self._answer}."
 
