@@ -11,8 +11,9 @@ import sys
 import threading
 import urllib.parse
 import urllib.request
+from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ def hostile_reply(request: Request) -> str:
 
 
 class Gate:
-    """An engine whose replies wait until a test lets them through, so many at a time.
+    """An engine whose replies wait until a test lets them through, so many at a time, first asked first.
 
     Attributes:
         asked: set when the first reply is waited for: the run is on the disk.
@@ -50,19 +51,30 @@ class Gate:
     def __init__(self, answer: str) -> None:
         self.asked = threading.Event()
         self._answer = answer
-        self._passes = threading.Semaphore(0)
-        self._pool = ThreadPoolExecutor(32)
+        self._lock = threading.Lock()
+        self._passes = 0
+        self._waiting = deque[Future[None]]()
 
     def let(self, count: int) -> None:
         """Let so many replies through."""
-        for _ in range(count):
-            self._passes.release()
+        with self._lock:
+            self._passes += count
+            self._serve()
 
     async def reply(self, request: Request) -> str:
         """An answer, once it may be given."""
+        turn = Future[None]()
+        with self._lock:
+            self._waiting.append(turn)
+            self._serve()
         self.asked.set()
-        await asyncio.get_running_loop().run_in_executor(self._pool, self._passes.acquire)
+        await asyncio.wrap_future(turn)
         return f"thinking {request.thread.messages[-1]['content'][:20]}\nThe answer is {self._answer}."
+
+    def _serve(self) -> None:
+        while self._passes and self._waiting:
+            self._passes -= 1
+            self._waiting.popleft().set_result(None)
 
 
 def make_runs(folder: Path) -> None:
