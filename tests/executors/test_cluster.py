@@ -105,7 +105,7 @@ def test_a_frozen_worker_is_replaced(tmp_path: Path) -> None:
         return "ab"[request.seed % 2]
 
     folder = tmp_path / "many" / "r"
-    done = run(folder, Mock(function=answer), {**RAY, "ping_timeout": 2})
+    done = run(folder, Mock(function=answer), {**RAY, "ping_timeout": 4})
     run(tmp_path / "one" / "r", Mock(function=answer), "local")
     assert results(folder) == results(tmp_path / "one" / "r")
     assert len(done.meta["executor"]["lost"]) == 1 and not list(folder.glob(".lock-*"))

@@ -47,7 +47,7 @@ def look(pid):
                     if "r" in rights and end - start < 1 << 26 and "[v" not in line:
                         try:
                             memory.seek(start)
-                            data += memory.read(end - start)
+                            data += b" ".join(WANTED.findall(memory.read(end - start)))
                         except OSError:
                             pass
         except OSError as error:
@@ -67,7 +67,8 @@ def everywhere():
 # What stands beside the attacker: the harness (its parent), the checker, and a bystander, another process of this user.
 SCENE = f"""
 import json, os, subprocess, sys
-from harness.sandbox import check, execute, report, using
+from harness.sandbox import ProgramLimits, check, execute, report, using
+limits = ProgramLimits(wall=120, cpu=60)  # there may be much memory to read
 bystander = subprocess.Popen([sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read()"],
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 bystander.stdout.readline()
@@ -81,9 +82,9 @@ def f(x):
 test = 'def check(candidate):\\n    assert candidate(0) == "{EXPECTED}"\\n'
 tell = 'def check(candidate):\\n    candidate("tell")\\n# {EXPECTED}\\n'
 with using(sys.argv[1]):
-    verdict = check("def f(x):\\n", program, test, "f")
-    told = check("def f(x):\\n", program, tell, "f")
-    plain = execute("import json\\n" + {ATTACK!r} + "print(json.dumps(everywhere()))")
+    verdict = check("def f(x):\\n", program, test, "f", limits)
+    told = check("def f(x):\\n", program, tell, "f", limits)
+    plain = execute("import json\\n" + {ATTACK!r} + "print(json.dumps(everywhere()))", limits)
 bystander.communicate()
 print(json.dumps([verdict.status, told.detail, plain.status, plain.output, os.getpid(), bystander.pid,
                   report(sys.argv[1]).lacking]))
