@@ -177,14 +177,19 @@ def near(name: str, choices: Iterable[str]) -> str:
 
     >>> near("colouring", ["coloring", "matching"])
     'Did you mean coloring? Available: coloring, matching.'
+    >>> near("openspiel/random", ["random", "oracle"])
+    'Did you mean random? Available: oracle, random.'
     """
     known = sorted(set(choices))
     if not known:
         return "None found."
     # "agentsnet/colouring" should also find "coloring": compare whole names, then last parts.
-    tails = {k.rsplit("/", 1)[-1]: k for k in known}
-    close = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
-    close += [tails[t] for t in difflib.get_close_matches(name.rsplit("/", 1)[-1], tails, n=3, cutoff=0.75)]
+    tails: dict[str, list[str]] = {}
+    for k in known:
+        tails.setdefault(k.rsplit("/", 1)[-1], []).append(k)
+    tail = name.rsplit("/", 1)[-1]
+    close = [*tails.get(tail, ()), *difflib.get_close_matches(name, known, n=3, cutoff=0.6)]
+    close += [k for t in difflib.get_close_matches(tail, tails, n=3, cutoff=0.75) for k in tails[t]]
     close = list(dict.fromkeys(close))[:3]
     shown = ", ".join(known[:30]) + (f", … ({len(known)} in all)" if len(known) > 30 else "")
     return (f"Did you mean {' or '.join(close)}? " if close else "") + f"Available: {shown}."

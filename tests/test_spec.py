@@ -101,7 +101,7 @@ def test_a_swept_value_may_have_those_before_it_in_it(tmp_path: Path) -> None:
         (("name: s", "name: s\nrepeats: 2.0"), "'repeats' must be an integer, found the number 2.0", "s.yaml:2:10"),
         (("name: s", "name: s\nrepeats: 0"), "'repeats' must be ≥ 1, found 0", "s.yaml:2:10"),
         (("name: s", "name: s\nrepeats: x"), "'repeats' must be an integer, found text 'x'", "s.yaml:2:10"),
-        (("task: pick\n", ""), "missing required key 'task'", "s.yaml:1:1"),
+        (("task: pick\n", ""), "missing required key 'task'\n  `harness list tasks` lists tasks.", "s.yaml:1:1"),
         (("task: pick", "task: {uses: pick}"), "missing required key 'use'", "s.yaml:2:7"),
         (("task: pick", "task: '${x}'"), "${x} is not in the matrix", "s.yaml:2:7"),
         (("name: s", "name: s\nmatrix: {x: [1]}"), "'x' is never used", "s.yaml:2:10"),

@@ -166,10 +166,18 @@ def _changed(document: yamls.Document, project: Project, overrides: Iterable[str
     data = {key: value for key, value in data.items() if value is not None}  # `baseline:` alone takes it away
     data |= {key: value for key, value in DEFAULTS.items() if key not in data}
     spec = Spec(str(data.get("name", "")), file, data, places)
-    raise_all(SpecError(what, place=spec.place(*path)) for path, what in problems(data, schema.SpecEntry))
+    raise_all(
+        SpecError(what, place=spec.place(*path), hint=_where_names_are(data) if not path else "")
+        for path, what in problems(data, schema.SpecEntry)
+    )
     _check_matrix(spec)
     complete(spec, project)
     return spec
+
+
+def _where_names_are(data: Mapping[str, Any]) -> str:
+    kinds = [f"{key}s" for key in ("task", "protocol") if key not in data]
+    return " ".join(f"`harness list {kind}` lists {kind}." for kind in kinds)
 
 
 # ------------------------------------------------------------------------------------------ merging
