@@ -7,7 +7,7 @@ import itertools
 import numpy
 import pytest
 import scipy.stats
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from harness.tables import EpisodeScore, paired, stats
@@ -54,6 +54,7 @@ def test_many_clusters_have_nearly_the_p_of_a_t_test(n: int) -> None:
 
 
 @given(st.lists(st.floats(-1, 1), min_size=4, max_size=8), st.integers(2, 4))
+@example([0.0, 0.0, -0.25, -9.033753721380585e-09], 2)
 def test_identical_repeats_add_no_certainty(differences: list[float], repeats: int) -> None:
     again = [x for x in differences for _ in range(repeats)]
     once, more = p(differences), p(again, repeats)

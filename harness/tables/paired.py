@@ -127,6 +127,8 @@ def sign_flip(strata: Iterable[stats.Stratum]) -> float | None:
     sums = [x for x in sums if abs(x) > 1e-12]
     if len(parts) < 2 or not sums:
         return None
+    top = max(map(abs, sums))
+    sums = [x / top for x in sums]  # so that what counts as a tie does not depend on the repeats
     seen = abs(math.fsum(sums))
     return min(1.0, float(f"{_tail(sorted(map(abs, sums)), seen):.10g}"))  # 2/2^5, not a rounding error above it
 
