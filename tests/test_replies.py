@@ -354,3 +354,46 @@ def test_the_schema_admits_what_is_read() -> None:
 def test_the_complaint_names_the_neighbors() -> None:
     assert (MESSAGES.parse("?").error or "").endswith("names of your neighbors: Emma, Alan, Mary Ann")
     assert "(21 in all)" in (Messages(tuple(map(str, range(21)))).parse("?").error or "")
+
+
+HI, YO = "I am in Group 1.", "take 2, it's free"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"Emma": "%s", // my choice\n "Alan": "%s" /* for him */}',
+        '# to both\n{\n  # Emma first\n  "Emma": "%s",\n  "Alan": "%s",  # then Alan\n}',
+        "{“Emma”: “%s”, “Alan”: “%s”}",
+        "{„Emma“: „%s“, „Alan“: „%s“}",
+        '{”Emma”: ”%s”, "Alan": “%s”}',
+        '{"Emma": "%s", "Alan": "%s"',
+        '```json\n{\n"Emma": "%s",\n"Alan": "%s"\n```',
+        '"Emma": "%s",\n"Alan": "%s"}',
+        '{"Emma": "%s"\n"Alan": "%s"}',
+        '[{"to": "Emma", "message": "%s"}, {"to": "Alan", "message": "%s"}]',
+        '{"messages": [{"recipient": "emma", "content": "%s"}, {"recipient": "ALAN", "content": "%s"}]}',
+        '{"to": "Emma", "message": "%s"}\n{"to": "Alan", "message": "%s"}',
+        '{"messages": {"Emma": "%s", "Alan": "%s"}}',
+        '[{"Emma": "%s"}, {"Alan": "%s"}]',
+        '<think>{"Emma": "no", "Mary Ann": "no"}</think>{"Emma": "%s", "Alan": "%s"}',
+        '{"Emma": "%s", "Alan": "%s", "Mary Ann": "and then it was cut of',
+    ],
+)
+def test_messages_in_json_that_is_none(text: str) -> None:
+    """Comments, curly quotes, a missing brace or comma, lists of addressed messages, a cut-off reply."""
+    written = text % (HI, YO)
+    assert MESSAGES.parse(written).action == {"Emma": HI, "Alan": YO}
+    assert MESSAGES.dropped(written) == (1 if "cut of" in text else 0)
+
+
+def test_a_message_to_several_neighbors_and_to_an_unknown_one() -> None:
+    assert MESSAGES.parse('{"to": ["Emma", "Alan"], "message": "hi"}').action == {"Emma": "hi", "Alan": "hi"}
+    text = '[{"to": "Emma", "message": "hi"}, {"to": "Zoe", "message": "yo"}]'
+    assert MESSAGES.parse(text).action == {"Emma": "hi"} and MESSAGES.dropped(text) == 1
+    assert Messages(("to", "message")).parse('{"to": "a", "message": "b"}').action == {"to": "a", "message": "b"}
+
+
+@pytest.mark.parametrize("text", ['"Emma": "hi"', 'I told "Emma": hello', '{"Emma": "cut of', "{Emma", '{"Zoe": "hi"'])
+def test_what_names_a_neighbor_and_is_no_object_is_no_message(text: str) -> None:
+    assert MESSAGES.parse(text).action is None

@@ -10,6 +10,7 @@ The forms of data sets have one mode: `Boxed`, `Letter`, `Label`, `Number`, `Fre
 that should be JSON. `math_canonical` and `math_equal` compare mathematical answers.
 """
 
+from ._aside import spoken
 from ._text import Parsing, says_nothing, unquoted, valid
 from .actions import ActionForm, ActionParameter, Actions, action_text
 from .answer import Answer, AnswerForm, Integers, normalise, same
@@ -84,6 +85,7 @@ __all__ = [
     "same",
     "says_nothing",
     "split_confidence",
+    "spoken",
     "unquoted",
     "valid",
 ]

@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import TypeVar
 
+from ._aside import spoken
 from ._statements import last_line
 from ._text import BLANK, DECORATION, WRAPPING, end_of
 from .fields import json_fields
+from .literals import masked
 
 T = TypeVar("T")
 
@@ -117,13 +119,20 @@ def marker_pattern(marker: str) -> re.Pattern[str]:
 
 
 def read_option(text: str, options: tuple[str, ...], marker: str | None) -> str | None:
-    """The option behind the last marker that one follows; else the whole text; else `plain_option`."""
-    finder, option = options_of(options), None
-    hashes = (marker or "").startswith("#")
-    for match in marker_pattern(marker).finditer(text) if marker else ():
-        if not hashes or text.endswith("##", 0, _back_over_blanks(text, match.start())):
-            option = finder.after(text, match.end()) or option
-    return option or finder.exactly(text) or plain_option(text, finder.exactly)
+    """The option behind the last marker that one follows, outside of JSON objects before within them; else the whole
+    text; else `plain_option`."""
+    finder, text = options_of(options), spoken(text)
+
+    def marked(where: str) -> str | None:
+        option, hashes = None, (marker or "").startswith("#")
+        for match in marker_pattern(marker).finditer(where) if marker else ():
+            if not hashes or text.endswith("##", 0, _back_over_blanks(text, match.start())):
+                option = finder.after(text, match.end()) or option
+        return option
+
+    lines = masked(text) if marker and "{" in text else text  # what a field of JSON says is no line of the reply
+    option = marked(lines) or finder.exactly(text) or plain_option(text, finder.exactly)
+    return marked(text) if option is None and lines != text else option
 
 
 def _back_over_blanks(text: str, end: int) -> int:

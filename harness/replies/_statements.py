@@ -6,7 +6,7 @@ import re
 from collections import deque
 from collections.abc import Iterator
 
-from ._text import end_of
+from ._text import WRAPPING, end_of
 
 LABEL = re.compile(
     r"(?<![\w\"'])(?:final[ \t*_]{1,3})?(?:answer|result)"
@@ -23,6 +23,27 @@ _GAP = re.compile(r"[\s*_`#>-]*\n[\s*_`#>]*")
 _FENCE = re.compile(r"^[ \t]*(?:`{3,}\w*|\*+|_+|-{3,}|#+)?[ \t]*$")
 _BOXES = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])[ \t]*|\\.|[{}]", re.DOTALL)
 _BARE_BOX = re.compile(r"\\frac[ \t]*\d{2}|\\(?!boxed|fbox)[A-Za-z]+|[^\s$\\{}]+")
+
+
+_CANNOT = r"(?:(?:do|did|can|could)(?: not|n['’]?t)|cannot|can['’]?t|(?:am |was )?(?:not able|unable) to)"
+_VERBS = "know|say|tell|answer|solve|determine|decide|find|be sure|work|give|provide"
+_DECLINED = re.compile(
+    r"(?:(?:sorry|well|honestly|unfortunately|so|but)\b[, ]*)*(?:"
+    r"(?:i|we)(?:['’]m| am| are| was)? (?:(?:really|just|simply) )?"
+    rf"(?:(?:have|had|see|find) no (?:idea|clue|answer)|{_CANNOT} (?:really )?(?:{_VERBS})\b.*"
+    r"|(?:not (?:sure|certain)|unsure|uncertain|sorry|lost|stuck)\b.*)"
+    r"|(?:there (?:is|was) )?no (?:idea|clue|comment|(?:final )?answer)"
+    r"(?: (?:(?:was|is) )?(?:found|given|possible|available|known|yet))?"
+    r"|n\.?[ ]?/[ ]?a\.?|n\.a\.?|(?-i:NA)|not (?:applicable|available|known|sure|given|answered)"
+    r"|unknown|unsure|undecided|idk|dunno|tbd|todo|null|nil|nan|sorry\b.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def declines(text: str) -> bool:
+    """Whether a short text only says that there is no answer: "I have no idea", "No answer", "N/A", "unknown"."""
+    bare = " ".join(re.sub(r"\\(?:text\w{0,2}|mathrm)\b|[{}$]", " ", text[:300]).split()).strip(WRAPPING + ",;:?-–—")
+    return _DECLINED.fullmatch(bare) is not None
 
 
 def last_labels(text: str, label: re.Pattern[str] = LABEL) -> Iterator[re.Match[str]]:

@@ -12,10 +12,12 @@ from typing import Any, Literal
 
 from harness.api import Action, Parsed, Reply
 
+from ._aside import spoken
 from ._options import MARKS, another_follows, marker_pattern, options_of, read_option
 from ._statements import last_line
 from ._text import BLANK, WRAPPING, end_of, literal, unquoted, valid
 from .fields import json_fields
+from .literals import masked
 
 MAX_OPTIONS = 10_000
 _CONSTRAINED = 500
@@ -170,7 +172,7 @@ class Actions(Reply):
 
     def parse(self, text: str) -> Parsed:
         """The action that `text` states."""
-        text = text[-_TAIL:]
+        text = spoken(text)[-_TAIL:]
         stated = self._stated(text)
         if stated is None:
             listed = ", ".join(form.usage for form in self.forms[:20])
@@ -203,7 +205,7 @@ class Actions(Reply):
         """The action behind the last label, else in JSON, else on the last line: (form, parameter → what stands)."""
         finder = options_of(tuple(form.name for form in self.forms))
         last = None
-        for label in marker_pattern(f"{self.label}:").finditer(text):
+        for label in marker_pattern(f"{self.label}:").finditer(masked(text) if "{" in text else text):
             for marks in (MARKS, BLANK):
                 match = finder.pattern.match(text, end_of(marks, text, label.end()))
                 if match:

@@ -11,6 +11,7 @@ from typing import Any
 
 from harness.api import Parsed, Reply
 
+from ._aside import spoken
 from ._text import QUOTES, valid
 from .literals import MAX_DEPTH, NOTHING, read
 
@@ -193,7 +194,7 @@ class Answer(Reply):
     def parse(self, text: str) -> Parsed:
         """The value of `text`. An error only if there is none."""
         answer = _behind(self.marker, text)
-        value = normalise(text if answer is None else answer)
+        value = normalise((spoken(text) if self.marker else text) if answer is None else answer)
         names = self.form.schema.get("enum")
         where = f" behind '{self.marker}'" if self.marker else ""
         if value is None or value == "" or (isinstance(value, str) and "\n" in value):
@@ -211,7 +212,10 @@ class Answer(Reply):
 
 def _behind(marker: str | None, text: str) -> str | None:
     """What stands behind the last marker, without what decorates it; None if there is none."""
-    markers = None if marker is None else list(re.finditer(re.escape(marker), text, re.IGNORECASE))
+    if marker is None:
+        return None
+    text = spoken(text)
+    markers = list(re.finditer(re.escape(marker), text, re.IGNORECASE))
     return text[markers[-1].end() :].strip(" \t\r\n*_") if markers else None
 
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from harness.api import Action, Parsed, Reply
 
+from ._aside import spoken
 from ._statements import last_labels, last_line
 from ._text import end_of
 
@@ -44,6 +45,7 @@ class CandidateBallot(Reply):
 
     def parse(self, text: str) -> Parsed:
         """The ballot that `text` states."""
+        text = spoken(text)
         error = None
         for statement in self._statements(text):
             action, error = self.read(statement)
@@ -55,7 +57,7 @@ class CandidateBallot(Reply):
 
     def well_formed(self, text: str) -> bool:
         """Whether its last line has the marker."""
-        return last_line(text).startswith(self.marker)
+        return last_line(spoken(text)).startswith(self.marker)
 
     @abstractmethod
     def read(self, statement: str) -> tuple[Action, str | None]:

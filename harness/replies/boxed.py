@@ -9,7 +9,8 @@ from typing import Any
 
 from harness.api import Parsed, Reply
 
-from ._statements import LABEL, boxes, labelled, last_line
+from ._aside import spoken
+from ._statements import LABEL, boxes, declines, labelled, last_line
 from ._text import says_nothing, valid
 from .mathematics import math_canonical
 
@@ -21,11 +22,18 @@ _PLACEHOLDERS = frozenset(
 )
 _SENTENCE = re.compile(r"(?<!\bno)[.!?](?=\s+[A-Z\"'(]|\s*$)|\s+(?=I hope\b|because\b|since\b|which\b)")
 _FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$]+)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]")
-_MATHEMATICAL = re.compile(r"[\d\\=+*/^_(){}\[\]<>-]|\b(?:yes|no|true|false)\b", re.IGNORECASE)
+_MATHEMATICAL = re.compile(r"[\d\\=+*/^_(){}\[\]<>-]|\A(?:yes|no|true|false)\Z", re.IGNORECASE)
+_CODE = re.compile(
+    r"(?<![\w\\])(?:print|return|def|import|assert|input|len|str|int|float|range|printf)\b[ \t]*[(\w\"']"
+)
+_FENCE = re.compile(r"^[ \t]*`{3,}[ \t]*(\w*)", re.MULTILINE)
+_PLAIN_FENCES = ("", "text", "txt", "plaintext", "markdown", "md", "math", "latex", "tex")
 _DIGIT = re.compile(r"\d")
 _ALPHANUMERIC = re.compile(r"[^\W_]")
 _LEAD = re.compile(
-    r"(?:(?:so|thus|therefore|hence|then|finally|we (?:get|have|find)|that|it is|is|equals?)\b[,:]?\s*)+", re.I
+    r"(?:(?:so|thus|therefore|hence|then|finally|overall|altogether|in total|we (?:get|have|find|obtain)|I (?:get|find)"
+    r"|that|this|it|is|equals?|gives|makes|yields|must be)\b[,:]?[\s*_]*)+",
+    re.IGNORECASE,
 )
 _TEXT = re.compile(r"\\text\{[^{}]*\}|\\[A-Za-z]+")
 _WORD = re.compile(r"(?<![A-Za-z])[A-Za-z]{3,}")
@@ -42,20 +50,26 @@ class Boxed(Reply):
     2. what stands behind the last label ("the final answer is", "Answer:", in any case, bold or not), on its line or
        the next: the formula in dollars that it begins with, else the sentence, at most `MAX_LINE` characters;
     3. the last line, if it looks mathematical: at most `MAX_LINE` characters, with a digit, a command, or one of
-       = + - * / ^ _ < > and brackets, or yes, no, true, false, and with at most two plain words.
+       = + - * / ^ _ < > and brackets, or yes, no, true, false and nothing else, and with at most two plain words; words
+       such as "therefore" or "it equals" before it are left out. Code is no answer.
+
+    A text that only says that there is no answer ("I have no idea", "No answer", "N/A", "unknown") is none, in a box
+    and behind a label too. "None" and "no solution" are answers in a box and behind a label. Thinking is left out.
     """
 
     def parse(self, text: str) -> Parsed:
         r"""The answer's text."""
-        for find in (_boxed, _labelled, _mathematical_line):
-            answer = find(text)
+        text = spoken(text)
+        prose = _without_code(text) if "```" in text else text
+        for find, where in ((_boxed, text), (_labelled, prose), (_mathematical_line, prose)):
+            answer = find(where)
             if answer:
                 return Parsed(valid(answer))
         return Parsed(error="no final answer was found; end with the answer in a box, like \\boxed{42}")
 
     def well_formed(self, text: str) -> bool:
         """Whether there is a box."""
-        return bool(_boxed(text))
+        return bool(_boxed(spoken(text)))
 
     def constraint(self) -> Mapping[str, Any]:
         """Any work, then a box of up to 200 characters at the end."""
@@ -77,7 +91,7 @@ def _boxed(text: str) -> str:
 
 def _says_something(answer: str) -> bool:
     r"""Whether anything is left of an answer in its normal form; of `\boxed{}` and `{\,}` nothing is."""
-    return _DIGIT.search(answer) is not None or not says_nothing(math_canonical(answer))
+    return _DIGIT.search(answer) is not None or not (declines(answer) or says_nothing(math_canonical(answer)))
 
 
 def _labelled(text: str) -> str:
@@ -109,8 +123,25 @@ def _mathematical_line(text: str) -> str:
     line = line.strip(" \t*_`").rstrip(".;,")
     lead = _LEAD.match(line)
     line = line[lead.end() :] if lead else line
-    sound = _ALPHANUMERIC.search(line) and _MATHEMATICAL.search(line) and "\\boxed" not in line
+    line = line.strip(" \t*_`") if lead else line
+    sound = (
+        _ALPHANUMERIC.search(line) and _MATHEMATICAL.search(line) and "\\boxed" not in line and not _CODE.search(line)
+    )
+    sound = sound and not declines(line.rpartition(":")[2])
     return line if sound and len(line) <= MAX_LINE and _plain_words(line) <= 2 else ""
+
+
+def _without_code(text: str) -> str:
+    """The text without fences of a programming language."""
+    kept, at, code, inside = list[str](), 0, False, False
+    for fence in _FENCE.finditer(text):
+        if not inside:
+            kept.append(text[at : fence.start()])
+            code = fence[1].lower() not in _PLAIN_FENCES
+        elif not code:
+            kept.append(text[at : fence.start()])
+        inside, at = not inside, fence.end()
+    return "\n".join([*kept, "" if inside and code else text[at:]])
 
 
 def _plain_words(line: str) -> int:

@@ -10,12 +10,22 @@ from typing import Any, ClassVar
 
 from harness.api import Action, Facts, Parsed, Reply
 
+from ._aside import NEVER_CLOSED, THINKING, Mentions, Thinking
 from ._text import literal, valid
 from ._tools import arguments_of, schema
+from .literals import read
 
 _ATTRIBUTE = re.compile(r"([\w-]{1,40})\s{0,20}=\s{0,20}(?:\"([^\"<>]*+)\"|'([^'<>]*+)'|([^\s\"'<>]++))")
 _LONGEST_NAME = 120
-_TAG = re.compile(r"<\s{0,3}([A-Za-z]\w{0,60})((?:\s[^<>]*+|/)?)>")
+_TAG = re.compile(
+    r"<\s{0,3}(?P<close>/\s{0,3})?(?P<name>[A-Za-z]\w{0,60})(?P<attributes>(?:\s[^<>]*+|/)?)>"
+    r"|^[ \t]*+(?:(?:[-*+•]|\d{1,3}[.)])[ \t]++)?`{0,2}+(?P<function>[A-Za-z]\w{0,60})\((?P<given>[^\n]*)\)`{0,2}+"
+    r"[ \t]*+;?[ \t]*+$",
+    re.MULTILINE,
+)
+"""A tag, or a call in the form of a function on a line of its own: `submit_result(959)`."""
+_KEYWORD = re.compile(r"\s*([A-Za-z_]\w{0,60})\s*=(?!=)\s*")
+_GIVEN = re.compile(r"\s*+(\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+'|[^,]*+)\s*+(?:,|\Z)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +65,11 @@ class Calls(Reply):
     The action is a list of mappings {"call": name, argument: text, …}. An invalid call stays in the list with an
     "error" that says why, so that the protocol can report it to the agent; so does text in the form of a call with an
     unknown name. A text without any call is an error. An argument may also be an element of its own between the tags.
+    A verb may also be written as a function on a line of its own: `submit_result(959)`, `send_message(3, "hi")`.
     Calls beyond `limit` are counted, not kept: the last entry is then {"call": "", "skipped": number}.
+
+    What is thought (`<think>`, `<thinking>`, …) or only mentioned (in backticks or quotes within a sentence, on a line
+    that begins with >, in a comment) is no call. In backticks, quotes or a fence of its own a call is one.
 
     Attributes:
         verbs: the calls that an agent can make.
@@ -91,27 +105,40 @@ class Calls(Reply):
         """The calls in `text`."""
         verbs = {verb.name: verb for verb in self.verbs}
         calls: list[dict[str, Any]] = []
-        skipped = at = 0
+        skipped = at = aside = 0
         unclosed: set[str] = set()
+        thinking, mentions = Thinking(text), Mentions(text)
         while match := _TAG.search(text, at):
-            at = match.end()
-            name, attributes = match[1].lower(), match[2].rstrip()
+            at, name = match.end(), (match["name"] or match["function"]).lower()
             verb = verbs.get(name)
-            if verb is None and not _like_a_call(name):
+            if verb is None and name in THINKING:
+                if not match["close"]:
+                    end = None if match["attributes"].endswith("/") else thinking.end(name, at)
+                    at, aside = (at, aside) if end is None else (end, aside + 1)
+                elif name in NEVER_CLOSED and not mentions.end(*match.span()):  # all before it was thinking
+                    calls, skipped, aside = [], 0, aside + bool(calls)
                 continue
-            content = None
-            if verb is not None:
-                content, at = self._end(text, name, at, attributes, unclosed)
-            if len(calls) >= self.limit:
+            if match["close"] or (verb is None and (match["function"] or not _like_a_call(name))):
+                continue
+            mentioned, content = mentions.end(*match.span()), None
+            if mentioned is None and verb is not None and match["name"]:
+                content, at = self._end(text, name, at, match["attributes"].rstrip(), unclosed)
+                mentioned = mentions.end(match.start(), at) if at > match.end() else None
+            if mentioned is not None:
+                at, aside = mentioned, aside + 1
+            elif len(calls) >= self.limit:
                 skipped += 1
             elif verb is None:
                 calls.append({"call": name, "error": f"there is no {name}; there are: {', '.join(verbs)}"})
+            elif match["function"]:
+                calls.append(_of_function(verb, match["given"]))
             else:
-                calls.append(_read(verb, attributes, content))
+                calls.append(_read(verb, match["attributes"].rstrip(), content))
         if skipped:
             calls.append({"call": "", "skipped": skipped})
         if not calls:
-            return Parsed(error=f"no call was found; write one such as {self.verbs[0].usage}")
+            where = " outside of thinking and quotations" if aside else ""
+            return Parsed(error=f"no call was found{where}; write one such as {self.verbs[0].usage}")
         return Parsed(calls)
 
     @property
@@ -203,6 +230,26 @@ def _read(verb: Verb, attributes: str, content: str | None) -> dict[str, Any]:
     if missing:
         return {"call": verb.name, "error": f"{missing[0]} is missing; write {verb.usage}"}
     return {"call": verb.name, **{name: arguments.get(name, "") for name in expected}}
+
+
+def _of_function(verb: Verb, given: str) -> dict[str, Any]:
+    """The call whose arguments stand between brackets, by name or in order; the last of them takes all the rest."""
+    expected = [*verb.required, *verb.optional]
+    left, values = list(expected), dict[str, str]()
+    while left and given.strip():
+        keyword = _KEYWORD.match(given)
+        name = keyword[1] if keyword and keyword[1] in left else left[0]
+        given = given[keyword.end() :] if keyword and keyword[1] in left else given
+        left.remove(name)
+        one = _GIVEN.match(given) if left else None
+        value, given = (one[1], given[one.end() :]) if one else (given, "")
+        text = read(value)
+        values[name] = valid(text if isinstance(text, str) else value.strip())
+    missing = [name for name in verb.required if not values.get(name) and (name != verb.body or name not in values)]
+    if missing or given.strip():
+        what = f"{missing[0]} is missing" if missing else f"{given.strip()[:40]!r} is too much"
+        return {"call": verb.name, "error": f"{what}; write {verb.usage}"}
+    return {"call": verb.name, **{name: values.get(name, "") for name in expected}}
 
 
 def _like_a_call(name: str) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from harness.api import Parsed
 
+from ._aside import spoken
 from ._text import literal, valid
 from .calls import Calls, Verb
 
@@ -48,7 +49,8 @@ def fenced(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Commands(Calls):
-    """Any number of commands, in the order in which they are written. Text outside of fences is ignored.
+    """Any number of commands, in the order in which they are written. Text outside of fences is ignored, and so are
+    fences within thinking (`<think>…</think>`).
 
     A command is its verb, then its arguments, each a word, then its body: all the rest, line breaks included. For a
     verb with `line`, the argument is the rest of the first line, and the body is the text below. The last argument of a
@@ -68,7 +70,7 @@ class Commands(Calls):
 
     def parse(self, text: str) -> Parsed:
         """The commands in `text`."""
-        blocks = fenced(text)
+        blocks = fenced(spoken(text))
         if not blocks:
             return Parsed(error="there is no command; write each one in a fenced code block of its own")
         verbs = {verb.name: verb for verb in self.verbs}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import chain, zip_longest
 from typing import Any
 
@@ -66,11 +67,9 @@ def _with_keys(value: Any, keys: dict[str, str]) -> Iterator[dict[str, Any]]:
 
 def _by_keys(text: str, keys: dict[str, str]) -> Iterator[Candidate]:
     """Objects distinguished by their keys alone: a key that comes again begins the next one."""
-    names = "|".join(re.escape(key) for key in sorted(keys, key=len, reverse=True))
-    if not names:
+    if not keys:
         return
-    key = re.compile(rf"(?:^|[{{,\n])[ \t]*+([\"'“‘`])[ \t]*+({names})[ \t]*+[\"'”’`][ \t]*+[:：]\s*+", re.IGNORECASE)
-    matches = [(match, keys[match[2].casefold()]) for match in key.finditer(text)]
+    matches = [(match, keys[match[2].casefold()]) for match in _key_pattern(tuple(keys)).finditer(text)]
     start = 0
     values: dict[str, Any] = {}
     for (match, name), (after, next_name) in zip_longest(matches, matches[1:], fillvalue=(None, None)):
@@ -87,35 +86,72 @@ def _by_keys(text: str, keys: dict[str, str]) -> Iterator[Candidate]:
         yield len(values), start, values
 
 
+def fields_by_key(text: str, keys: Sequence[str]) -> tuple[dict[str, Any], int]:
+    """(values, how many keys have none) of the object in `text` with the most keys, where it is no JSON.
+
+    As the second way of `json_fields`: the value of a key that is cut off is none.
+    """
+    text, by_folded = text[-MAX_TEXT:], {key.casefold(): key for key in keys}
+    if not by_folded:
+        return {}, 0
+    named = {match[2].casefold() for match in _key_pattern(tuple(by_folded)).finditer(text)}
+    best = max(_by_keys(text, by_folded), key=lambda candidate: candidate[:2], default=(0, 0, {}))
+    return best[2], len(named) - len(best[2])
+
+
+@lru_cache(maxsize=256)
+def _key_pattern(names: tuple[str, ...]) -> re.Pattern[str]:
+    any_of = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    return re.compile(
+        rf"(?:^|[{{,\n])[ \t]*+([\"'“‘”„`])[ \t]*+({any_of})[ \t]*+[\"'”’“`][ \t]*+[:：]\s*+", re.IGNORECASE
+    )
+
+
 def _raw(text: str, last: bool) -> Any:
     """The value that `text` is but for a comma, or, if `last`, what stands of it before the object's end."""
     text = text.strip()
     quote = QUOTES.get(text[:1], "")
     if quote:
+        if comment := _COMMENT.search(text, max(0, len(text) - 300)):
+            text = text[: comment.start()]
         end = _end_of_string(text, quote) if last else text.rstrip(" \t\r\n,").rfind(quote)
         return unescape(text[1:end]) if end > 0 else NOTHING
+    whole = not last or (len(text) > 1 and _CUT.search(text[-40:]) is None)
     text = text[: _end_of_object(text)] if last else text
     text = text.strip(" \t\r\n,")
     value = read(text)
     if isinstance(value, float) and not math.isfinite(value):
         return text
+    if not whole:
+        return NOTHING
     return (unescape(text) or NOTHING) if value is NOTHING else value
 
 
+_MEMBER = r",\s*+[\"'“][\w \t-]{0,60}+(?:[\"'”][ \t]*+:|\Z)"
+_COMMENT = re.compile(r"\s*(?://|#)[^\n\"'”’]*+\Z")
+_CUT = re.compile(r"[\d.+-]\Z")
+"""The end of a number that may go on: the reply was cut off, or lacks its brace."""
+
+
 def _end_of_string(text: str, quote: str) -> int:
-    """Where the string that begins `text` ends, the last of its object: at a quote before a brace that closes more than
-    the string itself has opened, else at the last quote before a brace, else at one that ends the text; else -1."""
+    """Where the string that begins `text` ends, the last wanted one of its object: at a quote before a brace that
+    closes more than the string itself has opened, or before the next member; else at the last quote before a brace,
+    else at one that ends the text; else -1."""
     depth, end = 0, -1
-    for match in re.finditer(rf"\\.|{re.escape(quote)}(?=\s*+,?\s*+\}})|[{{}}]", text[1:], re.DOTALL):
+    ends = re.compile(
+        rf"\\.|{re.escape(quote)}(?=\s*+(?:,?\s*+\}}|(?P<member>{_MEMBER})))|[{{}}]",
+        re.DOTALL,
+    )
+    for match in ends.finditer(text, 1):
         if match[0] == "{":
             depth += 1
         elif match[0] == "}":
             depth -= 1
-        elif match[0] == quote:
-            end = match.start() + 1
+        elif match[0] == quote and (depth <= 0 or not match["member"]):
+            end = match.start()
             if depth <= 0:
                 return end
-    bare = text.rstrip()
+    bare = text.rstrip(" \t\r\n,").removesuffix("```").rstrip()
     return end if end > 0 or len(bare) < 2 or not bare.endswith(quote) else len(bare) - 1
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from harness.api import Parsed, Reply
 
+from ._aside import spoken
 from ._options import MARKS, OptionTable, another_follows, plain_option, singles
 from ._statements import WINDOW, labelled, last_line
 from ._text import WRAPPING, end_of
@@ -74,6 +75,7 @@ class Label(Reply):
 
     def parse(self, text: str) -> Parsed:
         """The label that `text` states."""
+        text = spoken(text)
         by_letter = {canonical_label(label).upper(): label for label in self.labels}
         if set(by_letter) <= set(ascii_uppercase):
             letter = letters("".join(sorted(by_letter))).read(text)
@@ -87,7 +89,7 @@ class Label(Reply):
 
     def well_formed(self, text: str) -> bool:
         """Whether it says "Final Answer:"."""
-        return _ASKED.search(text) is not None
+        return _ASKED.search(spoken(text)) is not None
 
     def constraint(self) -> Mapping[str, Any]:
         """Exactly "Final Answer: " and a label."""

@@ -12,9 +12,11 @@ from typing import Any
 
 from harness.api import Parsed, Reply
 
+from ._aside import spoken
 from ._options import marker_pattern, plain_option
 from ._statements import last_labels
 from ._text import WRAPPING, end_of, valid
+from .literals import masked
 
 _CONSTRAINED = 1000
 """Names that constrained decoding can list."""
@@ -78,9 +80,9 @@ class LegalAction(Reply):
 
     def parse(self, text: str) -> Parsed:
         """The action that `text` names."""
-        text, names = valid(text), _Names(self.options)
-        found = ""
-        for match in itertools.islice(last_labels(text, marker_pattern(f"{self.label}:")), _LABELS):
+        text, names = valid(spoken(text)), _Names(self.options)
+        found, lines = "", masked(text) if "{" in text else text
+        for match in itertools.islice(last_labels(lines, marker_pattern(f"{self.label}:")), _LABELS):
             start = end_of(_MARKS, text, match.end())
             line = text[start : start + _READ].split("\n", 1)[0].strip()
             if (action := names.at_start(line)) is not None:

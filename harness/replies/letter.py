@@ -11,6 +11,8 @@ from typing import Any
 
 from harness.api import Parsed, Reply
 
+from ._aside import spoken
+from ._endings import Endings
 from ._options import another_follows, plain_option, singles
 from ._statements import LABEL, MAX_LABELS, WINDOW, boxes, last_labels, last_line
 from ._text import WRAPPING
@@ -38,7 +40,8 @@ class Letter(Reply):
 
     1. a statement: "answer is (B)", "Answer: B", "the correct option is B", "\boxed{B}", with a few words between
        ("is definitely B"); also with the option's own text instead of the letter ("Answer: Paris");
-    2. the last line, if it is the letter alone (B, (B), **B.**), or the letter with its option's text;
+    2. the last line, if it is the letter alone (B, (B), **B.**), or the letter with its option's text, or if it states
+       one in plain words: "So B.", "B is the correct answer.", "Ans: B", "I'd go with B, but I am not sure";
     3. the last (B), **B** or "option B" in the last line that is not denied ("not (B)", "(B) is wrong"); in a reply of
        one line also the letter with which it begins ("B. Because …");
     4. the option's text, exactly, as the whole reply or its last line.
@@ -78,7 +81,7 @@ class Letter(Reply):
 
     def well_formed(self, text: str) -> bool:
         """Whether it says "The answer is (X)"."""
-        return _ASKED.search(text) is not None
+        return _ASKED.search(spoken(text)) is not None
 
     def constraint(self) -> Mapping[str, Any]:
         """Any work, if there is room for it, then "The answer is (X)." at the end."""
@@ -105,9 +108,9 @@ class Letters:
         self._or = re.compile(
             rf"[)\]]?[.:]?[^\n.;!?,()\[\]*]{{0,80}}\bor[ \t]+(?:option[ \t]+)?(?:[(\[*]{{1,2}}{one}[)\]*]|{one}[).:])"
         )
-        self._only = re.compile(
-            rf"(?:(?:option|choice|letter)[ \t:]+)?[(\[]?[ \t]?({either})[ \t]?[)\]]?", re.IGNORECASE
-        )
+        # The letter is not folded: İ and ı would be I, and the sign of Kelvin K.
+        self._only = re.compile(rf"(?i:(?:option|choice|letter)[ \t:]+)?[(\[]?[ \t]?({either})[ \t]?[)\]]?")
+        self._endings = Endings(letters)
         self._beginning = re.compile(
             rf"[*_`\s]{{0,4}}(?:[(\[]({either})[)\]]|({either})[).:](?!\w)|({one}),[ ]+(?:because|since|as)\b)"
         )
@@ -121,6 +124,7 @@ class Letters:
 
     def read(self, text: str) -> str | None:
         """The letter that a reply states, by the rules of `Letter`."""
+        text = spoken(text)
         line = last_line(text)
         letter = self._last_statement(text, line) or plain_option(text, self._exactly, self._announced)
         if letter is None and len(line) <= _LONGEST:
@@ -139,8 +143,13 @@ class Letters:
         for start, content in boxes(text)[-MAX_LABELS:]:
             if letter := self._announced(_TEX.sub(r"\1", content[:WINDOW])):
                 statements.append((start, letter))
+        start = len(text.rstrip()) - len(line)
         if letter := self._alone(line, any_case=text.strip() == line) or self._labelled_text(line):
-            statements.append((len(text.rstrip()) - len(line), letter))
+            statements.append((start, letter))
+        elif all(at < start for at, _ in statements):
+            ending = self._endings.read(line)
+            if ending and not self._several(line, ending[1]):
+                statements.append((start, ending[0]))
         return max(statements, key=lambda one: one[0])[1] if statements else None
 
     def _exactly(self, text: str) -> str | None:

@@ -1,6 +1,7 @@
 """Values in text that a model wrote: JSON, and what models write instead of it.
 
-The parser accepts single quotes, trailing commas, raw line breaks in strings, tuples, and Python's words and numbers.
+The parser accepts single and curly quotes, trailing commas, comments (`//`, `#`, `/* */`), raw line breaks in strings,
+tuples, and Python's words and numbers.
 It takes linear time: Python's own literal parser can be made to take far more of both time and memory.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 MAX_TEXT = 4_000_000
@@ -23,16 +24,18 @@ NOTHING = object()
 """What `read` gives for a text that is no value."""
 
 _SCALAR = re.compile(
-    r"""\s*+(?:"((?:[^"\\]|\\.)*+)"|'((?:[^'\\]|\\.)*+)'|([^\s\[\](){},:"']++))""",
+    r"""\s*+(?:"((?:[^"\\]|\\.)*+)"|'((?:[^'\\]|\\.)*+)'|[“”„]((?:[^“”\\]|\\.)*+)[“”]|‘((?:[^’\\]|\\.)*+)’"""
+    r"""|(?P<bare>(?!//|\#|/\*)[^\s\[\](){},:"'“”„‘’]++))""",
     re.DOTALL,
 )
 _NUMBER = re.compile(
     r"[+-]?+(?:0[xob][0-9a-f_]++|(?:[0-9][0-9_]*+(?:\.[0-9_]*+)?+|\.[0-9][0-9_]*+)(?:e[+-]?+[0-9]++)?+)", re.IGNORECASE
 )
 _WORDS = {"true": True, "false": False, "none": None, "null": None, "nan": "NaN"}
-_BLANKS = re.compile(r"\s*+")
+_BLANKS = re.compile(r"(?:\s++|(?://|#)[^\n]*+)*+")
 _CLOSING = {"[": "]", "(": ")", "{": "}"}
-_OBJECT = re.compile(r"\{\s*+[\"'}]")
+_OBJECT = re.compile(r"\{(?:\s++|(?://|#|/\*)[^\n]*+)*+[\"'“”„‘}]")
+_OPENING = frozenset("\"'“”„‘")
 _ESCAPE = re.compile(r'\\.|"', re.DOTALL)
 _ESCAPED = {'"': '\\"', "\\'": "'"}
 
@@ -86,6 +89,16 @@ def objects(text: str, unescape: Callable[[str], str] | None = None) -> Iterator
             yield start, at, value
 
 
+def masked(text: str, spans: Sequence[tuple[int, int]] | None = None) -> str:
+    """The text with blanks in place of these parts, by default of all its objects."""
+    pieces, at = list[str](), 0
+    for start, end in sorted((start, end) for start, end, _ in objects(text)) if spans is None else sorted(spans):
+        if start >= at:
+            pieces += [text[at:start], " " * (end - start)]
+            at = end
+    return "".join([*pieces, text[at:]]) if pieces else text
+
+
 def value_at(
     text: str, at: int, unescape: Callable[[str], str] | None = None, depth: int = MAX_DEPTH
 ) -> tuple[Any, int]:
@@ -101,17 +114,19 @@ def value_at(
         NoValueError: if there is none.
     """
     scalar = _SCALAR.match(text, at)
+    if scalar is None:
+        at, begin = _skip(text, at), at
+        scalar = _SCALAR.match(text, at) if at > begin else None
     if scalar is not None:
         try:
-            if scalar[3] is not None:
-                return _scalar(scalar[3]), scalar.end()
+            if scalar["bare"] is not None:
+                return _scalar(scalar["bare"]), scalar.end()
             return (unescape or _unescape)(scalar[scalar.lastindex or 0]), scalar.end()
         except ValueError:
             raise NoValueError(scalar.end()) from None
-    at = _skip(text, at)
     opening = text[at : at + 1]
     if opening not in _CLOSING or not depth:
-        raise NoValueError(len(text) if opening in ("'", '"') else at)  # to the end for a closing quote
+        raise NoValueError(len(text) if opening in _OPENING else at)  # to the end for a closing quote
     closing = _CLOSING[opening]
     items: list[Any] = []
     members: dict[str, Any] = {}
@@ -140,8 +155,16 @@ def value_at(
 
 
 def _skip(text: str, at: int) -> int:
-    blanks = _BLANKS.match(text, at)
-    return blanks.end() if blanks else at
+    """Where blanks and comments end. Raises `NoValueError` for a comment that never ends."""
+    while True:
+        blanks = _BLANKS.match(text, at)
+        at = blanks.end() if blanks else at
+        if text[at : at + 2] != "/*":
+            return at
+        end = text.find("*/", at + 2)
+        if end < 0:
+            raise NoValueError(len(text))
+        at = end + 2
 
 
 def _unescape(inner: str) -> str:

@@ -11,7 +11,9 @@ from typing import Any
 
 from harness.api import Action, Parsed, Reply
 
+from ._aside import spoken
 from ._text import Parsing, valid
+from .fields import fields_by_key
 from .literals import objects
 
 MAX_TEXT = 400_000
@@ -31,8 +33,10 @@ class Messages(Reply):
     The tolerant mode takes every object in the text that has a neighbor's name among its keys, also in lists and other
     objects. Objects to different neighbors form one set of messages. An object that writes to the same neighbor again
     starts a new set, and the last set counts. An empty object is silence if there is no other, or if it stands alone at
-    the end. Raw and escaped line breaks and trailing commas are allowed, other keys are left out, `null` is no message,
-    and any other value that is not a string becomes its JSON text. Case and outer blanks of a name do not matter.
+    the end. Raw and escaped line breaks, trailing commas, comments and curly quotes are allowed, other keys are left
+    out, `null` is no message, and any other value that is not a string becomes its JSON text. Case and outer blanks of
+    a name do not matter. An object may also say to whom it goes: `[{"to": "Emma", "message": "hi"}]`. If no object can
+    be read, as where a brace is missing, each name counts with the whole text behind it. Thinking is left out.
 
     Attributes:
         to: the neighbors, in order.
@@ -70,8 +74,8 @@ class Messages(Reply):
     def dropped(self, text: str) -> int:
         """How many messages in `text` the tolerant mode does not send.
 
-        These are messages of earlier sets, and those to unknown names. 0 for the reference mode, which takes one object
-        or none.
+        These are messages of earlier sets, those to unknown names, and those that are cut off. 0 for the reference
+        mode, which takes one object or none.
         """
         return 0 if self.parsing == "reference" else _sets(self.to, text[-MAX_TEXT:])[1]
 
@@ -100,6 +104,7 @@ class Messages(Reply):
 def _sets(to: tuple[str, ...], text: str) -> tuple[Mapping[str, str] | None, int]:
     """The last set of messages, and how many others there are. Remembered: a reply is first read, then counted."""
     neighbors = {name.casefold(): name for name in to} | {name: name for name in to}
+    text = spoken(text)
     messages: dict[str, str] | None = None
     names: set[str] = set()  # to which the set has written, or said that it does not
     dropped = 0
@@ -115,8 +120,10 @@ def _sets(to: tuple[str, ...], text: str) -> tuple[Mapping[str, str] | None, int
                 stack.extend(reversed(value))
             if not isinstance(value, dict):
                 continue
+            given, value = value, _addressed(value)
             named = {key: neighbors.get(key) or neighbors.get(key.strip().casefold()) for key in value}
             if not any(named.values()):
+                dropped += len(value) if value is not given else 0
                 stack.extend(reversed(value.values()))
                 continue
             addressed = {name for name in named.values() if name}
@@ -126,7 +133,27 @@ def _sets(to: tuple[str, ...], text: str) -> tuple[Mapping[str, str] | None, int
             sent = {name: _as_text(value[key]) for key, name in named.items() if name and value[key] is not None}
             messages = {**(messages or {}), **sent}
             dropped += sum(name is None and value[key] is not None for key, name in named.items())
+    if messages is None and any(mark in text for mark in ("{", "}", "```")):
+        values, lost = fields_by_key(text, to)
+        said = {name: value for name, value in values.items() if isinstance(value, str) and value[:1] not in ("[", "{")}
+        if said or any(value is None for value in values.values()):
+            messages, dropped = said, dropped + lost
     return messages, dropped
+
+
+_TO = ("to", "recipient", "receiver", "neighbor", "neighbour", "target", "agent", "name")
+_SAYS = ("message", "content", "text", "body", "msg")
+
+
+def _addressed(value: dict[str, Any]) -> dict[str, Any]:
+    """Name → message, of an object such as {"to": "Emma", "message": "hi"}; any other object as it is."""
+    by_key = {key.strip().casefold(): item for key, item in value.items()}
+    receivers = next((by_key[key] for key in _TO if key in by_key), None)
+    said = next((key for key in _SAYS if key in by_key), None)
+    if said is None or receivers is None:
+        return value
+    many = receivers if isinstance(receivers, list) else [receivers]
+    return dict.fromkeys((name for name in many if isinstance(name, str)), by_key[said]) or value
 
 
 def _as_text(value: Any) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from harness.api import Parsed, Reply
 
+from ._aside import spoken
 from ._statements import LABEL, MAX_LABELS, WINDOW, boxes, last_labels, last_line
 
 _LARGEST = 10**300
@@ -49,6 +50,7 @@ class Number(Reply):
 
     def parse(self, text: str) -> Parsed:
         """The number that `text` states."""
+        text = spoken(text)
         for statement in _statements(text):
             value = self._first(statement.rpartition("=")[2])
             value = self._first(statement) if value is None else value
@@ -63,7 +65,7 @@ class Number(Reply):
 
     def well_formed(self, text: str) -> bool:
         """Whether a statement, a box or hashes give it."""
-        return any(self._first(statement) is not None for statement in _statements(text))
+        return any(self._first(statement) is not None for statement in _statements(spoken(text)))
 
     def constraint(self) -> Mapping[str, Any]:
         """Any work, then "#### " and a number at the end."""

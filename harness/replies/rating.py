@@ -10,6 +10,7 @@ from typing import Any
 
 from harness.api import Action, Parsed, Reply
 
+from ._aside import spoken
 from ._statements import last_labels, last_line
 from .fields import json_fields
 
@@ -19,6 +20,7 @@ _TAIL = 100_000
 """Characters at the end of a reply in which a line is looked for."""
 _NEAR = 60
 """Characters behind a name within which its number ends."""
+_SHOWN = 1e15
 _PLAIN = (
     r"[\s*_`\[(\"'“]*(?P<number>[-−–+]?(?:\d{1,12}(?:\.\d{1,12})?|\.\d{1,12}))"
     r"(?:[\s*_`]*(?:/|out of|of)[\s*_`]*(?P<of>\d{1,12}(?:\.\d{1,12})?))?"
@@ -71,6 +73,7 @@ class Rating(Reply):
 
     def parse(self, text: str) -> Parsed:
         """The ratings that `text` states."""
+        text = spoken(text)
         action, problems = self._read(last_line(text))
         if problems:
             action, others = self._read(text)
@@ -91,7 +94,7 @@ class Rating(Reply):
     def well_formed(self, text: str) -> bool:
         """Whether a JSON object gives all of it."""
         names = self.criteria or (KEY,)
-        return json_fields(text, names).keys() == {*names}
+        return json_fields(spoken(text), names).keys() == {*names}
 
     def constraint(self) -> Mapping[str, Any]:
         """A JSON object with nothing but the numbers."""
@@ -151,7 +154,8 @@ class Rating(Reply):
 
     def _within(self, value: float) -> tuple[float | None, str | None]:
         if not self.low <= value <= self.high:  # also NaN
-            return None, f"{value:g} is not from {self.low:g} to {self.high:g}"
+            shown = f"{value:g}" if abs(value) < _SHOWN else "this number"  # what has 400 digits is no float
+            return None, f"{shown} is not from {self.low:g} to {self.high:g}"
         return int(value) if float(value).is_integer() else value, None
 
 
@@ -182,6 +186,7 @@ class Preference(Reply):
 
     def parse(self, text: str) -> Parsed:
         """The choice that `text` states."""
+        text = spoken(text)
         for part in (last_line(text), text):
             field = json_fields(part, (BETTER,)).get(BETTER)
             if isinstance(field, str) and (match := _ONLY.fullmatch(field[:_NEAR])):
@@ -195,7 +200,7 @@ class Preference(Reply):
 
     def well_formed(self, text: str) -> bool:
         """Whether a JSON object gives it."""
-        return json_fields(text, (BETTER,)).get(BETTER) in self.options
+        return json_fields(spoken(text), (BETTER,)).get(BETTER) in self.options
 
     def constraint(self) -> Mapping[str, Any]:
         """A JSON object with the choice."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from harness.api import Action, Parsed
 
+from ._aside import spoken
 from .wrapped import WrappedReply
 
 _STANCE = re.compile(
@@ -37,6 +38,7 @@ class AgreeOrCounter(WrappedReply):
 
     def parse(self, text: str) -> Parsed:
         """Read the stance, and behind DISAGREE the counter-proposal."""
+        text = spoken(text)
         stance = _STANCE.search(text)
         if stance is None:
             parsed = self.inner.parse(text)
@@ -49,11 +51,13 @@ class AgreeOrCounter(WrappedReply):
 
     def agrees(self, text: str) -> bool:
         """Whether a text adopts the proposal."""
+        text = spoken(text)
         stance = _STANCE.search(text)
         return stance is not None and _is_yes(stance)
 
     def well_formed(self, text: str) -> bool:
         """Whether a readable text says AGREE, or DISAGREE and a well-formed answer."""
+        text = spoken(text)
         stance = _STANCE.search(text)
         return stance is not None and (_is_yes(stance) or self.inner.well_formed(text[stance.end() :]))
 
@@ -74,7 +78,7 @@ class NamesFlaw(WrappedReply):
 
     def well_formed(self, text: str) -> bool:
         """Whether a readable text names a flaw and is well-formed otherwise."""
-        return _FLAW.search(text) is not None and self.inner.well_formed(text)
+        return _FLAW.search(spoken(text)) is not None and self.inner.well_formed(text)
 
     def constraint(self) -> Mapping[str, Any] | None:
         """The flaw on a line, above an answer that is a regular expression or a choice."""

@@ -10,8 +10,9 @@ from typing import Any, Literal
 
 from harness.api import Action, Parsed
 
+from ._aside import spoken
 from ._text import says_nothing
-from .fields import json_fields
+from .fields import fields_by_key, json_fields
 from .wrapped import WrappedReply
 
 Style = Literal["none", "line", "json"]
@@ -41,8 +42,9 @@ class AnswerWithConfidence(WrappedReply):
 
     "line": "Confidence: 0.85", on a line of its own or at the end of one, is removed before `inner` reads the rest. The
     last one that is a number counts, and none within code fences does. "json": the answer is the text of the field
-    `answer`; a reply without such an object is read as plain text, and is malformed. A missing confidence does not make
-    a reply malformed.
+    `answer`; a reply without such an object is read as plain text, and is malformed. So is one that is not exactly one
+    object of valid JSON, alone or in a fence: broken or cut-off JSON is read where its answer is whole. A missing
+    confidence does not make a reply malformed.
     """
 
     style: Style = "line"
@@ -57,6 +59,7 @@ class AnswerWithConfidence(WrappedReply):
 
     def parse(self, text: str) -> Parsed:
         """The answer with its confidence; an error only if the inner form finds no answer."""
+        text = spoken(text)
         if self.style == "json":
             return self._object(text)
         number = None
@@ -66,6 +69,7 @@ class AnswerWithConfidence(WrappedReply):
 
     def statement(self, text: str) -> str:
         """What of a reply the inner form reads: in JSON the text of the field `answer`."""
+        text = spoken(text)
         members = json_fields(text, ("answer",)) if self.style == "json" else {}
         return members["answer"] if isinstance(members.get("answer"), str) else text
 
@@ -94,14 +98,14 @@ class AnswerWithConfidence(WrappedReply):
     def _object(self, text: str) -> Parsed:
         members = json_fields(text, ("answer", "confidence", "confidence_level"))
         if "answer" not in members:
+            if fields_by_key(text, ("answer",))[1]:
+                return Parsed(error="the field 'answer' is cut off")
             return self._read(text, None, False)
         if members["answer"] is None or says_nothing(str(members["answer"])):
             return Parsed(error="the field 'answer' is empty")
         answer = members["answer"] if isinstance(members["answer"], str) else json.dumps(members["answer"])
         number = confidence(members.get("confidence", members.get("confidence_level")))
-        bare = text.strip().removesuffix("```").rstrip()
-        bare = bare.removeprefix("```").removeprefix("json").lstrip()
-        exact = bare.startswith("{") and bare.endswith("}")
+        exact = _is_object(text)
         for statement in (answer, f"Final Answer: {answer}"):
             parsed = self.inner.parse(statement)
             if parsed.error is None:
@@ -115,6 +119,22 @@ class AnswerWithConfidence(WrappedReply):
             return Parsed(error=parsed.error)
         malformed = not (keeps_form and self.inner.well_formed(text))
         return Parsed({"answer": parsed.action, "confidence": number, "malformed": malformed})
+
+
+def _is_object(text: str) -> bool:
+    """Whether a text is one object of valid JSON and nothing else, but for a fence around it."""
+    bare = text.strip()
+    if bare.startswith("```") and bare.endswith("```") and len(bare) > 6:
+        bare = bare[3:-3].strip().removeprefix("json")
+    try:
+        return isinstance(json.loads(bare, parse_constant=_refused), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _refused(constant: str) -> None:
+    """NaN and Infinity are no JSON."""
+    raise ValueError(constant)
 
 
 def split_confidence(action: Action) -> tuple[Action, float | None, bool]:

@@ -9,8 +9,10 @@ from typing import Any
 
 from harness.api import Action, Parsed, Reply
 
+from ._aside import spoken
+from ._field import ReplyField, field_of
 from ._options import marker_pattern
-from ._text import BLANK, WRAPPING, Parsing, end_of, literal, valid
+from ._text import WRAPPING, Parsing, literal, valid
 from .actions import Actions
 from .choice import Labelled
 from .legal import LegalAction
@@ -18,6 +20,7 @@ from .legal import LegalAction
 _NOTHING = frozenset({"", "none", "n/a", "na", "-", "–", "—", "null", "no message", "nothing"})
 _TEMPLATE = re.compile(r"\[[^\]]{0,80}\bor [\"'“‘]none[\"'”’]\]", re.IGNORECASE)
 """The prompt's own placeholder, echoed: [Short message, or "None"]."""
+_ELEMENT = re.compile(r"<(\w{1,40})>([^<>]*)</\1>")
 _CONSTRAINED = 200
 """Characters of a message that constrained decoding allows where no other limit is set."""
 
@@ -27,8 +30,10 @@ class MessageLine(Reply):
     """One line for the other agents, after its label. The action is the text, or None for silence.
 
     The tolerant mode takes the last label's line, or the line below if the label stands alone, without quotes and
-    brackets around it. Blanks and control characters become single blanks, so a message never breaks out of the line in
-    which other agents see it. none, n/a, - and the like are silence.
+    brackets around it. Without such a label a message counts that is named in another way: in a JSON object, an
+    element, under a heading, behind a dash, with words such as "to my neighbors" behind the label. Blanks and control
+    characters become single blanks, so a message never breaks out of the line in which other agents see it. none, n/a,
+    - and the like are silence.
 
     Attributes:
         label: what announces the message.
@@ -52,10 +57,10 @@ class MessageLine(Reply):
 
     def parse(self, text: str) -> Parsed:
         """The message. A reply without the label is an error, the word none is not."""
-        start, end = self.span(text)
-        if start < 0:
+        field = self.field(text if self.parsing == "reference" else spoken(text))
+        if field is None:
             return Parsed(error=f"no line '{self.label}:' was found; write one, or '{self.label}: None'")
-        return Parsed(self.message(text[start:end]))
+        return Parsed(self.message(field.value))
 
     def constraint(self) -> Mapping[str, Any]:
         """The label and one line."""
@@ -65,21 +70,15 @@ class MessageLine(Reply):
         """A regular expression for the line."""
         return f"{literal(self.label)}: [^\\n]{{1,{self.max_chars or _CONSTRAINED}}}"
 
-    def span(self, text: str) -> tuple[int, int]:
-        """The position of the message in `text`; (-1, -1) without a label."""
+    def field(self, text: str) -> ReplyField | None:
+        """The message in `text`, without its thinking; None if there is none."""
         if self.parsing == "reference":
             match = re.search(rf"{re.escape(self.label)}:\s*", text, re.IGNORECASE)
-            return (match.end(), self.line_end(text, match.end(), match.end() + 1)) if match else (-1, -1)
-        matches = list(marker_pattern(f"{self.label}:").finditer(text))
-        if not matches:
-            return -1, -1
-        last = matches[-1]
-        start, end = last.end(), _line_end(text, last.end())
-        if not text[start:end].strip(WRAPPING):
-            at = end_of(BLANK, text, end)
-            if not re.match(r"[*_`# ]*\w+[*_` ]*:", text[at : at + 80]):  # before the next label stands no message
-                start, end = at, _line_end(text, at)
-        return start, end
+            if match is None:
+                return None
+            end = self.line_end(text, match.end(), match.end() + 1)
+            return ReplyField(text[match.end() : end], match.end(), end)
+        return field_of(text, self.label)
 
     def line_end(self, text: str, start: int, after: int) -> int:
         """Where the line ends that `start` is in, or `until:` begins in it, not before `after`."""
@@ -95,6 +94,8 @@ class MessageLine(Reply):
         text = " ".join("".join(c if c.isprintable() else " " for c in valid(raw)).split()).strip(" *_`")
         if _TEMPLATE.fullmatch(text):
             return None
+        if (wrapped := _ELEMENT.fullmatch(text)) is not None:
+            text = wrapped[2].strip()
         if len(text) > 1 and text[0] + text[-1] in ('""', "''", "“”", "‘’", "«»", "[]", "()", "<>"):
             text = text[1:-1].strip()
         return None if text.strip(WRAPPING).casefold() in _NOTHING else text[: self.max_chars]
@@ -104,9 +105,9 @@ class MessageLine(Reply):
 class ActionWithMessage(Reply):
     """An action and, before it, a message: {"act": action, "message": text or None}.
 
-    A reply without a message is silent. If the action is unreadable, the message still counts, with the idle act. The
-    tolerant mode does not look for the action in the message's line, unless its label stands nowhere else (the reply is
-    then a single line).
+    A reply without a message is silent; reading it with `line` tells it from one that says so. If the action is
+    unreadable, the message still counts, with the idle act. The tolerant mode does not look for the action in the
+    message, unless its label stands nowhere else (the reply is then a single line).
 
     Attributes:
         act: the form of the action.
@@ -135,24 +136,26 @@ class ActionWithMessage(Reply):
 
     def parse(self, text: str) -> Parsed:
         """Both; an error only if there is no action."""
-        start, end = self.line.span(text)
-        if start < 0 or self.line.parsing == "reference":
-            act = self.act.parse(text)
-        else:
-            rest = f"{text[:start]}\n{text[end:]}"
-            act = self.act.parse(rest)
-            single = isinstance(self.act, Labelled | Actions | LegalAction) and not marker_pattern(
-                f"{self.act.label}:"
-            ).search(rest)
-            if act.error is not None and single:
-                end = self.line.line_end(text, start, start)
-                act = self.act.parse(text[end:])
-        message = self.line.message(text[start:end]) if start >= 0 else None
+        reference = self.line.parsing == "reference"
+        text = text if reference else spoken(text)
+        field = self.line.field(text)
+        act = self.act.parse(text if reference or field is None else field.rest(text))
+        value = field.value if field is not None else ""
+        if act.error is not None and field is not None and field.inline and self._only_within(field, text):
+            end = self.line.line_end(text, field.start, field.start)
+            act, value = self.act.parse(text[end:]), text[field.start : end]
+        message = self.line.message(value)
         if act.error is not None:
             return Parsed(
                 error=act.error, fallback_action={"act": self.act.noop, "message": message} if message else None
             )
         return Parsed({"act": act.action, "message": message})
+
+    def _only_within(self, field: ReplyField, text: str) -> bool:
+        """Whether the label of the action stands nowhere but in the message's line."""
+        if not isinstance(self.act, Labelled | Actions | LegalAction):
+            return False
+        return not marker_pattern(f"{self.act.label}:").search(field.rest(text))
 
     def constraint(self) -> Mapping[str, Any] | None:
         """The message's line, then one of the act's own texts; None if the act has no such form."""

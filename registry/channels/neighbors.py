@@ -44,7 +44,7 @@ class OpenNeighbors(NeighborChannel, CarriedChannel):
             lost = self.courier.lost(receivers)
             for name in receivers:
                 if name not in lost:
-                    text = peer_text(messages[name], block=True)
+                    text = peer_text(messages[name])
                     for late in self.courier.delays():
                         self._due.setdefault(self._round + late, []).append((name, move.agent, text))
         for receiver, sender, text in self._due.pop(self._round, ()):

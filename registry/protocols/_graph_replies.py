@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.api import Action, Parsed, Reply
-from harness.replies import Parsing, confidence, json_fields
+from harness.replies import Parsing, confidence, json_fields, spoken
 
 LOWEST = 0.9
 """Scores must add up to more than this, and to 1 at most."""
@@ -52,7 +52,7 @@ class Indices(Reply):
 
     def parse(self, text: str) -> Parsed:
         """Parse the numbers; an error says how many are needed, and in which range."""
-        numbers = _reference(text) if self.parsing == "reference" else numbers_of(text)
+        numbers = _reference(text) if self.parsing == "reference" else numbers_of(spoken(text))
         if numbers is not None and self.allows(numbers):
             return Parsed(numbers)
         example = ",".join(map(str, self.noop))
@@ -79,7 +79,7 @@ class Level(Reply):
 
     def parse(self, text: str) -> Parsed:
         """Parse the number in the last line, alone or after a label with a colon."""
-        numbers = numbers_of(text)
+        numbers = numbers_of(spoken(text))
         if numbers is not None and len(numbers) == 1 and numbers[0] in self.options:
             return Parsed(numbers[0])
         return Parsed(error=f"end with a line that holds one number from 1 to {self.highest} and nothing else")
@@ -111,7 +111,7 @@ class Scores(Reply):
 
     def parse(self, text: str) -> Parsed:
         """Parse the scores of the last such object; an error says what is missing or wrong."""
-        fields = json_fields(text, self.names)
+        fields = json_fields(spoken(text), self.names)
         scores = {name: confidence(fields.get(name)) for name in self.names}
         missing = [name for name, score in scores.items() if score is None]
         if missing:

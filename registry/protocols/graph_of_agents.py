@@ -260,7 +260,7 @@ class _Episode:
     ) -> Turn:
         """The turn in which a node answers again, from its own answer and its neighbors', each with its relevance."""
         labels = graph.relevance(neighbors)
-        observation = self.observation(sources, neighbors, labels) | {"own": own.text}
+        observation = self.observation(sources, neighbors, labels) | {"own": own.peer_text}
         observation["leading"] = leading([own, *(sources[i] for i in neighbors)])
         if name == "backward":
             observation["reminded"] = reminded

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from harness.api import Case, Play, Range, Task, Turn, plugin
 from harness.authoring.panels import Opinion, Panel, leading
+from harness.authoring.peers import peer_text
 from harness.authoring.traffic import Traffic
 from harness.replies.with_confidence import Style
 
@@ -82,7 +83,7 @@ class MixtureOfAgents(Panel):
 
     def _turn(self, task: Task, case: Case, agent: str, references: Sequence[Opinion], traffic: Traffic) -> Turn:
         """A turn that shows a layer, or the bare question if the layer is empty."""
-        texts = [opinion.peer_text for opinion in references]
+        texts = [peer_text(opinion.text) for opinion in references]
         system = self.slot == "system"
         observation = {"references": [] if system else texts, "leading": leading(references)}
         others = [opinion for opinion in references if opinion.agent != agent]

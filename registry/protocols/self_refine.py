@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from harness.api import Case, Facts, Move, Play, Range, Task, Turn, plugin
 from harness.authoring.panels import Opinion, Panel, ballot
+from harness.authoring.peers import peer_text
 from harness.errors import PluginError, near
 from harness.replies import AnswerWithConfidence
 from harness.replies.with_confidence import Style
@@ -95,7 +96,7 @@ class SelfRefine(Panel):
         while critiques < self.cap and step.span is None and not step.failed:
             step = yield from critique(task, case, history[-1], past)
             critiques += 1
-            past.append({"answer": history[-1].text, "feedback": step.feedback})
+            past.append(_pair(history[-1], step.feedback))
             if step.rewrite is not None and (step.span is None or self._accepts(step.rewrite)):
                 history.append(step.rewrite)
         final = history[-1].answer
@@ -112,20 +113,20 @@ class SelfRefine(Panel):
 
     def _split(self, task: Task, case: Case, current: Opinion, past: Past) -> Critique:
         """A critique and, unless it approves, a rewrite that sees it."""
-        observation = {"current": current.text, "signal": self.signal}
+        observation = {"current": current.peer_text, "signal": self.signal}
         turn = self._turn(task, case, current, "feedback", observation)
         [move] = yield [replace(turn, reply=Feedback(self.signal), parse_retries=0)]
         critique: Facts = move.action or Feedback(self.signal).noop
         feedback, span = critique["feedback"], critique["span"]
         if span is not None or _failed(move):
             return Step(feedback, span, failed=_failed(move))
-        pairs = self._visible([*past, {"answer": current.text, "feedback": feedback}])
+        pairs = self._visible([*past, _pair(current, feedback)])
         [move] = yield [self._turn(task, case, current, "refine", {"past": pairs})]
         return self._step(feedback, None, self.read(task, case, move), move)
 
     def _fused(self, task: Task, case: Case, current: Opinion, past: Past) -> Critique:
         """A critique and a rewrite in one reply: the critique to its verdict line, then the rewrite."""
-        observation = {"past": self._visible(past), "current": current.text, "signal": self.signal}
+        observation = {"past": self._visible(past), "current": current.peer_text, "signal": self.signal}
         turn = self._turn(task, case, current, "refine_fused", observation)
         form = AnswerAfterCritique(ballot(task, case, case.agents[0]), self.signal)
         [move] = yield [replace(turn, reply=AnswerWithConfidence(form, self.confidence))]
@@ -148,6 +149,11 @@ class SelfRefine(Panel):
 
     def _turn(self, task: Task, case: Case, current: Opinion, name: str, observation: dict[str, Any]) -> Turn:
         return self.ask(task, case, current.agent, name, {**observation, "leading": current.answer}, fresh=True)
+
+
+def _pair(current: Opinion, feedback: str) -> dict[str, str]:
+    """An answer and its feedback, as the agent sees them again."""
+    return {"answer": current.peer_text, "feedback": peer_text(feedback, block=True)}
 
 
 def _failed(move: Move) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.api import Action, Parsed, Reply
+from harness.replies import spoken
 
 from ._finqa_text import ARITHMETIC, EXAMPLE, OPERATIONS, TABLE, Problem, Program, Reading, parse
 
@@ -40,7 +41,7 @@ class ProgramReply(Reply):
 
     def parse(self, text: str) -> Parsed:
         """Parse the program in `text`."""
-        plain = text.replace("\\_", "_").replace("\\#", "#")  # as Markdown escapes them
+        plain = spoken(text).replace("\\_", "_").replace("\\#", "#")  # as Markdown escapes them
         result = self._labelled(plain) or self._last(plain)
         if isinstance(result, Program):
             return Parsed(str(result))
@@ -53,7 +54,7 @@ class ProgramReply(Reply):
 
     def well_formed(self, text: str) -> bool:
         """Whether the program has its label."""
-        return _LABEL.search(text) is not None
+        return _LABEL.search(spoken(text)) is not None
 
     def constraint(self) -> Mapping[str, Any]:
         """A regular expression of one line: the label and one to eight steps."""

@@ -174,9 +174,7 @@ def test_the_channel_carries_messages_to_neighbors_only(
     for agent, near in topology.items():
         observation = channel.observation(agent)
         assert observation == channel.observation(agent)
-        assert observation["inbox"] == {
-            name: peer_text(sent[name][agent], block=True) for name in near if agent in sent[name]
-        }
+        assert observation["inbox"] == {name: peer_text(sent[name][agent]) for name in near if agent in sent[name]}
         assert [*observation["inbox"]] == [name for name in near if name in observation["inbox"]]
         assert observation["silent"] == [name for name in near if name not in observation["inbox"]]
 

@@ -6,6 +6,8 @@ import re
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from harness.api import Completion, Outcome
 from harness.check import Drive, drive
@@ -28,8 +30,10 @@ from tests.mas.mas_kit import (
     results_of,
     returned,
     rounds,
+    seen,
 )
 
+LINE_ENDS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 RECEIVE = fence("receive_messages")
 
 # -------------------------------------------------------------------------------- Table 5, row by row
@@ -86,12 +90,26 @@ def test_shared_kv() -> None:
     assert returned(played, 0, 1) == [
         "no files",
         f"wrote plan len=121 preview={'x' * 120}",
-        "wrote a.txt len=4 preview= 1\n  2",
+        "wrote a.txt len=4 preview= 1\n2",
     ]
     plan, a = "id=0 path=plan len=121 updated=round 1", "id=1 path=a.txt len=4 updated=round 1"
-    assert returned(played, 1, 1) == [f"{plan} | {a}", plan, "no files", "content= 1\n  2", "acknowledged"]
+    assert returned(played, 1, 1) == [f"{plan} | {a}", plan, "no files", "content= 1\n2", "acknowledged"]
     missing = "error: there is no file 'plan'"
     assert returned(played, 1, 2) == ["removed plan", f"read_file -> {missing}", f"delete_file -> {missing}", a]
+
+
+@given(st.text(st.one_of(st.sampled_from(LINE_ENDS + "\t\x00\x1b |="), st.characters(exclude_categories=["Cs"]))))
+@example("1\r\n2\n  3\x0c4\x855\u20286\n\nrecorded [1]")
+def test_the_store_gives_every_value_back_as_it_was_written(value: str) -> None:
+    """Appendix E.4 and Table 5: stored verbatim, read verbatim; by another agent, by the writer, and in the prompt."""
+    value = value.replace("`", "'").rstrip("\r\n") or "0"  # what a fence can hold
+    script = {(0, 1): fence(f"write_file k\n{value}", "read_file k"), (1, 1): fence("read_file k", "list_files")}
+    played = play(KV, script, max_rounds=2)
+    assert returned(played, 0, 1) == [f"wrote k len={len(value)} preview={value[:120]}", f"content={value}"]
+    assert returned(played, 1, 1)[0] == f"content={value}"
+    assert f" len={len(value)} " in returned(played, 1, 1)[1]
+    turn = seen(played, 1, 2)
+    assert f"content={value}\n" in BUILTIN.prompts("mas/short").render(turn.name, {**turn.context, **turn.observation})
 
 
 def test_the_preview_of_a_short_value_is_all_of_it() -> None:

@@ -202,13 +202,13 @@ def test_efficiency_is_far_below_what_tokens_and_equation_6_give() -> None:
 
 
 def test_reductions_of_table_7_are_those_that_the_paper_prints() -> None:
-    tokens = figures("table7", "tokens_per_correct", "model", "condition")
+    tokens = figures("table7", "tokens_per_right", "model", "condition")
     reduction = {m: f"{100 * (tokens[m, 'CAMOC'] / tokens[m, 'Base'] - 1):.0f}" for m in MODELS}
     assert reduction == {DEEPSEEK: "-54", QWEN: "-49", GPT: "-53"}
 
 
 def test_table_7_times_success_is_table_6_and_far_more_than_table_4() -> None:
-    correct = figures("table7", "tokens_per_correct", "model", "condition")
+    correct = figures("table7", "tokens_per_right", "model", "condition")
     run = {(m, c): correct[m, c] * SUCCESS[m, c, "Shared K-V"] for m in MODELS for c in ("Base", "CAMOC")}
     assert all(1.02 < run[m, "CAMOC"] / run[m, "Base"] < 1.031 for m in MODELS)
     printed = figures("table6", "tokens_per_run", "backend", "condition")

@@ -103,6 +103,23 @@ def test_byzantine_agents_are_left_out() -> None:
     assert grade(problem, replace(case, unscored=frozenset({"Bo"})), answers)["seen"] == 1
 
 
+def test_expressions_know_the_honest_agents() -> None:
+    """By the name that they have in worlds too, so that answers of byzantine agents can be told from the others'."""
+    rules = {
+        "among": {"every": "network", "holds": "len(honest) / n"},
+        "believed": {"every": "agent", "holds": "all(b in honest for b in answer)"},
+    }
+    problem, case = on_path(constraints=rules, score="len([a for a in answer if a in honest]) / n")
+    answers = dict.fromkeys(case.agents, "red")
+    whole = grade(problem, case, answers)
+    assert (whole["among"], whole["believed"], whole["score"]) == (1, 1, 1)
+    without = grade(problem, replace(case, unscored=frozenset({"Bo"})), answers)
+    assert (without["among"], without["believed"]) == (1 - 1 / len(case.agents), 0)
+    assert without["score"] == 1 - 1 / len(case.agents)
+    with pytest.raises(UserError, match="'honest' has a meaning of its own"):
+        task(shared={"honest": "1"})
+
+
 def test_numbers_among_options_are_numbers() -> None:
     apart = {"apart": {"every": "edge", "holds": "abs(answer[u] - answer[v]) >= 1.5"}}
     problem, case = on_path(answer={"choice": "[k / 2 for k in range(4)] + [9]"}, constraints=apart)

@@ -157,3 +157,58 @@ def test_what_constrained_decoding_may_write_is_well_formed(letter: str, hundred
         0.5,
         False,
     )
+
+
+WHOLE = '{"reasoning": "so", "answer": "12", "confidence": 0.9}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        WHOLE[:-1],  # no brace
+        WHOLE.replace('"so"', '"so "so""'),
+        WHOLE.replace('"', "'"),
+        WHOLE.replace("}", ",}"),
+        WHOLE.replace("0.9", "0.9 // sure"),
+        WHOLE.replace('"so"', '"so\nthen"'),
+        WHOLE.replace('"so"', "NaN"),
+        WHOLE.replace('"so"', "True"),
+        WHOLE.replace('"so"', '"\\sqrt{2}"'),
+        WHOLE + WHOLE,
+        f"{WHOLE} {{}}",
+        f"Sure! {WHOLE}",
+        f"```json\n{WHOLE}\n``` Done.",
+        f"[{WHOLE}]",
+        '{"answer": "12", "confidence": 0.9, "reasoning": "it was cut of',
+        '{"answer": "12", "reasoning": "because \\"1',
+        '{"answer": "12", "confid',
+        '{"answer": "12"',
+        '{"answer": "12",',
+    ],
+)
+def test_broken_json_is_read_and_malformed(text: str) -> None:
+    """It begins and ends with braces more often than not; DarkForest weighs it by its penalty."""
+    assert read(text, Number(), "json")[::2] == (12, True)
+    assert not AnswerWithConfidence(Number(), "json").well_formed(text)
+
+
+@pytest.mark.parametrize(
+    "text", [WHOLE, f" {WHOLE}\n", f"```json\n{WHOLE}\n```", f"```\n{WHOLE}```", json.dumps({"answer": "12"})]
+)
+def test_whole_json_is_well_formed(text: str) -> None:
+    assert read(text, Number(), "json")[::2] == (12, False)
+    assert read(f"<think>Is it {WHOLE[:20]}?</think>\n{text}", Number(), "json")[::2] == (12, False)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"answer": "12', '{"answer": 12', '{"reasoning": "so", "answer": "1', '{"answer": -']
+)
+def test_an_answer_that_may_go_on_is_none(text: str) -> None:
+    """12 may have become 125."""
+    for inner in (Number(), FreeText(), Boxed()):
+        assert AnswerWithConfidence(inner, "json").parse(text).error == "the field 'answer' is cut off"
+
+
+def test_a_confidence_that_may_go_on_is_none() -> None:
+    assert read('{"answer": "12", "confidence": 0.', Number(), "json") == (12, None, True)
+    assert read('{"answer": "12", "confidence": 0.9\n', Number(), "json")[0] == 12

@@ -141,6 +141,63 @@ def test_boxed(text: str, answer: str | None) -> None:
     assert Boxed().parse(text).action == answer
 
 
+DECLINED = (
+    "I have no idea.", "I have no idea", "No idea.", "No answer", "No answer.", "No answer found.",
+    "N/A", "n/a", "NA", "N.A.",
+    "I don't know.", "I don’t know", "I do not know the answer.", "We cannot determine it.", "I can't say.", "Unknown",
+    "I am not sure.", "I'm unsure", "Not sure.", "Sorry, I cannot solve this.", "There is no answer.",
+    "Not available", "idk", "null",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("words", DECLINED)
+@pytest.mark.parametrize(
+    "frame",
+    ["{}", "Hm.\n\n{}", "Answer: {}", "The final answer is **{}**", "\\boxed{{{}}}", "$\\boxed{{\\text{{{}}}}}$"],
+)
+def test_who_has_no_answer_gives_none(words: str, frame: str) -> None:
+    """Two such members of a vote once had one answer, and outvoted a right one."""
+    text = frame.format(words)
+    for form in (Boxed(), Number(), Letter(4), Letter(("Paris", "Rome")), Label(("Yes", "No")), Label(("a", "b"))):
+        assert form.parse(text).action is None, form
+    assert FreeText().parse(words).action == words, "any text is a text"
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "answer"),
+    [
+        (Boxed(), r"\boxed{\text{None}}", r"\text{None}"),
+        (Boxed(), r"\boxed{\text{no solution}}", r"\text{no solution}"),
+        (Boxed(), r"\boxed{\varnothing}", r"\varnothing"),
+        (Boxed(), "I don't know, but \\boxed{7}", "7"),
+        (Letter(("Paris", "No answer")), "No answer", "B"),
+        (Label(("N/A", "Yes")), "N/A", "N/A"),
+        (Letter(4), "I think C, but I am not sure", "C"),
+        (Letter(4), "I am not sure, but I think it is (C).", "C"),
+        (Boxed(), "I think C, but I am not sure", None),
+        (Number(), "I am not sure, maybe 42", 42),
+        (Boxed(), "I am not sure, maybe 42", None),
+    ],
+)
+def test_what_is_an_answer_all_the_same(form: Reply, text: str, answer: Any) -> None:
+    assert form.parse(text).action == answer
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("Therefore, **42**", "42"), ("Therefore, **42**.", "42"), ("So it equals 42.", "42"), ("It equals 42.", "42"),
+        ("It is 42.", "42"), ("This gives **42**.", "42"), ("Hence, $x = 7$.", "$x = 7$"), ("Therefore 42", "42"),
+        ("```python\nresult = 6 * 7\nprint(result)\n```", None), ("```\nprint(result)\n```", None),
+        ("print(result)", None),
+        ("```python\nx = 3 + 4\n```", None), ("```python\nx = 3\n```\nSo\n42", "42"), ("```\n42\n```", "42"),
+        ("return x + 1", None), ("no", "no"), ("Therefore, yes.", "yes"),
+    ],
+)  # fmt: skip
+def test_last_lines_without_a_box(text: str, answer: str | None) -> None:
+    assert Boxed().parse(text).action == answer
+
+
 @pytest.mark.parametrize(
     ("text", "number"),
     [

@@ -1,6 +1,8 @@
 """What holds for every reply form: no character raises, and time grows as the text does."""
 
+import itertools
 import json
+import re
 import time
 import unicodedata
 from collections.abc import Callable
@@ -180,3 +182,40 @@ def test_what_is_too_long_is_not_read_at_all() -> None:
         parsed = read(form, text + " " * MAX_CHARS)
         assert parsed.error == f"too long: {len(text) + MAX_CHARS:,} characters, at most 1,000,000 are read"
         assert parsed.action is None
+
+
+# ------------------------------------------------------------------------------- what holds for what is read
+
+AS_WRITTEN = {
+    *("free text", "free text, marked", "raw text", "filtered", "pattern", "answer", "answers", "table", "integers"),
+    *("code", "code, bare", "ballot", "short", "feedback", "rewritten", "roster"),
+    *(name for name in FORMS if "reference" in name),
+}
+"""Forms that take a text as it is: their tasks, other packages or published code say what is read of it."""
+THOUGHTS = ("<think>{}</think>\n", "<thinking>\n{}\n</thinking>\n\n", "<reasoning>{}</reasoning> ", "{}</think>\n")
+
+
+@pytest.mark.parametrize("name", sorted(FORMS.keys() - AS_WRITTEN))
+def test_what_is_thought_is_not_read(name: str) -> None:
+    """Alone it gives nothing; before or behind a reply it changes nothing."""
+    form, text = FORMS[name]
+    alike = [said for other, said in FORMS.values() if type(other) is type(form)]
+    for thought in THOUGHTS:
+        assert form.parse(thought.format(text)).action is None
+        for said in alike:
+            assert form.parse(thought.format(said) + text) == form.parse(text)
+            assert form.well_formed(thought.format(said) + text) == form.well_formed(text)
+        if thought.startswith("<"):
+            assert form.parse(f"{text}\n{thought.format('I could also say: ' + text)}") == form.parse(text)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_number_of_any_length_raises_nowhere(name: str) -> None:
+    """In place of every number of the example, of every value of JSON, and where none is expected."""
+    form, text = FORMS[name]
+    for digits, sign in itertools.product((1, 15, 17, 308, 309, 400, 401, 4300, 4301, 50_000), ("", "-", "0.", "1e")):
+        number = sign + "9" * digits
+        for written in (re.sub(r"-?\d+(?:\.\d+)?", number, text), re.sub(r'(?<=": )"?[^",{}\[\]]+"?', number, text)):
+            sound(form.parse(written))
+            form.well_formed(written)
+        sound(form.parse(json.dumps({"rating": 1, "answer": 1, "better": 1}).replace("1", number)))

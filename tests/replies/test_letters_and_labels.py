@@ -37,7 +37,7 @@ DIGITS = Label(tuple("01234"))
         ("not (B) but (C)", "C"), ("(C), not (B)", "C"), ("(C) is wrong, so option D", "D"),
         ("option D: (C) is wrong", "D"),
         # the traps
-        ("answer is a proton", None), ("The answer is A proton", None), ("The answer is I think it is B", None),
+        ("answer is a proton", None), ("The answer is A proton", None), ("The answer is I think it is B", "B"),
         ("answer is I'm", None), ("I think it is a good one", None), ("a good one\nI would say", None),
         ("the answer is b", "B"), ("So the answer is c.", "C"), ("Answer: a\nbecause it is so", "A"),
         ('{"answer": "B"}', "B"), ('{"reasoning": "(A) is wrong", "answer": "(c)"}', "C"),
@@ -59,6 +59,59 @@ DIGITS = Label(tuple("01234"))
 )  # fmt: skip
 def test_letters(text: str, letter: str | None) -> None:
     assert CITIES.parse(text).action == letter
+
+
+ENDINGS = (
+    "So B.", "Thus, B.", "Therefore, B", "Therefore (B).", "Hence B is correct.", "So the answer is B.", "So it's B.",
+    "So it must be B.", "So, option B.", "So I choose B.", "B is the correct answer.", "B is correct.",
+    "Option B is the right choice.", "(B) is the best answer.", "B must be right.", "B seems to be the best option.",
+    "B it is.", "B, I think.", "B, because Rome is it.", "**B** is correct.", "Ans: B", "ans. B", "Correct: B",
+    "Correct answer: B", "Final: B", "Final answer - B", "My answer: B", "Solution: B", "Choice: B", "A: B",
+    "I'd go with B.", "I would say B.", "I think it is B.", "I think B.", "I believe the answer is B", "I pick B",
+    "I'll go with option B.", "My choice is B.", "My pick: B", "I vote for B.", "It is B.", "That leaves B.",
+    "The only one left is B.", "By elimination, B.", "Everything points to B.", "This makes B the correct choice.",
+    "The right one is B", "It has to be (B).", "It can't be A, so B.", "Only B fits.", "→ B", "✅ B", "B - Rome",
+    "B (Rome)", "Answer is: B", "Choose B.", "Select (B).", "The letter is B", "In conclusion, B.",
+    "I think B, but I am not sure", "I am going with B!", "Answer => B", "Answer = B", "I'm leaning towards B.",
+    "I am confident in B.", "Definitely B.", "Correct option: **B**", "So: B", "Final choice: (B)",
+    "The statement that holds is B.", "B. Rome", "B: Rome", "So B, Rome.", "The best choice would be B.", "Answer B",
+    "Option B", "Option B.", "option (B)", "I settle on B.", "That would be B.", "Verdict: B", "Result: B",
+    "The answer: B", 'the correct choice is "B".', "Clearly B.", "B!", "[B]", "<B>", "Ans-B", "ANSWER: B",
+    "Answer is B, final.", "The answer's B.", "Its B.", "It's B", "B for sure.", "Answer (B)",
+    "The correct answer would be B.", "The answer must be B", "I choose option B: Rome.", "So my final answer is B",
+)  # fmt: skip
+NO_ENDINGS = (
+    "A or B.", "So A or B.", "It is not B.", "So not B.", "B is not correct.", "B is incorrect.",
+    "Either A or B is correct.", "So A proton is heavy.", "I think A good one is there.", "I think I know.",
+    "He moves from A to B.", "If so, B is correct.", "So B or C.", "Only A and B fit.", "Vitamin A", "It isn't B.",
+    "So B is wrong.", "I rule out B.", "We eliminate B.", "I have no idea.", "Is it B?", "Could be B or C",
+    "I cannot say whether B is right.", "So, A is false and B too", "Therefore, both A and B.",
+    "I would not choose B.", "I choose neither A nor B.", "The answer could be A, B or C.", "Is B correct?",
+    "Choose A or B.", "The options are A, B.",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("before", ["", "Rome and Paris are cities. A is wrong.\n\n", "The answer is (A)? No.\n"])
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_plain_endings(ending: str, before: str) -> None:
+    """Of these a quarter was unread once; "A: B" was A."""
+    assert Letter(("Paris", "Rome", "New York", "Oslo")).parse(before + ending).action == "B"
+    assert Label(("a", "b", "c")).parse(ending).action == "b"
+
+
+@pytest.mark.parametrize("ending", NO_ENDINGS)
+def test_endings_that_state_no_letter(ending: str) -> None:
+    assert Letter(("Paris", "Rome", "New York", "Oslo")).parse(ending).action is None
+
+
+@pytest.mark.parametrize("odd", ["\u0130", "\u0131", "\u212a", "\uff22", "\u0412", "\u0392", "ß"])
+@pytest.mark.parametrize(
+    "frame", ["{}", "({})", "The answer is ({}).", "Answer: {}", "So {}.", "\\boxed{{{}}}", "option {}"]
+)
+def test_only_ascii_letters_are_letters(odd: str, frame: str) -> None:
+    """Without regard to case İ and ı are I for Python, and the sign of Kelvin is K."""
+    assert Letter(26).parse(frame.format(odd)).action is None
+    assert Label(("i", "k", "b")).parse(frame.format(odd)).action is None
 
 
 def test_letters_beyond_the_options_are_none() -> None:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from harness.api import Case, Channel, Range, plugin
-from harness.authoring.peers import peer_text
 from harness.replies import Verb
 
 from .._board import MAX_CHARS, Board, Call, Letter, RefusedError, path_of
@@ -21,7 +20,8 @@ _JOINER = re.compile(r"\|(?=\s*id=)", re.IGNORECASE)
 class SharedKV(Channel):
     """MAS-Bench's shared store: all agents list, read, write and delete keys; a submission leaves a marker.
 
-    Changes take effect at once, even within a round: the last writer wins. Keys are names in memory; no file of the
+    Changes take effect at once, even within a round: the last writer wins. Values are stored and read verbatim
+    (Appendix E.4, Table 5): a reader sees every character that was written. Keys are names in memory; no file of the
     machine is ever touched.
 
     Attributes:
@@ -78,7 +78,7 @@ class OpenSharedKV(Board):
             text = self.check_length(call["content"], "content")
             self.note(agent, "*", text)
             self._change(agent, path, text)
-            return f"wrote {path} len={len(text)} preview={peer_text(text[:PREVIEW])}"
+            return f"wrote {path} len={len(text)} preview={text[:PREVIEW]}"
         row = self._rows.get(path)
         if row is None:
             raise RefusedError(f"there is no file {path!r}")
@@ -90,7 +90,7 @@ class OpenSharedKV(Board):
             self.mark_read((row.letter,))
             readers = self.reads.setdefault(row.letter.sender, {})
             readers[agent] = readers.get(agent, 0) + 1
-        return f"content={row.letter.view['text']}"
+        return f"content={row.letter.text}"  # verbatim (Table 5)
 
     def on_submit(self, agent: str, text: str) -> str:
         """Write a marker with the submission, by which others see that the agent is offline."""

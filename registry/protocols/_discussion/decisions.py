@@ -13,6 +13,7 @@ from typing import Literal, Protocol
 from harness.api import Action, Case, Move, Task, Turn
 from harness.authoring import elections
 from harness.authoring.panels import Opinion, Panel, Ties, leading, majority
+from harness.authoring.peers import peer_text
 from harness.replies import Approval, Choice, Points, Ranking
 
 from .talk import Talk, in_words
@@ -105,7 +106,7 @@ def decide(rules: Rules, panel: Panel, task: Task, case: Case, talk: Talk, rng: 
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """An answer that can be voted for: its canonical text, the answer, its author, and the words on the ballot."""
+    """An answer that can be voted for: its canonical text, the answer, its author, and its words."""
 
     key: str
     answer: Action
@@ -192,7 +193,12 @@ class _Election:
         shown = [(label, self.candidates[place]) for label, place in place_of.items()]
         observation = {
             "candidates": [
-                {"label": label, "text": one.text, "answer": one.answer, "own": one.key == voter.candidate}
+                {
+                    "label": label,
+                    "text": peer_text(one.text, block=True),
+                    "answer": one.answer,
+                    "own": one.key == voter.candidate,
+                }
                 for label, one in shown
             ],
             "ballots": list(earlier),

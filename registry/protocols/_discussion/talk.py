@@ -166,7 +166,7 @@ class Talk:
             "dated": self._dated,
             "answered": ear.own is not None or (ear.opened and self._visible is None),
             "style": "free" if style == "critical" and not others else style,
-            "proposal": None if proposal is None else in_words(proposal.opinion.answer),
+            "proposal": None if proposal is None else _quoted(proposal.opinion.answer),
             "leading": leading(held),
         }
         turn = self._ask(agent, "talk", observation, ear, more)
@@ -241,7 +241,7 @@ class Talk:
         reply = turn.reply
         assert isinstance(reply, AnswerWithConfidence)
         agrees = isinstance(reply.inner, AgreeOrCounter) and reply.inner.agrees(reply.statement(opinion.text))
-        message = Message(number, opinion, opinion.peer_text, in_words(opinion.answer) if agrees else None)
+        message = Message(number, opinion, opinion.peer_text, _quoted(opinion.answer) if agrees else None)
         ear.own = message
         if self._visible is not None:
             ear.recent.append(message)
@@ -276,5 +276,11 @@ def _more(label: str | None, persona: Persona | None) -> dict[str, Any]:
 
 
 def in_words(answer: Action) -> str:
-    """An answer as agents read it, on lines of its own."""
-    return peer_text(answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False), block=True)
+    """An answer as an agent wrote it."""
+    return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+
+
+def _quoted(answer: Action) -> str:
+    """An answer as other agents see it: within a line, or on lines of its own if it has several of them."""
+    words = in_words(answer)
+    return peer_text(words, block=len(words.splitlines()) > 1)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.api import Action, Parsed, Reply
-from harness.replies import json_fields
+from harness.replies import json_fields, spoken
 
 LOWEST, HIGHEST = 1, 5
 
@@ -37,7 +37,7 @@ class PeerRatings(Reply):
 
     def parse(self, text: str) -> Parsed:
         """Parse the ratings; an error says what is missing."""
-        fields = json_fields(text, self.names)
+        fields = json_fields(spoken(text), self.names)
         ratings = {name: _number(fields.get(name)) for name in self.names}
         if self.allows(ratings):
             return Parsed(ratings)

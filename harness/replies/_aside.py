@@ -1,0 +1,113 @@
+"""What stands in a reply and is not meant as part of it: thinking, and texts that are only mentioned.
+
+The tolerant forms read what `spoken` leaves of a text; `Calls` also leaves out what `Mentions` finds.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+
+NEVER_CLOSED = ("think", "thinking")
+"""Elements that hold thinking even if a tag is missing: chat templates write the opening one, and replies are cut."""
+THINKING = frozenset((
+    *NEVER_CLOSED,
+    *("thought", "thoughts", "reasoning", "reflection", "scratchpad", "analysis", "rationale", "inner_monologue"),
+))  # fmt: skip
+"""Names of elements that hold thinking."""
+_NAMES = "|".join(sorted(THINKING, key=len, reverse=True))
+_ANY = re.compile(rf"<[ ]?/?[ ]?(?:{_NAMES})(?![\w-])", re.IGNORECASE)
+_PIECE = re.compile(
+    rf"(?P<fence>```)|(?<!`)(?P<ticks>`{{1,2}})[^`\n]++(?P=ticks)(?!`)"
+    rf"|<[ ]?(?P<close>/)?[ ]?(?P<name>{_NAMES})(?:\s[^<>]{{0,200}})?(?<!/)>",
+    re.IGNORECASE,
+)
+_CLOSING = {name: re.compile(rf"<[ ]?/[ ]?{name}\s{{0,9}}>", re.IGNORECASE) for name in THINKING}
+_SPAN = re.compile(r"(?<!`)(`{1,2})[^`\n]++\1(?!`)")
+_COMMENT = re.compile(r"<!--(?:[^-]|-(?!->))*+-->")
+_QUOTES = {"`": "`", '"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "„": "“"}
+_AROUND = 300
+"""Characters beside a mention that are looked at."""
+_BEGINS = re.compile(r"[ \t]*(?:(?:[-*+•]|\d{1,3}[.)])[ \t]+)?[\s*_`\"'“‘«„]*")
+_ENDS = re.compile(r"[\s*_`\"'”’»“.,;]*")
+_MEMBER = re.compile(r"[\"']\w{1,40}[\"'][ \t]*:[ \t]*\[?[ \t]*[\"']$")
+"""The key of a JSON object before a quote: what stands there is a value, not a quotation."""
+
+
+class Thinking:
+    """Where elements of thinking end in one text. All questions together take linear time."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._unclosed: set[str] = set()
+
+    def end(self, name: str, at: int) -> int | None:
+        """Where the element ends that was opened before `at`; None if it is never closed, and so no thinking."""
+        name = name.lower()
+        closing = None if name in self._unclosed else _CLOSING[name].search(self._text, at)
+        if closing is not None:
+            return closing.end()
+        self._unclosed.add(name)
+        return len(self._text) if name in NEVER_CLOSED else None
+
+
+def spoken(text: str) -> str:
+    """`text` without thinking: `<think>…</think>`, `<thinking>…</thinking>`, `<reasoning>…</reasoning>` and the like.
+
+    A `<think>` that is never closed reaches to the end, and a `</think>` that was never opened begins at the start.
+    Tags within code are text. Linear; a text without such a tag is returned as it is.
+    """
+    if not _ANY.search(text):
+        return text
+    thinking, kept, at, start, fences = Thinking(text), list[str](), 0, 0, True
+    while piece := _PIECE.search(text, at):
+        at = piece.end()
+        if piece["fence"]:
+            end = text.find("```", at) if fences else -1
+            fences = end >= 0
+            at = end + 3 if fences else at
+        elif piece["close"]:
+            if piece["name"].lower() in NEVER_CLOSED:
+                kept, start = [], at
+        elif piece["name"] and (stop := thinking.end(piece["name"], at)) is not None:
+            kept.append(text[start : piece.start()])
+            at = start = stop
+    return "\n".join(filter(None, (*kept, text[start:])))
+
+
+class Mentions:
+    """The places of one text that only mention something: code or quotes in a sentence, quoted lines, comments."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        found = [match.span() for match in _SPAN.finditer(text)] if "`" in text else []
+        if (last := text.rfind("-->")) >= 0:
+            found += [match.span() for match in _COMMENT.finditer(text, 0, last + 3)]
+        self._spans = list[tuple[int, int]]()
+        for span in sorted(found):
+            if not self._spans or span[0] >= self._spans[-1][1]:
+                self._spans.append(span)
+        self._starts = [start for start, _ in self._spans]
+
+    def end(self, start: int, end: int) -> int | None:
+        """Where the mention ends in which the text from `start` to `end` stands; None if it is meant.
+
+        What is alone on its line but for marks around it is meant: `<wait/>` in backticks there is a call.
+        """
+        text = self._text
+        at = bisect_right(self._starts, start) - 1
+        span = self._spans[at] if at >= 0 and start < self._spans[at][1] else None
+        if span is not None and text.startswith("<!--", span[0]):
+            return span[1]
+        first, last = span if span is not None and end <= span[1] else (start, end)
+        before = text[max(0, first - _AROUND) : first]
+        line, after = before.rpartition("\n")[2], text[last : last + _AROUND].partition("\n")[0]
+        if line.lstrip().startswith(">") and (len(line) < len(before) or len(before) < _AROUND):
+            return last
+        whole = len(line) < _AROUND and len(after) < _AROUND
+        if whole and _BEGINS.fullmatch(line) and _ENDS.fullmatch(after):
+            return None
+        if span is not None:
+            return max(span[1], end)
+        quoted = _QUOTES.get(before[-1:], "\n") == after[:1] and not _MEMBER.search(line)
+        return end if quoted else None

@@ -1,0 +1,215 @@
+r"""A field of a reply by its name, in whatever form the reply is written:
+
+    MESSAGE: I go first          ### Message            <message>I go first</message>
+    **MESSAGE** - I go first     I go first             {"message": "I go first", "action": "WAIT"}
+    MESSAGE TO NEIGHBORS: …                             [MESSAGE] I go first
+
+It is given with its place, so that what one field says is never read as another one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from ._options import marker_pattern
+from ._text import BLANK, WRAPPING, end_of
+from .fields import json_fields
+from .literals import masked, objects
+
+_EDGE = r"^[ \t>#*_`([\d.)•-]{0,12}(?:my[ \t]+)?"
+_TO = r"(?:[ \t_]+\(?(?:to|for)\b[^:：\n<>\"{}]{0,60}?)"
+"""What may follow a name: "to my neighbors"."""
+_NEXT = re.compile(r"[ \t]*(?:#{1,6}[ \t]*\S|\*\*[^*\n]{1,60}\*\*[ \t]*$|[*_`]*\w+[*_` \t]*[:：]|<\w+>|\[\w+\])")
+"""A line that begins another field."""
+_LINES = 20
+"""Lines of a field below its heading."""
+_FENCE = re.compile(r"[ \t]*`{3,}\w*[ \t]*$")
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyField:
+    """A field of a reply.
+
+    Attributes:
+        value: what it says, as it was written; "" if a JSON object says null.
+        start, end: what must be taken out of the text, so that the field is not there.
+        instead: what then stands there: the other fields of a JSON object.
+        inline: whether it stands on a line behind its name and a colon.
+    """
+
+    value: str
+    start: int
+    end: int
+    instead: str = "\n"
+    inline: bool = False
+
+    def rest(self, text: str) -> str:
+        """The reply without the field."""
+        return f"{text[: self.start]}{self.instead}{text[self.end :]}"
+
+
+@lru_cache(maxsize=256)
+def field_of(text: str, name: str) -> ReplyField | None:
+    """The field of a reply that is called `name`; None if it has none. Linear in the length of `text`.
+
+    The first of these counts, of each the last one: a line `NAME: …`, also with words such as "to my neighbors" behind
+    the name; a member of a JSON object, also of a broken one; an element; `NAME - …`, `[NAME] …`; a line that is only
+    the name, with what stands below it. What a JSON object or an element says is no line of the reply.
+    """
+    names = _names(name)
+    if not names.any.search(text):
+        return None
+    spans, member = _in_objects(text, names) if "{" in text else ([], None)
+    element = _element(text, names) if "<" in text else None
+    lines = masked(text, [*spans, (element.start, element.end)] if element else spans)
+    label = max(
+        (found[-1] for one in (names.colon, names.addressed) if (found := deque(one.finditer(lines), 1))),
+        key=lambda match: match.end(),
+        default=None,
+    )
+    if label is not None:
+        end = _line_end(lines, label.end())
+        if lines[label.end() : end].strip(WRAPPING):
+            return ReplyField(text[label.end() : end], label.end(), end, inline=True)
+        if member is None and text[label.end() : end].strip(WRAPPING):  # a message that is itself an object
+            end = max([end, *(stop for start, stop in spans if label.end() <= start < end)])
+            return ReplyField(text[label.end() : end], label.end(), end, inline=True)
+    member = member or (_in_broken_object(text, names) if "{" in text and label is None else None)
+    return (
+        member
+        or (_below(text, lines, label.end()) if label is not None else None)
+        or element
+        or _dashed(text, lines, names)
+        or _headed(text, lines, names)
+        or (ReplyField("", label.end(), label.end(), inline=True) if label is not None else None)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """The patterns of one name."""
+
+    any: re.Pattern[str]
+    colon: re.Pattern[str]
+    addressed: re.Pattern[str]
+    dashed: re.Pattern[str]
+    heading: re.Pattern[str]
+    opening: re.Pattern[str]
+    closing: re.Pattern[str]
+    key: re.Pattern[str]
+
+
+@lru_cache(maxsize=64)
+def _names(name: str) -> _Names:
+    word, both = re.escape(name), re.IGNORECASE | re.MULTILINE
+    element = rf"{word}(?:_(?:to|for)_\w{{1,40}})?"
+    return _Names(
+        re.compile(word, re.IGNORECASE),
+        marker_pattern(f"{name}:"),
+        re.compile(rf"{_EDGE}{word}{_TO}[ \t*_`)]*+[:：]", both),
+        re.compile(
+            rf"{_EDGE}(?:{word}{_TO}?[ \t*_`)]*+(?:[-–—=]+>|[–—=|→]|-(?=[ \t]))|(?<=\[){word}\])[ \t*_`]*+(\S[^\n]*)$",
+            both,
+        ),
+        re.compile(rf"{_EDGE}{word}{_TO}?[ \t*_`#)\]:：]*+$", both),
+        re.compile(rf"<[ ]?{element}(?:[ \t][^<>]{{0,200}})?>", re.IGNORECASE),
+        re.compile(rf"<[ ]?/[ ]?{element}[ ]?>", re.IGNORECASE),
+        re.compile(rf"(?:my|public|short)?{word}(?:s|text|(?:to|for)\w{{1,40}})?", re.IGNORECASE),
+    )
+
+
+def _in_objects(text: str, names: _Names) -> tuple[list[tuple[int, int]], ReplyField | None]:
+    """Where the JSON objects of a text are, and the field of the last one that has it."""
+    spans, field = [], None
+    for start, end, value in objects(text):
+        spans.append((start, end))
+        without = dict(value)
+        inner: Any = without
+        while isinstance(inner, dict):
+            key = next((key for key in inner if _is_named(key, names)), None)
+            if key is not None:
+                said = inner.pop(key)
+                field = ReplyField(_as_text(said), start, end, json.dumps(without, ensure_ascii=False))
+                break
+            nested = next((key for key in inner if isinstance(inner[key], dict)), None)  # {"response": {…}}
+            if nested is None:
+                break
+            inner[nested] = dict(inner[nested])
+            inner = inner[nested]
+    return spans, field
+
+
+def _is_named(key: str, names: _Names) -> bool:
+    return names.key.fullmatch(re.sub(r"[\s_-]+", "", key)) is not None
+
+
+_KEY = re.compile(r"(?:^|[{,\n])[ \t]*+[\"'“‘`][ \t]*+([\w -]{1,60}?)[ \t]*+[\"'”’`][ \t]*+[:：]\s*+")
+
+
+def _in_broken_object(text: str, names: _Names) -> ReplyField | None:
+    """The field behind its key, where no parser of JSON reads the object."""
+    keys = list(_KEY.finditer(text))
+    for i, key in reversed(list(enumerate(keys))):
+        if _is_named(key[1], names):
+            end = keys[i + 1].start() if i + 1 < len(keys) else len(text)
+            values = json_fields(f'{{"{key[1]}": {text[key.end() : end]}', (key[1],))
+            if key[1] not in values:  # its string is never closed
+                return None
+            return ReplyField(_as_text(values[key[1]]), key.start() + 1, end, "" if i + 1 < len(keys) else "}")
+    return None
+
+
+def _element(text: str, names: _Names) -> ReplyField | None:
+    """The last element; one that is never closed ends with its line."""
+    closing = deque(names.closing.finditer(text), 1)
+    before = closing[0].start() if closing else len(text)
+    opening = deque(names.opening.finditer(text, 0, before), 1)
+    if not opening:
+        return None
+    end = before if closing else _line_end(text, opening[0].end())
+    return ReplyField(text[opening[0].end() : end], opening[0].start(), closing[0].end() if closing else end)
+
+
+def _dashed(text: str, lines: str, names: _Names) -> ReplyField | None:
+    last = deque(names.dashed.finditer(lines), 1)
+    return ReplyField(text[last[0].start(1) : last[0].end(1)], *last[0].span()) if last else None
+
+
+def _headed(text: str, lines: str, names: _Names) -> ReplyField | None:
+    for heading in reversed(deque(names.heading.finditer(lines), 9)):
+        if field := _below(text, lines, heading.end()):
+            return field
+    return None
+
+
+def _below(text: str, lines: str, at: int) -> ReplyField | None:
+    """What stands below a line that ends behind `at`: the next line, or all lines up to that of another field."""
+    start = end_of(BLANK, lines, _line_end(lines, at))
+    if start >= len(lines) or _NEXT.match(lines, start, _line_end(lines, start)):
+        return None
+    first = end = _line_end(lines, start)
+    for _ in range(_LINES):
+        begin = end + 1
+        stop = _line_end(lines, begin) if begin < len(lines) else begin
+        if begin >= len(lines) or _FENCE.match(lines, begin, stop):
+            break
+        if _NEXT.match(lines, begin, stop):
+            return ReplyField(text[start:end], start, end)
+        end = stop
+    return ReplyField(text[start:first], start, first) if text[start:first].strip(WRAPPING) else None
+
+
+def _as_text(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _line_end(text: str, start: int) -> int:
+    end = text.find("\n", start)
+    return len(text) if end < 0 else end
