@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness import storage
+from harness import approvals, storage
 from harness.api import Facts
 from harness.check.abilities import lacking
 from harness.config import resolve
@@ -29,12 +27,12 @@ from harness.judges import Judging, annotate, ask, judgings, unchanged, waiting,
 from harness.results import Run
 from harness.runtime import manifest
 from harness.runtime.options import NAMES, Options
-from harness.runtime.runner import BudgetReachedError, run
+from harness.runtime.runner import RunStoppedError, run
 from harness.runtime.scoring import rescore
+from harness.runtime.session import session
 from harness.storage.locks import Lock
 from harness.tables import EpisodeScore, check_headline
 from harness.tables import check as check_table
-from harness.tables.effects_model import require_statsmodels
 
 OnScore = Callable[[EpisodeScore | None, int], None]
 """Called with every finished episode and the number there will be; once with None before the first."""
@@ -83,22 +81,30 @@ def evaluate(
         raise TypeError(f"evaluate() has no option {unknown!r}. {near(unknown, NAMES)}")
     how = Options(**options)
     project = project or find()
+    with approvals.allowing(how.allow_code_execution):
+        if isinstance(model, str):
+            model = resolve.engine({"use": model, **(model_args or {})}, project)
+        if isinstance(judge, str):
+            judge = resolve.engine({"use": judge, **(judge_args or {})}, project)
+        loaded = _loaded(spec, project, overrides, limit=limit, seed=seed, repeats=repeats)
+        return execute(resolve.plan(loaded, project, model), how, on_score, judge=judge)
+
+
+def _loaded(
+    spec: str | Path | Mapping[str, Any] | Spec, project: Project, overrides: Iterable[str], **keys: Any
+) -> Spec:
+    """The spec that `evaluate` is given. Raises `SpecError`."""
     if isinstance(spec, Spec):
-        if overrides or not limit is seed is repeats is None:
+        if overrides or any(value is not None for value in keys.values()):
             hint = "Give overrides, limit, seed and repeats to harness.config.spec.load."
             raise SpecError("a loaded Spec is taken as it is", hint=hint)
-        loaded = spec
-    elif isinstance(spec, str | Path):
-        loaded = load(str(spec), project, overrides, limit=limit, seed=seed, repeats=repeats)
-    else:
-        loaded = parse(spec, project, overrides, limit=limit, seed=seed, repeats=repeats)
-    if isinstance(model, str):
-        model = resolve.engine({"use": model, **(model_args or {})}, project)
-    if isinstance(judge, str):
-        judge = resolve.engine({"use": judge, **(judge_args or {})}, project)
-    return execute(resolve.plan(loaded, project, model), how, on_score, judge=judge)
+        return spec
+    if isinstance(spec, str | Path):
+        return load(str(spec), project, overrides, **keys)
+    return parse(spec, project, overrides, **keys)
 
 
+@session()
 def execute(
     plan: Plan,
     options: Options,
@@ -163,12 +169,13 @@ def execute(
         try:
             order, play = surveyed.ids, executor.play
             work = run(plan, order, folder, options, on_episode, reports, play, spent, following, total)
-            scores = _run(work)
+            with session() as one:
+                scores = one.run(work)
             if meta.pop("rescore", False) or "graded_again" in meta:  # the journal has the numbers of other code
                 scores = rescore(plan, folder, options.sandbox)
         except BaseException as end:  # Ctrl-C too
-            now = manifest.ended(manifest.reported(meta, reports, executor.report()), "stopped", folder)
-            if isinstance(end, BudgetReachedError):
+            now = manifest.ended(manifest.reported(meta, reports, executor.report()), "stopped", folder, began)
+            if isinstance(end, RunStoppedError):
                 now["stopped"] = end.stopped
             with contextlib.suppress(StorageError):  # the reason for the end matters more
                 storage.write_atomically(folder / manifest.META, manifest.as_json(now))
@@ -190,6 +197,7 @@ def check_judges(plans: Iterable[Plan], options: Options) -> None:
         raise_all(examine(plan))
 
 
+@session()
 def judge_and_finish(
     done: Run, plan: Plan, asked: list[Judging], options: Options, on_judge: OnJudge | None, began: float
 ) -> Run:
@@ -198,7 +206,7 @@ def judge_and_finish(
     `began`: when the run began, by `time.monotonic`; otherwise as `execute`. The caller has locked the run's folder.
     """
     if waiting(asked, done.folder):
-        done = finish(done)  # what was played can be read whatever becomes of the judges
+        done = finish(done, began)  # what was played can be read whatever becomes of the judges
 
     def play(name: str, judges: Plan, how: Options, spent: Spent) -> Run:
         return execute(judges, how, on_judge(name) if on_judge else None, spent=spent)
@@ -207,22 +215,23 @@ def judge_and_finish(
         recorded = {**done.meta.get("judges", {}), **ask(asked, plan, done.folder, options, play, began)}
         scores = with_verdicts(done.scores, done.metrics, recorded, done.folder)
         done = replace(done, meta={**done.meta, "judges": recorded}, scores=scores)
-    return finish(done)
+    return finish(done, began)
 
 
 def _check(plan: Plan, labels: Iterable[str]) -> None:
     """What would only be found out after hours of playing: tables that cannot be made, a model without an agent."""
     raise_all(
-        SpecError(problem, place=plan.spec.place("tables", i))
-        for i, table in enumerate(plan.spec.tables)
-        for problem in check_table(table, labels, plan.metrics)
+        SpecError(problem, place=plan.spec.place("tables", i), hint=plan.spec.advice if number == 0 else None)
+        for number, (i, problem) in enumerate(
+            (i, problem)
+            for i, table in enumerate(plan.spec.tables)
+            for problem in check_table(table, labels, plan.metrics)
+        )
     )
     if any(table.get("kind") for table in plan.spec.tables):
         from harness.check import unrated
 
         raise_all(unrated(plan))
-    if any(table.get("effects") for table in plan.spec.tables):
-        require_statsmodels()  # `validate` does without: the spec is right, this machine lacks a package
     headline = plan.spec.get("headline")
     problems = check_headline(headline, labels, plan.metrics) if headline else []
     raise_all(SpecError(f"headline: {problem}", place=plan.spec.place("headline")) for problem in problems)
@@ -237,17 +246,19 @@ def _check(plan: Plan, labels: Iterable[str]) -> None:
             raise SpecError(message, place=plan.spec.place(key), hint=hint)
 
 
-def finish(done: Run) -> Run:
-    """Write scores, rows and tables beside the journal."""
-    from harness.report import render
+def finish(done: Run, began: float) -> Run:
+    """Write scores, rows and tables beside the journal; `began` as in `manifest.ended`."""
+    from harness.report import render, written
 
     annotate(done.metrics, done.meta.get("judges", {}))
     lines = "".join(json.dumps(score.to_json(), default=str) + "\n" for score in done.scores)
     storage.write_atomically(done.folder / "scores.jsonl", lines)
     storage.write_atomically(done.folder / "results.json", manifest.as_json(done.rows))
-    text = "\n\n".join(render(table, "markdown") for table in done.tables)
+    tables = done.tables
+    text = "\n\n".join(render(table, "markdown") for table in tables)
     storage.write_atomically(done.folder / "tables.md", text + "\n")
-    meta = manifest.ended(done.meta, "finished", done.folder)
+    written.write(done.folder, written.results(tables, done.headline, done.scores, done.metrics))
+    meta = manifest.ended(done.meta, "finished", done.folder, began)
     storage.write_atomically(done.folder / manifest.META, manifest.as_json(meta))
     return replace(done, meta=meta)
 
@@ -262,27 +273,10 @@ def rescored(
     before = Run.load_unscored(folder, project)  # the scores may be what is damaged
     folder = before.folder
     manifest.check_journals(before.meta, folder)
-    plan = replace(resolve.plan(before.spec, project, Mock()), model=str(before.meta["model"]))
+    with approvals.allowing(allow_code_execution):
+        plan = replace(resolve.plan(before.spec, project, Mock()), model=str(before.meta["model"]))
     check_execution(plan, allow_code_execution, sandbox, playing=False)
     meta = manifest.graded_again(before.meta, plan, survey(plan).cases, folder)
     judged = unchanged(meta.get("judges", {}), meta["cases"].get(ANSWERS))
     scores = with_verdicts(rescore(plan, folder, sandbox), plan.metrics, judged, folder)
-    return finish(replace(before, meta=meta, scores=scores))
-
-
-def _run(work: Coroutine[Any, Any, list[EpisodeScore]]) -> list[EpisodeScore]:
-    """Run to completion, also inside a notebook, whose own loop is running."""
-    in_notebook = True
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        in_notebook = False
-    try:
-        if in_notebook:
-            with ThreadPoolExecutor(max_workers=1) as pool:
-                return pool.submit(_run, work).result()
-        with asyncio.Runner() as runner:
-            runner.get_loop()  # what takes time comes before the work, which then knows what to do on Ctrl-C
-            return runner.run(work)
-    finally:
-        work.close()  # where Ctrl-C came before it began
+    return finish(replace(before, meta=meta, scores=scores), time.monotonic())

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness import storage
+from harness import approvals, storage
 from harness.authoring.judged import JudgedMetric
 from harness.config import resolve, yamls
 from harness.config.plan import QUESTIONS, Plan, survey
@@ -76,7 +76,7 @@ def judge(
     done = Run.load(folder, project)
     manifest.check_journals(done.meta, done.folder)
     spec = done.spec
-    with _placed("--judge_metric"):
+    with _placed("--judge_metric"), approvals.allowing((options or Options()).allow_code_execution):
         if metric is not None or not any(isinstance(one, JudgedMetric) for one in done.metrics.values()):
             spec = _with_metric(spec, {"use": METRIC, **(metric or {})}, project)
         plan = plan_of(done, spec, project)
@@ -193,6 +193,7 @@ def _with_metric(spec: Spec, entry: dict[str, Any], project: Project) -> Spec:
     data = {**spec.data, "metrics": [m for m in spec.data["metrics"] if metric_name(m) != name] + [entry]}
     data["tables"] = [t for t in spec.data.get("tables", []) if t.get("title") != title] + [table]
     changed_spec = parse(data, project)
+    changed_spec.places.update({path: place for path, place in spec.places.items() if path[:1] == ("models",)})
     return replace(changed_spec, file=spec.file)
 
 

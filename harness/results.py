@@ -5,11 +5,13 @@ Next: `harness.runtime.transcripts` and `harness.runtime.tidy`, which read the j
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from harness import storage
 from harness.api import Metric
 from harness.config import resolve
 from harness.config.project import Project, find
@@ -48,6 +50,7 @@ class Run:
         scores: one entry per episode, in the order of the plan.
         metrics: name → metric, in the order of the spec.
         project: where the run's plugins are; None for the project around the working directory.
+        unfinished: what is missing of a run that is not finished, and why; "" for one that is.
     """
 
     folder: Path
@@ -56,11 +59,21 @@ class Run:
     scores: list[EpisodeScore]
     metrics: Mapping[str, Metric] = field(repr=False)
     project: Project | None = field(default=None, repr=False)
+    unfinished: str = ""
 
     @classmethod
-    def load(cls, folder: Path | str, project: Project | None = None) -> Run:
-        """Read a run's folder. Raises `DataError` if it holds none or is damaged."""
-        opened = cls.load_unscored(folder, project)
+    def load(cls, folder: Path | str, project: Project | None = None, *, unfinished: bool = False) -> Run:
+        """Read a run's folder. Raises `DataError` if it holds none or is damaged.
+
+        Args:
+            folder: the run's.
+            project: where its plugins are looked up.
+            unfinished: read a run that is not finished too, with the episodes that are, in the order in which they
+                ended. Otherwise it is a `DataError`.
+        """
+        opened = cls.load_unscored(folder, project, unfinished=unfinished)
+        if not (opened.folder / "scores.jsonl").is_file():
+            return opened._so_far()
         scores = load_scores(opened.folder / "scores.jsonl")
         planned = opened.meta.get("planned")
         if planned is not None and len(scores) != planned:
@@ -70,17 +83,19 @@ class Run:
         return replace(opened, scores=scores)
 
     @classmethod
-    def load_unscored(cls, folder: Path | str, project: Project | None = None) -> Run:
+    def load_unscored(cls, folder: Path | str, project: Project | None = None, *, unfinished: bool = False) -> Run:
         """Read a run's folder but its scores, which may be what is damaged. Errors as in `load`."""
         folder = run_folder(folder)
         if not (folder / manifest.META).is_file():
             raise DataError(f"{folder} holds no run (no run.json)", hint="Give the folder that `harness eval` named.")
         project = project or find()
         meta = manifest.read_meta(folder / manifest.META)
-        if not (folder / "scores.jsonl").is_file():
+        if not unfinished and not (folder / "scores.jsonl").is_file():
             end = meta.get("stopped")
-            why = f": {end['by']} {end['at']} ended it with {end['episodes']} of {end['of']} episodes" if end else ""
-            hint = "Give the same eval command again to go on."
+            counted = f" ({end.get('episodes')} of {end.get('of')} episodes)" if isinstance(end, Mapping) else ""
+            why = f": {manifest.why_stopped(meta)}{counted}" if end else ""
+            far = f"`harness report {shlex.quote(str(folder))}` shows what is there."
+            hint = f"Give the same eval command again to go on; {far}"
             raise DataError(f"the run in {folder} is not finished{why}", hint=hint)
         if not (folder / manifest.SPEC).is_file():
             raise DataError(
@@ -90,6 +105,16 @@ class Run:
         metrics = resolve.metrics(resolved, project)
         annotate(metrics, meta.get("judges", {}))
         return cls(folder, meta, resolved, [], metrics, project)
+
+    def _so_far(self) -> Run:
+        """The run with the episodes that its journals hold. Raises `DataError` for damaged ones."""
+        manifest.check_journals(self.meta, self.folder)
+        ends = storage.JournalState(*storage.journals(self.folder)).ends
+        scores = [EpisodeScore.from_json({"id": name, **end}) for name, end in ends.items()]
+        planned = self.meta.get("planned")
+        lacking = f"{planned - len(scores)} of {planned}" if isinstance(planned, int) else "some"
+        why = f"{lacking} episodes are missing ({manifest.why_stopped(self.meta)})"
+        return replace(self, scores=scores, unfinished=f"Not finished: {why}. The same eval command goes on.")
 
     @property
     def tables(self) -> list[Table]:
@@ -109,7 +134,8 @@ class Run:
     def with_published(self, published: Iterable[Published]) -> list[Table]:
         """The spec's tables with the papers' figures as marked rows."""
         figures = self.compared(published)
-        return [build(table, self.scores, self.metrics, figures, self.prices) for table in self.table_specs]
+        tables = (build(table, self.scores, self.metrics, figures, self.prices) for table in self.table_specs)
+        return [replace(table, notes=(*table.notes, *filter(None, [self.unfinished]))) for table in tables]
 
     def compared(self, published: Iterable[Published]) -> list[Published]:
         """Published tables; those that this run's tables show say how the run differs from the profile behind them."""

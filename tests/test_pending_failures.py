@@ -61,7 +61,9 @@ def by_definition(lines: Sequence[storage.Line]) -> list[int]:
         cut: dict[str, int] = {}
         void = set()
         for at, (number, line) in enumerate(lines):
-            if line.get("error_kind") in storage.PASSING and "engine" in line:
+            kind = line.get("error_kind")
+            refused = kind in storage.REFUSALS and "engine" in line and not line["engine"][1]
+            if (kind in storage.PASSING and "engine" in line) or refused:
                 name, answered = line["engine"]
                 later = (line["engine"] for _, line in lines[at + 1 :] if "engine" in line)
                 if not any(other == name and count > answered for other, count in later):
@@ -123,9 +125,24 @@ def test_a_later_process_does_not_confirm_what_it_asks_again() -> None:
 @pytest.mark.parametrize("kind", ["refused", "context_length", "parse"])
 def test_what_is_the_requests_own_fault_is_a_result_at_once(kind: str) -> None:
     journal = Writer()
+    journal.move("f", 0, "answered")
     journal.move("e", 0, kind)
     journal.end("e")
-    assert counting(journal.lines) == [0, 1]
+    assert counting(journal.lines) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("kind", storage.REFUSALS)
+def test_a_refusal_before_any_answer_waits_for_one(kind: str) -> None:
+    journal = Writer()
+    journal.move("e", 0, kind)
+    journal.end("e")
+    assert counting(journal.lines) == []
+    answered = Writer()
+    answered.lines, answered.answered = [*journal.lines], {"A": 0, "B": 0}
+    answered.move("f", 0, "answered")
+    assert counting(answered.lines) == [0, 1, 2]
+    assert counting([*journal.lines, storage.taken("B")]) == [2], "of another engine"
+    assert counting([*journal.lines, storage.taken("A")]) == [0, 1, 2], "the run came to its end"
 
 
 def test_failures_without_a_count_are_results() -> None:
@@ -259,7 +276,7 @@ def test_an_outage_anywhere_and_a_kill_anywhere_leave_the_same_results(tmp_path:
         journal = folder / "journal.jsonl"
         assert b"overloaded" in journal.read_bytes(), "failures are on disk at once"
         if case % 2:  # killed in the middle of it
-            journal.write_bytes(journal.read_bytes()[: rng.randint(0, journal.stat().st_size)])
+            journal.write_bytes(journal.read_bytes()[: rng.randint(0, journal.stat().st_size // 2)])
             as_killed(folder)
         recorded = answered(journal)
         requests[:], outage = [], range(0)

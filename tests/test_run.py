@@ -27,7 +27,7 @@ def test_a_run_leaves_everything_a_reader_needs(tmp_path: Path) -> None:
     done = run(tmp_path / "r", Dice(), log_samples=True, log_requests=True)
     assert {f.name for f in (tmp_path / "r").iterdir()} == {
         ".lock", "run.json", "spec.yaml", "journal.jsonl", "scores.jsonl", "results.json", "tables.md",
-        "samples.jsonl", "requests.jsonl",
+        "tables.json", "samples.jsonl", "requests.jsonl",
     }  # fmt: skip
     assert len(done.scores) == 8 and not done.failed
     assert [s.id for s in done.scores] == [f"agents={n}/c{i}/0" for n in (2, 3) for i in range(4)]

@@ -56,6 +56,7 @@ def test_simultaneous_every_agent_decides_on_the_same_state() -> None:
     assert all(turn.observation["left_available"] and turn.observation["right_available"] for turn in played.turns())
     assert played.outcome.facts == {
         "timesteps": 1, "rounds": 1.0, "end": "deadlock", "deadlocks": [1], "messages": 0, "characters": 0,
+        "no_message_line": 0,
         "sent": {"P0": {}, "P1": {}, "P2": {}},
         "backoffs": 0, "eaten": {"P0": 0, "P1": 0, "P2": 0},
     }  # fmt: skip

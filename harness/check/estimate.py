@@ -15,6 +15,7 @@ from harness.config.limits import LARGEST, EpisodeLimits
 from harness.config.plan import Condition, Plan
 from harness.errors import PluginError
 from harness.replies import Likelihoods, likelihoods_of
+from harness.runtime.steps import Steps
 
 from .conformance import Drive, drive
 
@@ -203,13 +204,8 @@ def _by_task(conditions: Iterable[Condition]) -> Iterable[list[Condition]]:
 def _contexts(condition: Condition, case: Case) -> Mapping[str, Facts]:
     """What each agent of the first batch knows from the start."""
     protocol = condition.protocol
-    game = protocol.play(condition.task, case, protocol.possible_agents(case), random.Random(0))
-    try:
-        return {turn.agent: turn.context for turn in next(game)}
-    except StopIteration:
-        return {}
-    finally:
-        game.close()
+    with Steps(protocol, condition.task, case, protocol.possible_agents(case), random.Random(0)) as game:
+        return {turn.agent: turn.context for turn in game.batch or ()}
 
 
 def _within(limits: EpisodeLimits, turns: Sequence[Turn]) -> tuple[list[Turn], int]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from harness.api import Move, Policy, Turn, derive_seed
+from harness.api import Policy
 from harness.authoring.declared import DeclaredTask
-from harness.config.plan import Condition, Plan
+from harness.config.plan import Condition, Plan, protocol_seed
 from harness.errors import Place, SpecError, UserError
 from harness.expressions import Expression
-from harness.runtime.players import PolicyPlayer
+from harness.runtime.seats import seats, without_models
 from harness.storage.plugin_errors import describe
 
 from .conformance import drive
@@ -66,15 +66,5 @@ def _has_expressions(policy: Policy) -> bool:
 
 def _play(condition: Condition, plan: Plan) -> None:
     case = condition.assign_groups(condition.task.example(), plan.seed)
-    players: dict[str, PolicyPlayer] = {}
-
-    def choose(turn: Turn) -> Move:
-        group = condition.group_of(case, turn.agent)
-        if group.policy is None:
-            return Move(turn.agent, turn.name, turn.reply.noop)
-        if turn.agent not in players:
-            seed = derive_seed(plan.seed, "rehearsal", turn.agent)
-            players[turn.agent] = PolicyPlayer(lambda: group.make_policy(turn.agent, case, seed), seed)
-        return players[turn.agent].decide(turn)
-
-    drive(condition.protocol, condition.task, case, lambda turn: choose(turn).action, plan.seed)
+    choose = without_models(seats(plan, condition, case, 0))
+    drive(condition.protocol, condition.task, case, choose, protocol_seed(plan, condition, case, 0))

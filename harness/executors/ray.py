@@ -14,11 +14,12 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from harness.api import Facts, Range
+from harness.approvals import NeededApproval, NeedsApproval
 from harness.config.plan import Plan
 from harness.engine_api import AsksPeople
 from harness.errors import SetupError
@@ -35,7 +36,7 @@ _REACHING = 10.0
 
 
 @dataclass(kw_only=True)
-class Ray(Executor):
+class Ray(Executor, NeedsApproval):
     """Workers of a Ray cluster play the episodes.
 
     Args:
@@ -59,6 +60,12 @@ class Ray(Executor):
 
     def __post_init__(self) -> None:
         self._report: Facts | None = None
+
+    def approvals(self) -> Iterable[NeededApproval]:
+        """What a cluster that the spec names sends back: Python objects, which may bring code."""
+        if self.address not in (None, "auto", "local"):
+            what = f"what the Ray cluster at {self.address} sends"
+            yield NeededApproval.declared(what, self.address, ("address",), "executor: ray")
 
     def check(self, plan: Plan, options: Options) -> None:
         """Raises `SetupError`: no Ray, an address it cannot take, or a run that only one process can play."""

@@ -18,6 +18,7 @@ from harness.authoring.judged import JudgedMetric, answer_text, read_lines, shor
 from harness.authoring.questions import QuestionTask
 from harness.config.plan import Condition, Plan, episode_id
 from harness.errors import StorageError
+from harness.runtime.verification import dispute, refuse
 
 Line = dict[str, Any]
 
@@ -114,12 +115,18 @@ class Answered:
 
 
 def answered(plan: Plan, folder: Path) -> Iterator[Answered]:
-    """The episodes of a run that came to an outcome, one in memory at a time. Raises `DataError`."""
-    cases = {episode_id(c, case, repeat): (c, case) for c, case, repeat in plan.episodes()}
+    """The episodes of a run that came to an outcome, one in memory at a time.
+
+    Raises `DataError`, also for an outcome to which the recorded moves do not lead.
+    """
+    episodes = {episode_id(*episode): episode for episode in plan.episodes()}
     for end, batches in storage.batches(*storage.journals(folder)):
         outcome = storage.outcome_of(end["outcome"])
-        if outcome is not None and end["e"] in cases:
-            yield Answered(end, batches, *cases[end["e"]], outcome)
+        if outcome is not None and end["e"] in episodes:
+            condition, case, repeat = episodes[end["e"]]
+            if (why := dispute(plan, condition, case, repeat, end, batches)) is not None:
+                refuse(plan, folder, {end["e"]: why})
+            yield Answered(end, batches, condition, case, outcome)
 
 
 def question_of(condition: Condition, case: Case) -> str:

@@ -170,6 +170,9 @@ def judge_plan(
     elif engine is None:
         data["baseline"] = baseline
     spec = parse(data, judged.project)
+    for path, place in judged.spec.places.items():  # who wrote what judges may run or send
+        if path[:1] == ("models",) and len(path) > 1 and path[1] in panel:
+            spec.places["models", path[1] if len(panel) > 1 else "model", *path[2:]] = place
     plan = resolve.plan(spec, judged.project, engine)
     label = " + ".join(plan.engines[model].model for model in panel) if len(panel) > 1 else plan.model
     return replace(plan, model=label, declared=frozenset(plan.engines if panel else ()))

@@ -28,7 +28,7 @@ def records(judging: Judging, run: Path) -> dict[str, Facts]:
     each = judging.judges * metric.repeats
     for score in scores_of(folder):
         counts["missing"] += int(score.number("missing") or 0) if score.error is None else each
-        counts["failed"] += score.error is not None
+        counts["failed"] += score.error is not None and not score.unanswered
     counts["replies"] = counts["answers"] * each
     counts |= spent_in(folder)
     record = {
@@ -132,8 +132,11 @@ def _verdicts(folder: Path, metric: JudgedMetric) -> dict[str, Numbers]:
             values = [lowest if score is None else score.number(name) for score in answers]
             there = [value for value in values if value is not None]
             numbers[name] = sum(there) / len(there) if there else None
+        asked = [score for score in answers if score is not None]
         for name in COUNTS:
-            counts = [n for score in answers if score is not None and (n := score.number(name)) is not None]
+            counts = [n for score in asked if (n := score.number(name)) is not None]
+            if name == "missing":  # what it was asked, and did not answer at all
+                counts += [score.unanswered for score in asked if score.unanswered]
             numbers[name] = sum(counts) if counts or name == "missing" else None
         verdicts[episode] = numbers
     return verdicts

@@ -30,12 +30,14 @@ from harness.engines.identity import describe
 from harness.engines.identity import identity as engine_identity
 from harness.engines.replay import Replay
 from harness.errors import DataError, Place
+from harness.runtime._record import problem
 from harness.runtime.sources import changed, code, commit
 from harness.storage.redaction import without_secrets
 
 META, SPEC = "run.json", "spec.yaml"
 _OF_RUN = (
     *(META, SPEC, "journal*.jsonl", "scores.jsonl", "results.json", "tables.md", "samples*.jsonl", "requests*.jsonl"),
+    "tables.json",
     *("errors*.jsonl", "shared.sqlite*", "index.sqlite*", "engine*.log"),
 )
 _WRITTEN = (*_OF_RUN, *(f"judges/*/{pattern}" for pattern in (*_OF_RUN, "cases.jsonl")))
@@ -149,7 +151,7 @@ def _go_on(plan: Plan, folder: Path, meta: dict[str, Any], resume: bool | None) 
     # Tables are no part of what was measured: they may have changed, and reports are to show the new ones.
     write_spec(plan, folder)
     if not finished:
-        earlier.pop("stopped", None)  # by a budget; now it goes on
+        earlier.pop("stopped", None)  # now it goes on
         # A session that was killed lasted until it last wrote to its journal.
         killed = max((path.stat().st_mtime for path in storage.journals(folder) if path.exists()), default=0.0)
         earlier["duration"] = _duration(earlier, killed)
@@ -192,15 +194,27 @@ def _duration(meta: Mapping[str, Any], until: float) -> float:
     return round(before + max(0.0, until - datetime.fromisoformat(meta["session_start"]).timestamp()), 3)
 
 
-def ended(meta: Mapping[str, Any], status: str, folder: Path) -> dict[str, Any]:
-    """run.json at the end of a session: its end, the duration of all sessions (seconds), journals' lengths (bytes)."""
+def ended(meta: Mapping[str, Any], status: str, folder: Path, began: float) -> dict[str, Any]:
+    """run.json at the end of a session: its end, the duration of all sessions (seconds), journals' lengths (bytes).
+
+    `began`: when the session did, by `time.monotonic`: the clock on the wall may have been set meanwhile.
+    """
     after = {**meta, "status": status}
     if "session_start" in after:
-        after |= {"duration": _duration(after, time.time()), "end": _now()}
+        seconds = float(after.get("duration", 0.0)) + time.monotonic() - began
+        after |= {"duration": round(seconds, 3), "end": _now()}
         del after["session_start"]
         with contextlib.suppress(OSError):  # a disk that is gone: there is more to say than this
             after["journals"] = {path.name: storage.whole(path) for path in storage.journals(folder) if path.exists()}
     return after
+
+
+def why_stopped(meta: Mapping[str, Any]) -> str:
+    """Why a run is not finished, as far as its run.json says."""
+    end = meta.get("stopped")
+    if not isinstance(end, Mapping):
+        return "it was interrupted, or is still running"
+    return str(end["why"]) if "why" in end else f"{end.get('by')} {end.get('at')} ended it"
 
 
 def check_journals(meta: Mapping[str, Any], folder: Path) -> None:
@@ -239,13 +253,8 @@ def read_meta(path: Path) -> dict[str, Any]:
     if meta.get("schema") != storage.SCHEMA:
         message = f"this run has the format {meta.get('schema')!r}, this harness reads {storage.SCHEMA}"
         raise DataError(message, place=Place(str(path)), hint="Use the version of harness that wrote it.")
-    missing = [repr(key) for key in ("run", "spec", "spec_digest", "model", "identity", "code") if key not in meta]
-    if missing:
-        keys = f"key{'s' * (len(missing) > 1)} {', '.join(missing)}"
-        raise DataError(f"not a run's record: missing required {keys}", place=Place(str(path)))
-    judges = meta.get("judges", {})
-    if not isinstance(judges, dict) or not all(isinstance(record, dict) for record in judges.values()):
-        raise DataError("not a run's record: judges is no mapping of records", place=Place(str(path)))
+    if (wrong := problem(meta)) is not None:
+        raise DataError(f"not a run's record: {wrong}", place=Place(str(path)))
     return meta
 
 

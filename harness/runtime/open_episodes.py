@@ -13,25 +13,27 @@ import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from harness import storage
 from harness.api import Case, Episode, Facts, Move, Outcome
-from harness.authoring.informed import seed_of
-from harness.config.plan import Condition, agent_seed, episode_id, protocol_seed
+from harness.config.plan import Condition, episode_id, protocol_seed
 from harness.engine_api import AsksPeople, Engine, RunsPrograms, WritesLog
 from harness.engines.cache import Cache
 from harness.engines.gate import Gate, Stop
 from harness.engines.replay import Replay
 from harness.engines.request_log import RequestLog
-from harness.engines.sampling import normalise
 from harness.engines.switcher import EngineSwitcher
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError
 from harness.replies.reading import note_bugs
+from harness.runtime import session
 from harness.runtime._garbage import rare_collections
 from harness.runtime.episode import STOPS, play
-from harness.runtime.players import ModelPlayer, Player, PolicyPlayer
+from harness.runtime.players import ModelPlayer, Player
 from harness.runtime.runner import Job, Work
-from harness.runtime.scoring import grade, labels, score
+from harness.runtime.scoring import grade, labels, score, turns_of
+from harness.runtime.seats import seats
+from harness.runtime.steps import Recorded
 from harness.storage.plugin_errors import ERRORS, ErrorLog
 from harness.tables import EpisodeScore
 
@@ -55,7 +57,8 @@ class Episodes:
         self.moves, self.on_score, self.usage, self.worker = work.moves, work.on_score, work.usage, worker
         self.engines: dict[str, Gate | Cache] = {}
         self.errors = ErrorLog(self._file(ERRORS))
-        self.stop, self.gates = Stop(), dict[str, Gate]()
+        alone = any(all(group.policy is not None for group in c.groups) for c in self.plan.conditions)
+        self.stop, self.gates = Stop(goes_on=alone), dict[str, Gate]()
         self.playing: set[asyncio.Task[None] | None] = set()
         self.spent: BudgetSpentError | None = None
         self.shares = self.plan.share_calls
@@ -100,6 +103,8 @@ class Episodes:
             await asyncio.gather(*tasks, return_exceptions=True)
         if reason := self.spent or self.usage.exhausted:
             raise reason
+        if broken := [gate.broken for gate in self.gates.values() if gate.broken is not None]:
+            raise EngineFatalError(f"{'; '.join(broken)}; all episodes without this engine are played")
         self._confirm_failures()
 
     async def _start(self, stack: contextlib.AsyncExitStack) -> None:
@@ -109,6 +114,8 @@ class Episodes:
         if self.journal.resumes:
             self.journal.append({"k": storage.RESUME})
         self.usage.write = self._journal_usage
+        for job in self.work.jobs() if self.moves else ():
+            self.work.known.update(_answered(job[0], job[1], self.moves.get(episode_id(*job), {})))
         self.samples = None
         if self.options.log_samples:
             self.samples = storage.Journal(self._file("samples.jsonl"), lenient=True, seal=False)
@@ -122,10 +129,13 @@ class Episodes:
 
             stack.enter_context(using(self.options.sandbox))
         switcher = EngineSwitcher(self.plan.engines) if self.options.one_engine_at_a_time else None
-        for name, engine in self.plan.engines.items():
+        one = session.current() if switcher is None else None
+        for name, engine in (await session.taken_from(one, self.plan.engines.items())).items():
             if isinstance(engine, WritesLog):
                 engine.log_to(self._file("engine.log"))
             self.engines[name] = gated = self._gated(name, engine, log, switcher)
+            if one is not None:
+                self.gates[name].keep = one.keep
             stack.push_async_callback(gated.close)
             await gated.start()
         if (left := self.usage.time_left()) is not None:
@@ -157,12 +167,18 @@ class Episodes:
         # What failed in a recorded run is its result.
         rate = 1.0 if isinstance(engine, Replay) else self.options.max_error_rate
         width, stop, usage = self.options.max_concurrency, self.stop, self.usage
-        gate = self.gates[name] = Gate(engine, width, rate, stop=stop, usage=usage, log=log, switcher=switcher)
+        caches: list[Cache] = []
+
+        def is_known() -> bool:
+            return name in self.work.known or any(cache.hits for cache in caches)
+
+        shared: dict[str, Any] = {"stop": stop, "usage": usage, "log": log, "switcher": switcher}
+        self.gates[name] = gate = Gate(engine, width, rate, is_known=is_known, **shared)
         gated: Gate | Cache = gate
         if self.options.use_cache:
-            gated = Cache(gated, self.options.use_cache)
+            caches.append(gated := Cache(gated, self.options.use_cache))
         if self.shares:
-            gated = Cache(gated, self.folder / "shared.sqlite", share=True)
+            caches.append(gated := Cache(gated, self.folder / "shared.sqlite", share=True))
         return gated
 
     def _journal_rest(self) -> None:
@@ -187,12 +203,21 @@ class Episodes:
     def _confirm_failures(self) -> None:
         """Nothing is left to be asked. Raises `EngineFatalError` where the last requests to an engine all failed."""
         failures = self.pending.failures()
+        if all(line["error_kind"] in storage.REFUSALS for line in failures):
+            for name in {line["engine"][0] for line in failures}:  # no mistake of set-up stopped the run before
+                self.record(storage.taken(name))
+            return
         for name in [line["engine"][0] for line in failures]:
             errors = [line["error"] for line in failures if line["engine"][0] == name]
             raise EngineFatalError(
                 f"the last requests to {self.engines[name].model} failed, and nothing was answered since: "
                 f"{len(errors)} failures, the last with: {errors[-1]} (max_error_rate 1 would take them as results)"
             )
+
+    def _needs_broken(self, job: Job) -> bool:
+        """Whether an engine that was given up may be asked in an episode."""
+        broken = {name for name, gate in self.gates.items() if gate.broken is not None}
+        return bool(broken) and any(g.policy is None and (g.model or "model") in broken for g in job[0].groups)
 
     async def _play_jobs(self, take: Take) -> None:
         """Play one episode after another."""
@@ -201,7 +226,7 @@ class Episodes:
             self.stop.check()
             if (job := await take()) is None:
                 return
-            if self.spent is not None and not self.work.may_be_free(job):
+            if (self.spent is not None or self._needs_broken(job)) and not self.work.may_be_free(job):
                 continue
             self.playing.add(this)
             condition, case, _ = job
@@ -228,6 +253,10 @@ class Episodes:
                 except (Exception, SystemExit) as failure:  # a plugin's bug: this episode is lost, the run is not
                     episode.fail(failure)
                 await episode.end()
+            except EngineFatalError:
+                if self.stop.reason is not None or not self._needs_broken(job):
+                    raise
+                # Others go on: what is recorded of this one stays, for when its engine is back.
             except BudgetSpentError as error:  # others go on, and what needs nothing new is played
                 self.spent = self.spent or error
                 if error.by == "max_time":
@@ -244,6 +273,7 @@ class _OpenEpisode:
         self.run, self.condition, self.case, self.repeat = run, condition, case, repeat
         self.id = episode_id(condition, case, repeat)
         self.recorded = run.moves.pop(self.id, {})
+        run.work.known.update(_answered(condition, case, self.recorded))
         self.rng = random.Random(protocol_seed(run.plan, condition, case, repeat))
         self.players: dict[str, Player] = {}
         self.batches: list[list[Move]] = []
@@ -253,9 +283,8 @@ class _OpenEpisode:
 
     def create_players(self) -> None:
         """Make the players. Raises what a plugin raises."""
-        plan, condition, case = self.run.plan, self.condition, self.case
-        for agent in condition.protocol.possible_agents(case):
-            self.players[agent] = self._player(agent, agent_seed(plan, condition, case, self.repeat, agent))
+        for agent, seat in seats(self.run.plan, self.condition, self.case, self.repeat).items():
+            self.players[agent] = seat.player(self.run.engines, self.id)
 
     def fail(self, failure: BaseException) -> None:
         """A plugin raised: the episode ends with an error."""
@@ -271,8 +300,9 @@ class _OpenEpisode:
             episode = await asyncio.to_thread(grade, episode, condition, case, run.errors, run.options.sandbox)
         else:
             episode = grade(episode, condition, case, run.errors)
-        scored = score(episode, run.plan.metrics, condition.uses_ground_truth, run.errors)
-        marks = {"uses_ground_truth": scored.uses_ground_truth, "limited": scored.limited}
+        turns = turns_of(episode, condition, case)
+        scored = score(episode, run.plan.metrics, condition.uses_ground_truth, run.errors, turns)
+        marks = {"uses_ground_truth": scored.uses_ground_truth, "limited": scored.limited, "turns": turns}
         line = storage.end_line(episode, scored.labels, scored.to_json()["numbers"], scored.error, marks)
         run.record(line, lambda: self._count(episode, scored))
 
@@ -286,22 +316,23 @@ class _OpenEpisode:
         line = storage.move_line(self.id, batch, position, index, move)
         if usage := run.usage.unjournaled():
             line["asked"] = usage
-        if run.pending or move.error_kind in storage.PASSING:
+        if run.pending or move.error_kind in storage.PASSING or move.error_kind in storage.REFUSALS:
             group = self.condition.group_of(self.case, move.agent)
             gate = run.gates[group.model or "model"] if group.policy is None else None
-            if gate is not None and not gate.lenient:  # else failures are results like others
+            if gate is not None and not gate.lenient and (run.pending or _may_pass(move, gate)):  # else a result
                 line["engine"] = [group.model or "model", gate.answered]
         run.record(line)
 
-    def _player(self, agent: str, seed: int) -> Player:
-        group = self.condition.group_of(self.case, agent)
-        if group.policy is not None:
-            hint = seed_of(self.run.plan.seed, self.condition.task, self.case, self.repeat)
-            return PolicyPlayer(functools.partial(group.make_policy, agent, self.case, hint), seed)
-        engine = self.run.engines[group.model or "model"]
-        constrained = self.condition.constrained
-        sampling = {**normalise(self.case.sampling), **group.sampling} if self.case.sampling else group.sampling
-        return ModelPlayer(engine, group.prompts, sampling, constrained, self.id, agent, seed)
+
+def _may_pass(move: Move, gate: Gate) -> bool:
+    """Whether a request that failed may have failed of an outage, or of a wrong set-up."""
+    return move.error_kind in storage.PASSING or not (gate.answered or gate.is_known())
+
+
+def _answered(condition: Condition, case: Case, recorded: Recorded) -> set[str]:
+    """The models that have answered in the recorded moves of an episode."""
+    agents = {agent for (agent, _), move in recorded.items() if move.calls}
+    return {condition.group_of(case, agent).model or "model" for agent in agents}
 
 
 def _sample(episode: Episode, case: Case, players: Mapping[str, Player]) -> storage.Line:

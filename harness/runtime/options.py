@@ -33,7 +33,7 @@ class Options:
         max_error_rate: stop when more than this share of an engine's last 100 requests failed (0.25).
         executor: where episodes run (default: what the spec says, or this process). In Python also with its arguments:
             {"use": "ray", "workers": 4}.
-        allow_code_execution: run programs that models wrote, in a sandbox, and those that the spec's models name.
+        allow_code_execution: run programs that models wrote, in a sandbox, and what is not approved (`harness trust`).
         sandbox: what confines them: the kernel (process), bubblewrap (bwrap), or whatever there is (weaker).
 
     Raises:

@@ -8,15 +8,18 @@ Next: `harness.executors`, then `harness.runtime.open_episodes`.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Container, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from harness import storage
 from harness.api import Case, Facts, Move
 from harness.config.plan import Condition, Plan, episode_id
 from harness.engines.budget import Spent, Usage
 from harness.errors import BudgetSpentError, EngineFatalError, StorageError, UserError
+from harness.runtime.heartbeat import Heartbeat
 from harness.runtime.options import Options
 from harness.tables import EpisodeScore
 
@@ -26,21 +29,27 @@ OnScore = Callable[[EpisodeScore | None], None]
 
 
 class RunStoppedError(UserError):
-    """The run ended before its plan did; the same command resumes it."""
+    """The run ended before its plan did; the same command resumes it.
+
+    Attributes:
+        stopped: what run.json says of it: `why` in words (or, of a budget, its `by` and `at`), and the `episodes` that
+            are finished `of` how many.
+    """
+
+    stopped: Facts = MappingProxyType({})
 
 
 class BudgetReachedError(RunStoppedError):
     """The run ended because its budget is spent: no mistake, and nothing to mend.
 
     Attributes:
-        stopped: what run.json says of it: `by` and `at`, the `episodes` that are finished `of` how many, what was
-            `asked` by all processes of the run: calls and tokens.
+        stopped: beside `by`, `at`, `episodes` and `of` what was `asked` by all processes of the run: calls and tokens.
     """
 
     def __init__(self, spent: BudgetSpentError, usage: Usage, done: int, total: int) -> None:
         total_usage = {"calls": usage.calls, "tokens": usage.tokens}
         spending = f"{usage.calls} calls count as asked, {usage.tokens} tokens as used"
-        self.stopped: Facts = {"by": spent.by, "at": spent.at, "episodes": done, "of": total, "asked": total_usage}
+        self.stopped = {"by": spent.by, "at": spent.at, "episodes": done, "of": total, "asked": total_usage}
         super().__init__(
             f"{spent}: {done} of {total} episodes are finished; {spending}",
             hint="The same command goes on where it stopped"
@@ -62,6 +71,7 @@ class Work:
         on_score: to be called once for every episode that is finished.
         usage: what the run used of its budget so far.
         reports: the executor puts in what each engine reports of itself, also where the run stops.
+        known: names of the models that have answered in this run before, as far as this process knows.
         following: what there is to play once all of this is finished, such as the next round of a tournament. An
             executor may ask for it, to play it with the same engines; what none asks for comes as work of its own.
     """
@@ -76,6 +86,7 @@ class Work:
     usage: Usage
     reports: dict[str, Facts]
     following: Callable[[], Work | None] = lambda: None
+    known: set[str] = field(default_factory=set)
 
     def jobs(self) -> Iterator[Job]:
         """The episodes left to play, in plan order."""
@@ -132,9 +143,11 @@ async def run(
     on_score(None)
     progress = storage.JournalState(*storage.journals(folder))
     scores: dict[str, EpisodeScore] = {}
+    known: set[str] = set()
 
     def finished(score: EpisodeScore) -> None:
         scores[score.id] = score
+        known.update(score.answered)
         on_score(score)
 
     for name in filter(progress.ends.__contains__, order):
@@ -155,10 +168,13 @@ async def run(
             before = progress.calls + used.calls, progress.tokens + used.tokens
             usage = Usage(options.budget, *before, seconds=used.seconds)
         left = len(order) - len(scores)
-        return Work(plan, folder, options, progress.moves, scores, left, finished, usage, reports, upcoming)
+        moves = progress.moves
+        return Work(plan, folder, options, moves, scores, left, finished, usage, reports, upcoming, known)
 
     while (work := upcoming()) is not None:
         done = len(scores)
+        heartbeat = Heartbeat(f"{plan.spec.name} · {plan.model}", scores, total or len(order), work.usage)
+        beating = asyncio.create_task(heartbeat.beat())
         try:
             reports.update(await play_left(work))
         except BudgetSpentError as reached:
@@ -166,7 +182,13 @@ async def run(
         except (EngineFatalError, StorageError) as error:
             what, hint = (error.message, error.hint) if isinstance(error, StorageError) else (error, None)
             hint = hint or "Mend the cause, then give the same command again: nothing that is recorded is asked twice."
-            raise RunStoppedError(f"the run stopped after {len(scores)} episodes: {what}", hint=hint) from error
+            done, planned = len(scores), total or len(order)
+            message = f"the run stopped after {done} of {planned} episodes: {what}"
+            stop = RunStoppedError(message, hint=hint)
+            stop.stopped = {"why": str(what), "episodes": done, "of": planned}
+            raise stop from error
+        finally:
+            beating.cancel()
         if len(scores) == done:
             raise RuntimeError(f"{work.left} episodes are left, and the executor played none")
     return [scores[name] for name in order]

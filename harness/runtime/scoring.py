@@ -7,9 +7,11 @@ import functools
 import json
 import math
 import numbers
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from harness import storage
@@ -18,10 +20,13 @@ from harness.config.limits import LIMITED
 from harness.config.plan import Condition, Plan, episode_id
 from harness.errors import DataError, SetupError
 from harness.replies.reading import note_bugs
+from harness.runtime.verification import dispute, refuse
 from harness.storage.plugin_errors import ERRORS, ErrorLog, forget_scoring
 from harness.tables import CorpusRecord, EpisodeScore, Number
 
 _UNLOGGED = ErrorLog()
+_FAILED = {*storage.PASSING, *storage.REFUSALS}
+"""Kinds of turns whose last request had no answer."""
 
 
 def labels(plan: Plan, condition: Condition, case: Case) -> dict[str, Any]:
@@ -119,14 +124,16 @@ def grade(
 
 
 def rescore(plan: Plan, folder: Path, sandbox: str = "process") -> list[EpisodeScore]:
-    """Grade and measure a finished run again from its journal, in plan order; episodes not played are left out.
+    """Grade and measure a finished run again from its recorded moves, in plan order; episodes not played are left out.
 
-    Raises `DataError` when the journal holds episodes that the plan does not know.
+    Raises `DataError` when the journal holds episodes that the plan does not know, or states outcomes to which their
+    moves do not lead.
     """
     forget_scoring(folder)
     errors = ErrorLog(folder / ERRORS)
-    episodes = {episode_id(c, case, repeat): (c, case) for c, case, repeat in plan.episodes()}
+    episodes = {episode_id(*episode): episode for episode in plan.episodes()}
     scored: dict[str, EpisodeScore] = {}
+    disputed: dict[str, str] = {}
     for end, batches in storage.batches(*storage.journals(folder)):
         name = end["e"]
         note_bugs(functools.partial(errors.record, episode=name))
@@ -134,12 +141,16 @@ def rescore(plan: Plan, folder: Path, sandbox: str = "process") -> list[EpisodeS
             raise DataError(
                 f"{folder} holds episode {name!r}, which its spec does not make", hint="Was spec.yaml edited?"
             )
-        condition, case = episodes[name]
+        condition, case, repeat = episodes[name]
+        if (why := dispute(plan, condition, case, repeat, end, batches)) is not None:
+            disputed[name] = why
+        if disputed:
+            continue
         episode = Episode(
             id=name,
             condition=condition.id,
             case=case.id,
-            repeat=end["repeat"],
+            repeat=repeat,
             labels=labels(plan, condition, case),
             roles=case.roles,
             batches=batches,
@@ -149,14 +160,45 @@ def rescore(plan: Plan, folder: Path, sandbox: str = "process") -> list[EpisodeS
         )
         # The journal knows the players: the plan has a model in the baseline's place.
         graded = grade(episode, condition, case, errors, sandbox)
-        scored[name] = score(graded, plan.metrics, end.get("uses_ground_truth", False), errors)
+        ground_truth = end.get("uses_ground_truth", False)
+        scored[name] = score(graded, plan.metrics, ground_truth, errors, turns_of(graded, condition, case))
+    refuse(plan, folder, disputed)
     return [scored[name] for name in episodes if name in scored]
 
 
+def turns_of(episode: Episode, condition: Condition, case: Case) -> dict[str, dict[str, int]]:
+    """`EpisodeScore.turns`. Policies are asked nothing; an episode that failed has none, since its last batch is not
+    whole."""
+    turns: dict[str, Counter[str]] = {}
+    for move in episode.moves() if episode.outcome is not None else ():
+        if move.calls or move.error_kind in _FAILED:
+            counts = turns.setdefault(condition.group_of(case, move.agent).model or "model", Counter())
+            counts["asked"] += 1
+            counts["answered"] += bool(move.calls)
+            if move.error_kind is not None:
+                counts[move.error_kind] += 1
+    return {name: dict(counts) for name, counts in turns.items()}
+
+
+def _unanswered(episode: Episode) -> str | None:
+    """Why an episode has no number: models were asked, and none of them answered once."""
+    failed = [move.error for move in episode.moves() if move.error_kind in _FAILED]
+    if not failed or any(move.calls for move in episode.moves()):
+        return None
+    return f"no model answered: all {len(failed)} requests failed, the first with: {failed[0]}"
+
+
 def score(
-    episode: Episode, metrics: Mapping[str, Metric], uses_ground_truth: bool = False, errors: ErrorLog = _UNLOGGED
+    episode: Episode,
+    metrics: Mapping[str, Metric],
+    uses_ground_truth: bool = False,
+    errors: ErrorLog = _UNLOGGED,
+    turns: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
 ) -> EpisodeScore:
     """The line of `scores.jsonl` for an episode; `uses_ground_truth` says that players knew the right answer."""
+    if episode.error is None and (why := _unanswered(episode)) is not None:
+        episode = replace(episode, error=why)
     numbers, error = measure(episode, metrics, errors)
     limited = any(move.error_kind == LIMITED for move in episode.moves())
-    return EpisodeScore(episode.id, episode.condition, dict(episode.labels), numbers, error, uses_ground_truth, limited)
+    marks = uses_ground_truth, limited, turns
+    return EpisodeScore(episode.id, episode.condition, dict(episode.labels), numbers, error, *marks)

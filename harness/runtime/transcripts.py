@@ -6,16 +6,16 @@ same turns, and the templates the same texts. Nothing is asked, and no policy ch
 
 from __future__ import annotations
 
-import itertools
 import random
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from harness import storage
-from harness.api import Case, Facts, Move
+from harness.api import Case, Facts, Move, Outcome
+from harness.approvals import NotApprovedError
 from harness.config import resolve
 from harness.config.calibration import load_parameters
 from harness.config.plan import Condition, Plan, protocol_seed, survey
@@ -23,17 +23,17 @@ from harness.config.project import Project, find
 from harness.config.spec import load
 from harness.engines.mock import Mock
 from harness.errors import UserError
-from harness.replies import likelihoods_of
-from harness.runtime.episode import MAX_BATCHES, turns
 from harness.runtime.manifest import META, SPEC, read_meta
 from harness.runtime.moves import from_journal, turns_of
-from harness.runtime.players import ModelPlayer
-from harness.runtime.sources import changed, code
+from harness.runtime.prompt_reader import PromptReader
+from harness.runtime.seats import seats
+from harness.runtime.sources import changed, changed_files
+from harness.runtime.steps import Recorded, Steps, by_turn, recorded_move
+from harness.runtime.verification import misstated
 from harness.view_api import RecordedTurn, Transcript
 
 _CONDITIONS_IN_MEMORY = 4
 _MOST_SURVEYED = 50_000  # episodes of a run whose cases are all looked at: that takes seconds
-_UNANSWERED = "unanswered"
 
 
 class Transcripts:
@@ -67,17 +67,13 @@ class Transcripts:
             self.problem = self._changes(self.plan, {})
             self.problem = self._changes(self.plan, load_parameters(self.plan))
         except UserError as error:
-            why = f"prompts cannot be shown: {error.message}"
+            what = error.line() if isinstance(error, NotApprovedError) else error.message
+            why = f"prompts cannot be shown: {what}"
             self.problem = why if self.plan is None else _joined(f"some {why}", self.problem)
 
     def _changes(self, plan: Plan, parameters: Mapping[str, str]) -> str | None:
         """In words: what the run used that is not the same now; `parameters`: as of `load_parameters`."""
-        parts, now = self.meta.get("code") or {}, code(plan)
-        files: set[str] = set()
-        for part in ("play", "task"):
-            before = parts.get(part) or {}
-            # What is not imported now is of engines: they are not loaded to read a run.
-            files.update(name for name in changed(before, now[part]) if name in before and name in now[part])
+        files = changed_files(self.meta.get("code") or {}, plan, ("play", "task"))
         identity = self.meta.get("identity") or {}
         recorded = identity.get("prompts") or {}
         current = {group.prompts.name: group.prompts.digest for c in plan.conditions for group in c.groups}
@@ -125,13 +121,16 @@ class Transcripts:
             problem = _joined(gone, problem)
         elif failure is not None:
             problem = _joined(f"whether the task's questions changed cannot be found out: {failure}", problem)
-        recorded = _recorded(batches)
+        recorded = by_turn(batches)
         played: list[RecordedTurn] = []
         short = None
         if condition is not None and case is not None and self.plan is not None:
             try:
-                for turn in _replay(self.plan, condition, case, repeat, recorded):
+                replay = _Replay(self.plan, condition, case, repeat, recorded)
+                for turn in replay:
                     played.append(turn)
+                if end is not None and (why := misstated(replay.outcome, end)) is not None:
+                    problem = _joined(f"the journal's outcome is not that of its moves: {why}", problem)
                 short = f"the protocol now ends after {len(played)} turns: later ones are without prompts"
             except Exception as error:  # a plugin's bug, which the run met too; or the plugin was changed
                 short = f"playing it again failed after {len(played)} turns: {_why(error)}"
@@ -244,79 +243,41 @@ def _why(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"[:500]
 
 
-def _recorded(batches: Sequence[Sequence[Move]]) -> dict[tuple[str, int], Move]:
-    """(agent, index of the agent's turn) → its move."""
-    counts: Counter[str] = Counter()
-    recorded: dict[tuple[str, int], Move] = {}
-    for move in itertools.chain.from_iterable(batches):
-        recorded[move.agent, counts[move.agent]] = move
-        counts[move.agent] += 1
-    return recorded
-
-
 def _moves(played: Sequence[RecordedTurn]) -> int:
     return sum(turn.move is not None for turn in played)
 
 
-def _replay(
-    plan: Plan, condition: Condition, case: Case, repeat: int, recorded: Mapping[tuple[str, int], Move]
-) -> Iterator[RecordedTurn]:
-    """Play the protocol with recorded moves, up to the first round that lacks one; that round is given too.
+class _Replay:
+    """Plays the protocol with recorded moves, up to the first round that lacks one; that round is given too.
 
-    Raises what the protocol raises.
+    Attributes:
+        outcome: what the moves lead to; None where they come to no end.
     """
-    agents = condition.protocol.possible_agents(case)
-    players = {agent: _reader(condition, case, agent) for agent in agents}
-    game = condition.protocol.play(
-        condition.task, case, agents, random.Random(protocol_seed(plan, condition, case, repeat))
-    )
-    answers: list[Move] | None = None
-    number = round_number = 0
-    try:
-        for _ in range(MAX_BATCHES):
-            try:
-                batch = turns(next(game) if answers is None else game.send(answers), condition.protocol, players)
-            except StopIteration:
-                return
-            answers, complete = [], True
-            for turn in batch:
-                player = players[turn.agent]
-                index, move = player.turns, recorded.get((turn.agent, player.turns))
-                if move is not None and move.turn != turn.name:
-                    raise RuntimeError(f"turn {index} of {turn.agent} is {turn.name!r}, recorded as {move.turn!r}")
-                before = 0 if turn.fresh else len(player.thread.messages)
-                offered = () if turn.fresh else player.tools
-                player.recall(turn, move or Move(turn.agent, turn.name, None, "", _UNANSWERED))
-                messages = [(m["role"], m["content"]) for m in player.thread.messages[before:]]
-                first = player.asked - before
-                begun = [("assistant", player.prefill)] if player.prefill else []
-                scored = likelihoods_of(turn.reply)
-                yield RecordedTurn(
-                    number=number,
-                    round=round_number,
-                    agent=turn.agent,
-                    index=index,
-                    name=turn.name,
-                    context=turn.context,
-                    observation=turn.observation,
-                    prompt=(*messages[:first], *begun),
-                    retries=tuple(text for role, text in messages[first:] if role == "user"),
-                    fresh=turn.fresh or index == 0,
-                    move=move,
-                    scored=tuple(text.text for text in scored.continuations) if scored is not None else (),
-                    tools=player.tools if player.tools != offered else (),
-                )
-                number += 1
-                complete = complete and move is not None
-                if move is not None:
-                    answers.append(move)
-            if not complete:
-                return
-            round_number += bool(batch)  # an empty batch is no round
-    finally:
-        game.close()
 
+    def __init__(self, plan: Plan, condition: Condition, case: Case, repeat: int, recorded: Recorded) -> None:
+        self.condition, self.case, self.recorded = condition, case, recorded
+        self.seats = seats(plan, condition, case, repeat)
+        self.seed = protocol_seed(plan, condition, case, repeat)
+        self.outcome: Outcome | None = None
 
-def _reader(condition: Condition, case: Case, agent: str) -> ModelPlayer:
-    """A player that is never asked and only rebuilds the conversation, also where a policy played."""
-    return ModelPlayer(Mock(), condition.group_of(case, agent).prompts, {}, False, "", agent, 0)
+    def __iter__(self) -> Iterator[RecordedTurn]:
+        """Every turn in order. Raises what the protocol raises."""
+        protocol, task = self.condition.protocol, self.condition.task
+        agents = protocol.possible_agents(self.case)
+        readers = {agent: PromptReader(seat.group.prompts, agent) for agent, seat in self.seats.items()}
+        number = round_number = 0
+        with Steps(protocol, task, self.case, agents, random.Random(self.seed)) as game:
+            while (batch := game.batch) is not None:
+                answers: list[Move] = []
+                for turn in batch:
+                    reader = readers[turn.agent]
+                    move = recorded_move(self.recorded, turn, reader.turns)
+                    yield reader.read(turn, move, round_number, number)
+                    number += 1
+                    if move is not None:
+                        answers.append(move)
+                if len(answers) < len(batch):
+                    return
+                round_number += bool(batch)  # an empty batch is no round
+                game.send(answers)
+            self.outcome = game.outcome

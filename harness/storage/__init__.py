@@ -10,6 +10,7 @@ from .journal import (
     Journal,
     Line,
     end_line,
+    first_damaged,
     journals,
     lines,
     move_line,
@@ -20,12 +21,13 @@ from .journal import (
     sealed,
     whole,
 )
-from .pending import PASSING, PendingFailures
+from .pending import PASSING, REFUSALS, PendingFailures, taken
 from .reading import JournalState, batches, confirmed, in_batches, located, read_places
 
 __all__ = [
     "JOURNAL",
     "PASSING",
+    "REFUSALS",
     "RESUME",
     "SCHEMA",
     "UNFINISHED",
@@ -36,6 +38,7 @@ __all__ = [
     "batches",
     "confirmed",
     "end_line",
+    "first_damaged",
     "in_batches",
     "journals",
     "lines",
@@ -48,6 +51,7 @@ __all__ = [
     "read_json",
     "read_places",
     "sealed",
+    "taken",
     "whole",
     "write_atomically",
 ]

@@ -7,7 +7,8 @@ results/<run>/
                   processes journal-0.jsonl, journal-1.jsonl, …, which readers take for one
   scores.jsonl    one line an episode: labels and numbers, in plan order
   results.json    standard result rows
-  tables.md       the tables as printed
+  tables.md       the tables, whole
+  tables.json     the same with the headline, for the viewer
   samples.jsonl   whole conversations, with --log_samples
 """
 
@@ -202,6 +203,15 @@ def is_intact(raw: bytes) -> bool:
     return raw[-_SEAL:] == b',"crc":"%08x"}\n' % rest
 
 
+def first_damaged(path: Path) -> int | None:
+    """The number of the first line of a journal that is not as it was written, from 1; None if all of them are.
+
+    It reads the file at the speed of the disk, and parses nothing. Raises `OSError`.
+    """
+    with path.open("rb") as file:
+        return next((n for n, raw in enumerate(file, 1) if raw.endswith(b"\n") and not is_intact(raw)), None)
+
+
 def lines(path: Path, *, sealed: bool = True) -> Iterator[tuple[int, Line]]:
     """(byte offset, line) of every whole line of a journal, or of a file whose lines have no checksum (`sealed`).
 
@@ -282,9 +292,9 @@ def end_line(
     labels: Mapping[str, Any],
     numbers: Mapping[str, Any],
     error: str | None,
-    marks: Mapping[str, bool],
+    marks: Mapping[str, Any],
 ) -> Line:
-    """The end of an episode as journaled, with its scores; `marks` that are true are set."""
+    """The end of an episode as journaled, with its scores, and those of the `marks` that say something."""
     return {
         "k": "end",
         "e": episode.id,
@@ -298,7 +308,7 @@ def end_line(
         "grade": dict(episode.grade),
         "numbers": numbers,
         "error": error,
-        **{mark: True for mark, is_set in marks.items() if is_set},
+        **{mark: value for mark, value in marks.items() if value},
     }
 
 

@@ -6,6 +6,10 @@ is *pending* until a later line of the journal shows that its engine has answere
 journal, or the part of it that one process wrote, comes to its end counts as not asked: the episode is read only up to
 the batch of that failure. Other turns of the same batch count, since they were asked with the same history.
 
+What an engine refuses is a result at once, since it is there and answers others. Where it has answered nothing yet it
+may be set up wrongly, and its refusals are pending too. A run that comes to its end takes them as results all the same
+(`taken`): then the requests themselves were at fault.
+
 The journal holds every line at once. Its readers decide, and so does the process that writes it, with the same code.
 """
 
@@ -15,12 +19,14 @@ from collections.abc import Callable
 from itertools import takewhile
 from typing import TypedDict
 
-from harness.errors import EngineError, RequestError
+from harness.errors import ContextLengthError, EngineError, RefusedError, RequestError
 
 from .journal import RESUME, Line
 
 PASSING = (RequestError.kind, EngineError.kind)
 """Kinds of failed requests that may go well another time."""
+REFUSALS = (RefusedError.kind, ContextLengthError.kind)
+"""Kinds of requests that an engine did not take."""
 Entry = tuple[int, Line]
 """A line and its offset in its file."""
 
@@ -36,8 +42,8 @@ class PendingFailures:
     """Goes through one journal, line by line, and passes on what counts.
 
     The `engine` of a line is the name of the engine that was asked and how many requests it had answered by then. Moves
-    that failed have it (unless failures are results: `--max_error_rate 1`), and while any failure is pending all others
-    have it too.
+    that failed have it (unless failures are results: `--max_error_rate 1`), those that were refused where nothing had
+    been answered yet, and while any failure is pending all others have it too.
     """
 
     def __init__(self) -> None:
@@ -104,7 +110,14 @@ class PendingFailures:
         return not all(self._is_pending(line) for _, line in first)
 
     def _is_pending(self, line: Line) -> bool:
-        if "engine" not in line or line.get("error_kind") not in PASSING:
+        if "engine" not in line:
             return False
         name, answered = line["engine"]
-        return bool(self._answered.get(name, 0) <= answered)
+        kind = line.get("error_kind")
+        waits = kind in PASSING or (kind in REFUSALS and not answered)
+        return bool(waits and self._answered.get(name, 0) <= answered)
+
+
+def taken(name: str) -> Line:
+    """The line of a journal by which all refusals of an engine that has answered nothing are results."""
+    return {"k": "asked", "asked": [0, 0], "engine": [name, 1]}

@@ -55,7 +55,7 @@ class JournalState:
         if line.get("k") == "end":
             end = {key: line[key] for key in ("condition", "labels", "numbers", "error")}
             marks = {mark: line.get(mark, False) for mark in ("uses_ground_truth", "limited")}
-            self.ends[line["e"]] = {**end, **marks}
+            self.ends[line["e"]] = {**end, **marks, "turns": line.get("turns", {})}
             self.moves.pop(line["e"], None)
         elif line.get("k") in ("move", "part") and line["e"] not in self.ends:
             move, turn = move_of(line), (line["s"], line["i"])

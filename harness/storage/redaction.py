@@ -6,8 +6,16 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+_HUMP = r"(?-i:(?<=[a-z0-9])(?:Token|Auth|Signature|Sig|Jwt|Pwd|Bearer))"
+"""The last word of a name in camelCase: `sessionToken`. Not `maxTokens`."""
+_JOINED = (
+    r"(?:access|api|auth|bearer|bot|client|csrf|hub|id|oauth2?|refresh|secret|security|session|sso|user|xsrf)token"
+)
+"""Names of which people leave out the separator."""
 _NAME = re.compile(
-    r"key$|secret|passw|^pwd$|authori[sz]ation|credential|(^|[_-])(token|auth|signature|sig)$|cookie", re.IGNORECASE
+    r"key$|(?:access|private|signing|encryption)[_-]?key|secret|passw|pass[_-]?phrase|authori[sz]ation|credential|cookie|"
+    rf"(?:^|[_.-])(?:token|auth|signature|sig|jwt|pwd|bearer)$|{_HUMP}$|{_JOINED}$",
+    re.IGNORECASE,
 )
 _HEADERS = re.compile(r"headers$", re.IGNORECASE)
 """What a server takes for a key stands under any name here, so no value of a header is written down."""
@@ -16,8 +24,10 @@ _HEADERS = re.compile(r"headers$", re.IGNORECASE)
 # not `max_tokens=x`, not `api_key_env=x`. A value ends where its quotes do. One without ends at a comma (a command's
 # word) or at a blank (prose), less the brackets that were open around it.
 _BEFORE = (
-    r"(?<![a-z0-9_.-])(?:[a-z0-9_.-]*(?:key|secret|passw(?:or)?d|passwd|credentials?|cookie)|"
-    r"(?:[a-z0-9_.-]*[_.-])?(?:token|auth|signature|sig)|pwd|[a-z-]*authori[sz]ation)[\"']?\s*[=:]\s*"
+    r"(?<![a-z0-9_.-])(?:[a-z0-9_.-]*(?:key|(?:access|private|signing|encryption)[_-]?key[a-z0-9_-]*(?<!_env)|secret|"
+    rf"passw(?:or)?d|passwd|pass[_-]?phrase|credentials?|cookie|{_HUMP}|{_JOINED})|"
+    r"(?:[a-z0-9_.-]*[_.-])?(?:token|auth|signature|sig|jwt|bearer)|(?:[a-z0-9_.-]*[_.-])?pwd|"
+    r"[a-z_-]*authori[sz]ation)[\"']?\s*[=:]\s*"
 )
 _SCHEME = r"(?:(?:bearer|basic|digest|token|negotiate|apikey)\s+)?"
 _QUOTED = r"\"(?:\\.|[^\"\\])*+\"?|'(?:\\.|[^'\\])*+'?"

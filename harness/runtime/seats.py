@@ -1,0 +1,80 @@
+"""Who plays which agent of an episode: the one place that gives agents their groups' players, prompts and seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from harness.api import Action, Case, Facts, Turn
+from harness.authoring.informed import seed_of
+from harness.config.plan import Condition, Group, Plan, agent_seed
+from harness.engine_api import Engine
+from harness.engines.sampling import normalise
+from harness.runtime.players import ModelPlayer, Player, PolicyPlayer
+
+
+@dataclass(frozen=True)
+class Seat:
+    """An agent of an episode, and what it is played with.
+
+    Attributes:
+        agent: the agent.
+        group: its group: prompts, and a model's name or a policy.
+        case: the case, with its groups assigned.
+        seed: of the player's own chance.
+        case_seed: the seed for policies that know the case: the same for all agents and conditions.
+        sampling: generation_kwargs of a model.
+        constrained: whether a model decodes within the reply's form.
+    """
+
+    agent: str
+    group: Group
+    case: Case
+    seed: int
+    case_seed: int
+    sampling: Facts
+    constrained: bool
+
+    def player(self, engines: Mapping[str, Engine], episode: str) -> Player:
+        """A new player. `engines`: by the names that groups use; `episode`: the id, first part of request ids."""
+        if self.group.policy is not None:
+            return self.policy_player()
+        engine = engines[self.group.model or "model"]
+        prompts = self.group.prompts
+        return ModelPlayer(engine, prompts, self.sampling, self.constrained, episode, self.agent, self.seed)
+
+    def policy_player(self) -> PolicyPlayer:
+        """A new player with the group's policy. Raises `TypeError` where a model plays."""
+        return PolicyPlayer(lambda: self.group.make_policy(self.agent, self.case, self.case_seed), self.seed)
+
+
+def seats(plan: Plan, condition: Condition, case: Case, repeat: int) -> dict[str, Seat]:
+    """Agent → its seat, for all agents of an episode, in their order.
+
+    `case` has its groups assigned (`Condition.assign_groups`). Raises what a plugin raises.
+    """
+    agents = condition.protocol.possible_agents(case)
+    own = normalise(case.sampling) if case.sampling else {}
+    case_seed = seed_of(plan.seed, condition.task, case, repeat) if _has_policies(condition) else 0
+    seated: dict[str, Seat] = {}
+    for agent in agents:
+        group = condition.group_of(case, agent)
+        seed = agent_seed(plan, condition, case, repeat, agent)
+        sampling = {**own, **group.sampling} if own else group.sampling
+        seated[agent] = Seat(agent, group, case, seed, case_seed, sampling, condition.constrained)
+    return seated
+
+
+def _has_policies(condition: Condition) -> bool:
+    return any(group.policy is not None for group in condition.groups)
+
+
+def without_models(seated: Mapping[str, Seat]) -> Callable[[Turn], Action]:
+    """What players without models do: policies choose, and agents of models are idle."""
+    players = {agent: seat.policy_player() for agent, seat in seated.items() if seat.group.policy is not None}
+
+    def choose(turn: Turn) -> Action:
+        player = players.get(turn.agent)
+        return player.decide(turn).action if player is not None else turn.reply.noop
+
+    return choose

@@ -1,0 +1,112 @@
+"""One event loop for all runs of a command, so that an engine that takes long to start can stay up between them: from
+play to its judges, and over the runs of `harness fit`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar, copy_context
+from typing import Any, TypeVar
+
+from harness.engine_api import Engine, StaysUp
+
+T = TypeVar("T")
+
+
+class Session:
+    """The loop, and the engines that are up and that no run has."""
+
+    def __init__(self) -> None:
+        self._runner = asyncio.Runner()
+        self._idle: list[Engine] = []
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run to completion, also inside a notebook, whose own loop is running."""
+        try:
+            if _is_in_loop():
+                off_thread: T = _in_thread(self._runner.run, work)
+                return off_thread
+            self._runner.get_loop()  # what takes time comes before the work, which then knows what to do on Ctrl-C
+            result: T = self._runner.run(work)
+            return result
+        finally:
+            if inspect.getcoroutinestate(work) == inspect.CORO_CREATED:  # Ctrl-C came before it began
+                work.close()  # work that began is cancelled with the loop: closed here, it could not end in order
+
+    def lend(self, engine: Engine) -> Engine:
+        """An engine that is up and has the very same parameters, else this one. `keep` or `close` must follow."""
+        for one in self._idle:
+            if type(one) is type(engine) and one == engine:
+                self._idle.remove(one)
+                return one
+        return engine
+
+    def keep(self, engine: Engine) -> bool:
+        """Take back an engine in good order; False: close it."""
+        if isinstance(engine, StaysUp):
+            self._idle.append(engine)
+            return True
+        return False
+
+    async def make_room(self) -> None:
+        """Close what no run has: the next engine may need its memory."""
+        idle, self._idle = self._idle, []
+        for engine in idle:
+            await engine.close()
+
+    def close(self) -> None:
+        """Close the engines and the loop."""
+        try:
+            if self._idle:
+                self.run(self.make_room())
+        finally:
+            if _is_in_loop():
+                _in_thread(self._runner.close)
+            else:
+                self._runner.close()
+
+
+def _is_in_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _in_thread(function: Callable[..., T], *arguments: Any) -> T:
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        return pool.submit(copy_context().run, function, *arguments).result()
+
+
+_current: ContextVar[Session | None] = ContextVar("session", default=None)
+
+
+def current() -> Session | None:
+    """The session that a run is part of; None in the workers of a cluster."""
+    return _current.get()
+
+
+@contextlib.contextmanager
+def session() -> Iterator[Session]:
+    """The session that is there, or a new one."""
+    if (one := _current.get()) is not None:
+        yield one
+        return
+    token = _current.set(one := Session())
+    try:
+        yield one
+    finally:
+        _current.reset(token)
+        one.close()
+
+
+async def taken_from(one: Session | None, engines: Iterable[tuple[str, Engine]]) -> dict[str, Engine]:
+    """The engines for a run, by name: where the session has the same one that is what is used; all else it closes."""
+    lent = {name: engine if one is None else one.lend(engine) for name, engine in engines}
+    if one is not None:
+        await one.make_room()
+    return lent

@@ -1,0 +1,135 @@
+"""One machine for every episode: moves in, batches of turns or the outcome out.
+
+It asks no model, chooses nothing and writes nothing: who answers a batch, and with which moves, is up to its driver. A
+run sends what players do (`harness.runtime.episode`); a resumed run sends recorded moves first, and all that reads a
+journal sends no others.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from harness.api import Case, Move, Outcome, Protocol, Task, Turn
+
+MAX_BATCHES = 100_000
+"""Batches after which an episode counts as one without end."""
+
+
+Recorded = Mapping[tuple[str, int], Move]
+"""(agent, index of the agent's turn) → the move made there in an earlier attempt, maybe an `UNFINISHED` one."""
+
+
+class Steps:
+    """One episode, step by step. Close it, or use it as a context manager.
+
+        with Steps(protocol, task, case, agents, rng) as game:
+            while (batch := game.batch) is not None:
+                game.send([answer(turn) for turn in batch])
+            return game.result()
+
+    The same moves give the same batches and the same outcome, if `rng` has the same state.
+
+    Args:
+        protocol, task, case, rng: what is played.
+        agents: `protocol.possible_agents(case)`.
+
+    Attributes:
+        batch: the turns to answer now; the protocol sees all their moves at once. May be empty. None at the end.
+        outcome: what the episode came to; None before its end.
+        number: how many batches were answered.
+
+    Raises:
+        TypeError, RuntimeError: the protocol breaks its contract, or it does not come to an end; in words for its
+            author. Whatever else its code raises.
+    """
+
+    def __init__(self, protocol: Protocol, task: Task, case: Case, agents: Sequence[str], rng: random.Random) -> None:
+        self.number = 0
+        self.batch: list[Turn] | None = None
+        self.outcome: Outcome | None = None
+        self._name, self._agents = type(protocol).__name__, frozenset(agents)
+        self._game = protocol.play(task, case, agents, rng)
+        self._go_on(None)
+
+    def send(self, moves: list[Move]) -> None:
+        """Answer the batch: one move for each of its turns, in its order. Raises as the class."""
+        self.number += 1
+        if self.number > MAX_BATCHES:
+            raise RuntimeError(
+                f"{self._name} does not come to an end: it is still playing after {MAX_BATCHES:,} batches"
+            )
+        self._go_on(moves)
+
+    def result(self) -> Outcome:
+        """What the episode came to. Raises `RuntimeError` before its end."""
+        if self.outcome is None:
+            raise RuntimeError(f"{self._name} has not come to an end: it waits for {len(self.batch or ())} moves")
+        return self.outcome
+
+    def close(self) -> None:
+        """End the protocol where it stands."""
+        self._game.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _go_on(self, moves: list[Move] | None) -> None:
+        try:
+            batch = next(self._game) if moves is None else self._game.send(moves)
+        except StopIteration as stop:
+            self.batch, self.outcome = None, self._outcome(stop.value)
+        else:
+            self.batch = self._checked(batch)
+
+    def _checked(self, batch: Any) -> list[Turn]:
+        """What the protocol yielded, if it is a batch of turns for different agents that there are."""
+        if not isinstance(batch, list | tuple):
+            raise TypeError(f"{self._name} yielded {batch!r:.80}, not a list of turns")
+        names: set[str] = set()
+        for turn in batch:
+            if not isinstance(turn, Turn):
+                raise TypeError(f"{self._name} yielded {turn!r:.80} in a batch, not a Turn")
+            if turn.agent not in self._agents:
+                raise RuntimeError(f"{self._name} asks {turn.agent!r}, which is not an agent of this case")
+            if turn.agent in names:
+                raise RuntimeError(
+                    f"{self._name} asks {turn.agent!r} twice in one batch; a second turn needs a second batch"
+                )
+            names.add(turn.agent)
+        return list(batch)
+
+    def _outcome(self, value: Any) -> Outcome:
+        if not isinstance(value, Outcome):
+            raise TypeError(f"{self._name} returned {value!r:.80}, not an Outcome")
+        return value
+
+
+def recorded_move(recorded: Recorded, turn: Turn, index: int) -> Move | None:
+    """What is recorded of an agent's turn with this index. Raises `RuntimeError` where it was another turn."""
+    move = recorded.get((turn.agent, index))
+    if move is not None and move.turn != turn.name:
+        raise RuntimeError(
+            f"turn {index} of {turn.agent} is {turn.name!r} but was recorded as {move.turn!r}: "
+            "the protocol is not deterministic, or was changed since"
+        )
+    return move
+
+
+def by_turn(batches: Iterable[Iterable[Move]]) -> dict[tuple[str, int], Move]:
+    """Recorded batches as `Recorded`."""
+    counts: Counter[str] = Counter()
+    recorded: dict[tuple[str, int], Move] = {}
+    for move in itertools.chain.from_iterable(batches):
+        recorded[move.agent, counts[move.agent]] = move
+        counts[move.agent] += 1
+    return recorded

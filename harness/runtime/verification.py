@@ -1,0 +1,115 @@
+"""Whether a journal's outcomes are those to which its moves lead.
+
+The journal states both. A protocol sees moves only, so playing it again with the recorded moves gives the outcome;
+where the journal states another one, the journal was changed, or the protocol was.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness import __version__, storage
+from harness.api import Case, Move, Outcome
+from harness.config.plan import Condition, Plan, protocol_seed
+from harness.errors import DataError
+from harness.runtime.manifest import META, read_meta
+from harness.runtime.sources import changed_files
+from harness.runtime.steps import Steps
+
+SHOWN = 3
+"""Episodes that an error names."""
+
+
+def replayed(
+    plan: Plan, condition: Condition, case: Case, repeat: int, batches: Sequence[list[Move]]
+) -> Outcome | None:
+    """What recorded moves lead to; None where the protocol asks for more.
+
+    Args:
+        plan, condition, case, repeat: the episode; `case` with its groups assigned.
+        batches: all its moves in the order of the protocol; batches without turns are left out.
+
+    Raises:
+        RuntimeError: the moves are those of other turns, or there are more of them. Whatever the protocol raises.
+    """
+    rng = random.Random(protocol_seed(plan, condition, case, repeat))
+    agents = condition.protocol.possible_agents(case)
+    left = iter(batches)
+    with Steps(condition.protocol, condition.task, case, agents, rng) as game:
+        while (batch := game.batch) is not None:
+            moves = next(left, None) if batch else []
+            if moves is None:
+                return None
+            asked, found = [(turn.agent, turn.name) for turn in batch], [(move.agent, move.turn) for move in moves]
+            if asked != found:
+                raise RuntimeError(f"batch {game.number} has the turns {asked!r:.200}, recorded are {found!r:.200}")
+            game.send(moves)
+        if more := sum(map(len, left)):
+            raise RuntimeError(f"the protocol ends before the last {more} of the recorded moves")
+        return game.result()
+
+
+def misstated(outcome: Outcome | None, end: Mapping[str, Any]) -> str | None:
+    """How the outcome of an episode's end line differs from that of its moves, in words; None where it does not."""
+    stated, error = end.get("outcome"), end.get("error")
+    if outcome is None:
+        return "it has an outcome, and its moves come to no end" if stated is not None else None
+    found = json.loads(json.dumps(storage.outcome_line(outcome)))
+    if stated is None:
+        return f"it failed ({error!s:.100}), and its moves come to an outcome"
+    if _text(found) == _text(stated):
+        return None
+    path, one, two = _difference(stated, found)
+    return f"its outcome has {path} {_text(one):.100}, its moves lead to {_text(two):.100}"
+
+
+def dispute(
+    plan: Plan, condition: Condition, case: Case, repeat: int, end: Mapping[str, Any], batches: Sequence[list[Move]]
+) -> str | None:
+    """Why a finished episode's outcome is not that of its moves, in words; None where it is."""
+    try:
+        return misstated(replayed(plan, condition, case, repeat, batches), end)
+    except (Exception, SystemExit) as error:  # an episode that failed may fail again
+        if end.get("outcome") is None:
+            return None
+        return f"playing its moves again failed: {type(error).__name__}: {error!s:.300}"
+
+
+def refuse(plan: Plan, folder: Path, disputed: Mapping[str, str]) -> None:
+    """Raise `DataError` for episodes of the run in `folder` whose outcome is not that of their moves, if there are any.
+
+    `disputed`: episode → why.
+    """
+    if not disputed:
+        return
+    listed = [f"\n  {name}: {why}" for name, why in [*disputed.items()][:SHOWN]]
+    more = [f"\n  … and {len(disputed) - SHOWN} more"] if len(disputed) > SHOWN else []
+    count = "an episode" if len(disputed) == 1 else f"{len(disputed)} episodes"
+    message = f"in the journal of {folder} the outcome of {count} is not that of the recorded moves:"
+    meta = read_meta(folder / META)
+    files = sorted(changed_files(meta.get("code") or {}, plan, ("play", "task")))
+    then = (meta.get("versions") or {}).get("harness")
+    if files:
+        hint = f"Changed since the run: {', '.join(files)}. If that is the reason, grade it with the code of then."
+    elif then != __version__:
+        hint = f"The run is of harness {then}, this is {__version__}: grade it with the version of then."
+    else:
+        hint = "The journal was changed after the run: its numbers are not those of what was played."
+    raise DataError(message + "".join([*listed, *more]), hint=hint)
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=True)
+
+
+def _difference(one: Any, two: Any, path: str = "") -> tuple[str, Any, Any]:
+    """The first place at which two JSON values differ, and what stands there."""
+    if isinstance(one, dict) and isinstance(two, dict):
+        for key in [*one, *(key for key in two if key not in one)]:
+            if _text(one.get(key)) != _text(two.get(key)):
+                return _difference(one.get(key), two.get(key), f"{path}.{key}" if path else str(key))
+    return path or "the value", one, two

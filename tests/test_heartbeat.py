@@ -1,0 +1,110 @@
+"""How far a run is, in a line: also where no episode ends for long, and in a run that is resumed."""
+
+import logging
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import harness
+from harness.cli.progress import Progress, notes
+from harness.engine_api import Request
+from harness.engines.budget import Budget, Usage
+from harness.engines.mock import Mock
+from harness.runtime import heartbeat
+from harness.runtime.heartbeat import Heartbeat
+from harness.tables import EpisodeScore
+from tests.helpers.commands import TOY as TOY_FOLDER
+from tests.helpers.commands import eval_toy
+from tests.helpers.toy import TOY
+
+
+def finished(name: str, asked: int = 10) -> EpisodeScore:
+    return EpisodeScore(name, "c", turns={"model": {"asked": asked, "answered": asked}})
+
+
+class Run:
+    """A run that is played by hand."""
+
+    def __init__(self, total: int, done: int = 0, calls: int = 0) -> None:
+        self.now, self.scores = 100.0, {f"{n}": finished(f"{n}") for n in range(done)}
+        self.usage = Usage(Budget(), calls)
+        self.heart = Heartbeat("toy · m", self.scores, total, self.usage, lambda: self.now)
+
+    def after(self, seconds: float, calls: int, tokens: int, episodes: int = 0) -> str:
+        self.now += seconds
+        self.usage.calls += calls
+        self.usage.tokens += tokens
+        for _ in range(episodes):
+            name = f"{len(self.scores)}"
+            self.scores[name] = finished(name)
+        return self.heart.counts()
+
+
+def test_a_line_has_episodes_calls_tokens_a_second_and_the_time_left() -> None:
+    run = Run(total=135)
+    assert run.after(30, 0, 0) == "0 calls"
+    assert run.after(30, 300, 6000) == "300 calls, 200 tokens/s"
+    assert run.after(60, 300, 6000, 2) == "600 calls, 100 tokens/s, about 2 min left"
+    # 133 episodes of 10 calls, of which 580 are made: 750 at 5 a second.
+
+
+def test_what_an_earlier_process_played_counts_and_took_none_of_the_time() -> None:
+    run = Run(total=100, done=50, calls=500)
+    assert run.after(50, 50, 0) == "50 calls, about 8 min left"
+    assert run.after(50, 50, 0, 10) == "100 calls, about 7 min left"
+
+
+def test_episodes_of_policies_go_by_episodes() -> None:
+    run = Run(total=4)
+    run.now += 3600
+    run.scores["a"] = EpisodeScore("a", "c")
+    assert run.heart.counts() == "0 calls, about 3.0 h left"
+
+
+@given(st.integers(0, 50), st.lists(st.tuples(*[st.integers(0, 1000)] * 3, st.integers(0, 5)), max_size=9))
+def test_no_count_breaks_the_line(done: int, steps: list[tuple[int, int, int, int]]) -> None:
+    run = Run(total=done + 45, done=done, calls=done * 7)
+    for seconds, calls, tokens, episodes in steps:
+        assert "-" not in run.after(seconds, calls, tokens, episodes)
+
+
+def answers(request: Request) -> str:
+    return "ab"[request.seed % 2]
+
+
+def test_a_run_logs_the_line_while_it_plays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(heartbeat, "EVERY", 0.0)
+    caplog.set_level(logging.INFO, "harness")
+    harness.evaluate("toy", Mock(function=answers, latency=0.001), output_path=tmp_path / "r", project=TOY, repeats=1)
+    lines = [record.message for record in caplog.records if record.name == heartbeat.__name__]
+    assert lines[0].startswith("toy · mock: 0/8 episodes") and any("left" in line for line in lines)
+    lines.clear()
+    caplog.clear()
+    harness.evaluate("toy", Mock(function=answers, latency=0.001), output_path=tmp_path / "r", project=TOY, repeats=1)
+    assert not [record for record in caplog.records if record.name == heartbeat.__name__], "nothing is left to play"
+
+
+def test_the_command_prints_it_off_a_terminal_and_not_with_quiet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(TOY_FOLDER)
+    monkeypatch.setattr(heartbeat, "EVERY", 0.0)
+    model = "--model", "dice", "--model_args", "latency=0.001"
+    assert " calls" in eval_toy(capsys, tmp_path / "r", *model)[2]
+    assert " calls" not in eval_toy(capsys, tmp_path / "quiet", *model, "--quiet")[2]
+
+
+def test_on_a_terminal_the_bar_has_it(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    bar = Progress("toy")
+    with notes():
+        bar(None, 8)
+        logging.getLogger("harness.x").info("toy: 0/8 episodes, 3 calls", extra={"counts": "3 calls"})
+        shown = capsys.readouterr().err
+    bar.close()
+    assert "3 calls" in shown and "0/8 episodes," not in shown
