@@ -34,14 +34,18 @@ KEY: Final = "\0key"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A file, and a line and column in it, counted from 1 (0: unknown)."""
+    """A file, and a line and column in it, counted from 1 (0: unknown).
+
+    What has no file that a person could open has a `name` in its stead, such as "the spec's task.size".
+    """
 
     file: str
     line: int = 0
     column: int = 0
+    name: str = ""
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+        return self.name or (f"{self.file}:{self.line}:{self.column}" if self.line else self.file)
 
 
 class HarnessError(Exception):

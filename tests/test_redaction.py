@@ -42,9 +42,37 @@ def test_what_is_secret_in_a_command(word: str, kept: str) -> None:
 
 SECRET = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=8, max_size=30)
 PLAIN = SECRET.filter(lambda text: not set(text) & set(",\"'{}[]\\"))
-NAMES = st.sampled_from(
-    ["api_key", "API-KEY", "token", "hf_token", "Authorization", "password", "client_secret", "x-api-key", "Cookie"]
-)
+WORDS = [
+    *(("api", "key"), ("access", "key"), ("access", "key", "id"), ("private", "key"), ("client", "secret"), ("token",)),
+    *(("session", "token"), ("access", "token"), ("refresh", "token"), ("hf", "token"), ("authorization",)),
+    *(("proxy", "authorization"), ("x", "api", "key"), ("db", "password"), ("pass", "phrase"), ("set", "cookie")),
+    *(("aws", "secret", "access", "key"), ("request", "signature"), ("basic", "auth"), ("service", "credentials")),
+]
+
+
+def spelled(words: tuple[str, ...], style: str) -> str:
+    """A name of these words as configurations of one style write it."""
+    if style == "camelCase":
+        return words[0] + "".join(word.capitalize() for word in words[1:])
+    if style == "PascalCase":
+        return "".join(word.capitalize() for word in words)
+    joined = ("-" if style == "kebab" else "_").join(words)
+    return joined.upper() if style == "UPPER" else joined
+
+
+STYLES = ["camelCase", "PascalCase", "snake", "kebab", "UPPER"]
+NAMES = st.builds(spelled, st.sampled_from(WORDS), st.sampled_from(STYLES))
+HARMLESS = [
+    "max_tokens",
+    "maxTokens",
+    "tokenizer",
+    "monkeys",
+    "api_key_env",
+    "author",
+    "authors",
+    "stop_tokens",
+    "keys",
+]
 
 
 @given(
@@ -63,6 +91,16 @@ def test_no_json_keeps_a_secret(name: str, secret: str) -> None:
         assert secret not in json.dumps(without_secrets(value))
         assert json.dumps(secret)[1:-1] not in without_secrets(json.dumps(value))
         assert secret in set(secrets_of(value))
+
+
+@pytest.mark.parametrize("name", ["sessionToken", "accessKey", "client_secret", "Authorization", "sessiontoken"])
+def test_names_that_services_give_their_secrets(name: str) -> None:
+    assert without_secrets({name: "x"}) == {name: "…"} and without_secrets(f"{name}=xyz") == f"{name}=…"
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_what_is_no_secret_stays(name: str) -> None:
+    assert without_secrets({name: "x"}) == {name: "x"} and without_secrets(f"{name}=xyz") == f"{name}=xyz"
 
 
 @given(PLAIN.filter(lambda text: not set(text) & set("/?#<>")), st.booleans())

@@ -1,5 +1,6 @@
 """From a spec's names to objects: inner references, containers, agents, and what plugins do wrong on the way."""
 
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +122,7 @@ def test_agents_that_do_not_add_up(project: Project, agents: dict[str, Any], say
     with pytest.raises(UserError) as caught:
         list(plan(project, agents=agents).episodes())
     assert says in str(caught.value)
-    assert str(caught.value).startswith("<dict>:1:"), "the place is missing"
+    assert str(caught.value).startswith("the spec's "), "the place is missing"
 
 
 @pytest.mark.parametrize(("wrong", "line", "column"), [("truth: sum(dat)", 16, 18), ("truth: 1\n      trut: 2", 17, 7)])
@@ -160,3 +161,15 @@ def test_a_run_of_the_specs_own_models_is_called_after_them(project: Project) ->
     loaded = spec.parse({"extends": "toy", "name": "t", "models": models, "agents": agents}, project)
     loaded.data.pop("baseline", None)
     assert resolve.plan(loaded, project, None).model == "big + small"
+
+
+def test_what_a_plugin_thinks_of_its_parameters_is_said_once() -> None:
+    data = {
+        "name": "x",
+        "task": {"use": "arithmetic", "operators": "%"},
+        "protocol": "single",
+        "prompts": "qa/standard",
+    }
+    with pytest.raises(UserError, match="the spec's task: operators must be any of") as caught:
+        resolve.plan(spec.parse(data, builtin()), builtin(), Mock())
+    assert "".join(traceback.format_exception(caught.value)).count("operators must be any of") == 1

@@ -3,15 +3,18 @@
 import contextlib
 import re
 import textwrap
+import traceback
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import harness
 from harness.cli import main
-from harness.config import spec
+from harness.config import resolve, spec
 from harness.config.project import find
-from harness.errors import SpecError
+from harness.engines.mock import Mock
+from harness.errors import SpecError, UserError
 from harness.report import render
 from tests.helpers.toy import TOY
 
@@ -427,3 +430,29 @@ def test_tables_take_over_the_specs_clusters() -> None:
     own = spec.parse({"extends": "mas_bench", "name": "mine", "cluster": None}, find())
     assert not any("cluster" in table for table in own.tables)
     assert own.digest() == spec.load("mas_bench", find()).digest()
+
+
+PYTHON = {"name": "x", "task": "pick", "protocol": "rounds", "prompts": "toy/base", "metrics": ["agreed"]}
+
+
+@pytest.mark.parametrize(
+    "change, place",
+    [
+        ({"wrong": 1}, "the spec's wrong"),
+        ({"task": {"use": "pikc"}}, "the spec's task.use"),
+        ({"task": "pikc"}, "the spec's task"),
+        ({"metrics": ["agreed", {"use": "nothing"}]}, "the spec's metrics[1].use"),
+        ({"tables": [{"title": "T", "row": "model"}]}, "the spec's tables[0]"),
+        ({"matrix": {"size": [1, 1]}, "seed": "${size}"}, "the spec"),
+        ({"seed": 2**70}, "the spec"),
+        ({"agents": {"o": {"count": 1, "share": 0.5}}}, "the spec's agents.o"),
+    ],
+    ids=lambda value: value.removeprefix("the spec's ") if isinstance(value, str) else "",
+)
+def test_a_mistake_from_python_has_its_keys_once(change: dict[str, Any], place: str) -> None:
+    """Python has no line that a person could look at; and its traceback says nothing twice."""
+    with pytest.raises(UserError) as caught:
+        resolve.plan(spec.parse({**PYTHON, **change}, TOY), TOY, Mock())
+    assert str(caught.value).startswith(place) and "<dict>" not in str(caught.value)
+    shown = "".join(traceback.format_exception(caught.value))
+    assert shown.count(caught.value.message) == 1

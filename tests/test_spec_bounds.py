@@ -84,7 +84,7 @@ def test_data_of_thousands_of_levels() -> None:
     data: dict[str, object] = {}
     for _ in range(3000):
         data = {"a": data}
-    with pytest.raises(SpecError, match="<dict>: a spec is plain data: maximum recursion depth"):
+    with pytest.raises(SpecError, match=r"^a spec is plain data: maximum recursion depth"):
         spec.parse(data, builtin())
 
 

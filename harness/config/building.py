@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from harness import parameters
+from harness.approvals import NotApprovedError
 from harness.config.project import KINDS, Project
 from harness.errors import Place, SpecError, UserError, raise_all
 from harness.expressions import Expression
@@ -53,9 +54,13 @@ def make(cls: type[Any], arguments: dict[str, Any], place_of: PlaceOf) -> Any:
     """An instance. Raises `UserError`, with its place, for whatever the plugin raises."""
     try:
         return cls(**arguments)
+    except NotApprovedError as error:
+        raise NotApprovedError(error.needed, error.place or place_of()) from None
     except UserError as error:
         raise type(error)(error.message, place=error.place or place_of(*error.at), hint=error.hint) from None
-    except (ValueError, TypeError) as error:  # how a __post_init__ says what it thinks of its parameters
+    except ValueError as error:  # how a __post_init__ says what it thinks of its parameters: all of it is in the text
+        raise SpecError(str(error) or type(error).__name__, place=place_of()) from None
+    except TypeError as error:
         raise SpecError(str(error) or type(error).__name__, place=place_of()) from error
     except Exception as error:
         raise SpecError(f"{cls.__name__} fails: {describe(error)}", place=place_of()) from error

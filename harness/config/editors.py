@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from harness import parameters
+from harness.config._additions import ADDS
 from harness.config.project import KINDS, Listed, Project
 from harness.config.schema import SPEC, MetricEntry
 from harness.config.spec import ALIASES
@@ -39,9 +40,14 @@ def spec_schema(project: Project) -> Schema:
     listed = {kind: [entry for entry in project.listing(kind) if entry.problem is None] for kind in kinds}
     bodies = {kind: {entry.name: _body(project, kind, entry.name) for entry in listed[kind]} for kind in kinds}
     properties = {name: _File(sweeps=False).value(shape) for name, shape in SPEC["properties"].items()}
+    adding = {
+        name: {**properties[key], "description": f"entries for the {key} of the spec that this one extends"}
+        for name, key in ADDS.items()
+    }
+    properties |= {alias: {**properties[key], **_UNSAID} for alias, key in ALIASES.items()}
     return {
         **{key: value for key, value in SPEC.items() if key != "required"},
-        "properties": properties | {alias: {**properties[key], **_UNSAID} for alias, key in ALIASES.items()},
+        "properties": properties | adding,
         "if": {"not": _either("extends")},
         "then": {"allOf": [*map(_either, SPEC["required"]), *(_needed(SPEC) or {})["allOf"]]},
         "$defs": {

@@ -13,9 +13,10 @@ from collections.abc import Callable, Collection, Container, Iterator, Mapping, 
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
-from harness import api
+from harness import api, approvals
 from harness.authoring.informed import InformedPolicy, model_name
 from harness.authoring.judged import JudgedMetric
+from harness.config.leave import engine_approvals
 from harness.config.limits import EpisodeLimits
 from harness.config.project import Project
 from harness.config.prompts import PromptSet
@@ -321,9 +322,9 @@ def agent_seed(plan: Plan, condition: Condition, case: api.Case, repeat: int, ag
 
 
 def check_execution(plan: Plan, allowed: bool, sandbox: str, *, playing: bool = True) -> None:
-    """No program that a model wrote, or that a spec names, is run unless the person who gives the command says so.
+    """Nothing that a spec would run or send, and no program that a model wrote, without leave (`harness.approvals`).
 
-    Warns of a fence with holes, which that person asked for.
+    Warns of a fence with holes, which the person who gives the command asked for.
 
     Args:
         plan: what is to be run.
@@ -332,23 +333,29 @@ def check_execution(plan: Plan, allowed: bool, sandbox: str, *, playing: bool = 
         playing: whether engines are asked; False where recorded answers are only graded.
 
     Raises:
-        SetupError: if it is not allowed, or the sandbox lacks something on this machine.
+        NotApprovedError: something has no leave.
+        SetupError: the sandbox lacks something on this machine.
     """
     grading = sorted({type(c.task).__name__ for c in plan.conditions if c.task.grading == "executes"})
-    engines = {name: e for name, e in plan.engines.items() if isinstance(e, RunsPrograms) and e.programs and playing}
     if grading and not allowed:
         raise SetupError(
             f"{' and '.join(grading)} runs programs that models wrote, to grade them",
             hint="If you want that, give --allow_code_execution; docs/how-to/sandbox.md describes its protection.",
         )
-    for name in sorted(engines.keys() & plan.declared) if not allowed else ():
-        place = plan.spec.place("models", name) if name in plan.spec.get("models", {}) else None
-        message = f"{plan.engines[name].model}, a model of the spec, runs {engines[name].programs}"
-        raise SetupError(message, place=place, hint="If you trust it, give --allow_code_execution.")
-    if grading or any(engine.sandboxed for engine in engines.values()):
+    with approvals.allowing(allowed):
+        for name in sorted(plan.declared) if playing else ():
+            needed = engine_approvals(plan.spec, name, plan.engines[name])
+            approvals.require(needed, plan.spec.place("models", name))
+        approvals.require(one for thing in (*_played(plan), *plan.metrics.values()) for one in approvals.of(thing))
+    programs = [e for e in plan.engines.values() if isinstance(e, RunsPrograms) and e.programs and playing]
+    if grading or any(engine.sandboxed for engine in programs):
         from harness.sandbox import report  # what only such runs need
 
         fence = report(sandbox)
         fence.require()
         if fence.warning:
             warnings.warn(fence.warning, stacklevel=2)
+
+
+def _played(plan: Plan) -> list[object]:
+    return [part for condition in plan.conditions for part in (condition.task, condition.protocol)]

@@ -2,7 +2,8 @@
 
 A project is a folder with `harness.yaml`. A plugin's name is its path: `registry/tasks/agentsnet/coloring.py`
 is the task `agentsnet/coloring`. Listing reads directories (and docstrings, without importing); loading imports
-one file. Plugin code runs only from the project the user stands in and the parents it names.
+one file. Plugin code runs only from the project the user stands in and the parents it names; that of a parent that lies
+elsewhere once it is approved (`harness.approvals`).
 """
 
 from __future__ import annotations
@@ -19,16 +20,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
-from harness import api, parameters
+from harness import api, approvals, parameters
+from harness.approvals import BUILTIN, MARKER
 from harness.config import yamls
+from harness.config._mounting import mount
 from harness.config.prompts import FORM, SUFFIX, PromptSet
 from harness.engine_api import Engine
 from harness.errors import DataError, HarnessError, Place, PluginError, SpecError, UserError, near
 from harness.storage.plugin_errors import DIGEST, MOUNT
 from harness.view_api import View
-
-BUILTIN = "harness_builtin"
-MARKER = "harness.yaml"
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,10 @@ class Project:
             raise PluginError(f"there is no {word} {name!r}", place=place, hint=hint)
         before = len(sys.modules)
         try:
-            module = importlib.import_module(self._module(kind, file))
+            module_name = self._module(kind, file)
+            if (root := self._home(file)) in self.elsewhere():
+                approvals.require(plugins_of(root))  # names all of them at once; `mount` checks what is imported
+            module = importlib.import_module(module_name)
             _note_digests(itertools.islice(reversed(sys.modules.values()), len(sys.modules) - before))
         except HarnessError:
             raise
@@ -162,16 +165,25 @@ class Project:
     def _module(self, kind: str, file: Path) -> str:
         if file.is_relative_to(_CORE_ENGINES):
             return f"harness.engines.{file.stem}"
-        for project in self.lineage():
-            if file.is_relative_to(project.root):
-                below = file.relative_to(project.root).with_suffix("").parts
-                return ".".join((_mount(project.root), *below))
+        if (root := self._home(file)) is not None:
+            below = file.relative_to(root).with_suffix("").parts
+            return ".".join((mount(root, root in self.elsewhere()), *below))
         raise PluginError(f"{file} lies outside the project")
+
+    def _home(self, file: Path) -> Path | None:
+        """The root of the project that a file belongs to."""
+        return next((project.root for project in self.lineage() if file.is_relative_to(project.root)), None)
+
+    def elsewhere(self) -> set[Path]:
+        """The roots of those parents whose plugins need approval: neither below this project's root nor installed."""
+        roots = {project.root for project in self.lineage()}
+        foreign = {root for root in roots if not approvals.is_own(root / MARKER, self.root)}
+        return foreign - {builtin().root} if foreign else foreign
 
     def mount(self) -> None:
         """Make the project's plugins importable under the names that they have in pickles."""
         for project in self.lineage():
-            _mount(project.root)
+            mount(project.root, project.root in self.elsewhere())
 
     # ------------------------------------------------------------------ prompts, specs, published figures
 
@@ -249,11 +261,8 @@ class Project:
 
 def find(start: Path | None = None) -> Project:
     """The project around `start` (default: the working directory), else the built-in one."""
-    here = (start or Path.cwd()).resolve()
-    for folder in (here, *here.parents):
-        if (folder / MARKER).is_file():
-            return _open(folder, ())
-    return builtin()
+    root = approvals.standing_in(start)
+    return builtin() if root is None else _open(root, ())
 
 
 def builtin() -> Project:
@@ -304,14 +313,12 @@ def _has_templates(folder: Path) -> bool:
         return False
 
 
-def _mount(root: Path) -> str:
-    """Make everything below `root` importable under a private name, without touching `sys.path`."""
-    name = f"{MOUNT}{hashlib.sha256(str(root).encode()).hexdigest()[:12]}"
-    if name not in sys.modules:
-        module = types.ModuleType(name, f"The harness project at {root}.")
-        module.__path__ = [str(root)]
-        sys.modules[name] = module
-    return name
+def plugins_of(root: Path) -> list[approvals.NeededApproval]:
+    """The files of code of a project."""
+    project = _open(root, ())
+    homes = [project.folder(name) for name in ("registry", "metrics")]
+    listed = [file for home in homes for file in sorted(home.rglob("*.py")) if file.is_file()]
+    return [approvals.NeededApproval.of_file(file, file.read_bytes(), "a plugin") for file in listed]
 
 
 def _note_digests(modules: Iterable[types.ModuleType]) -> None:

@@ -13,11 +13,12 @@ import json
 import math
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from harness.config import schema, yamls
+from harness.config._additions import ADDS, add
 from harness.config._insertion import VARIABLE, Room, insert
 from harness.config._proposals import complete
 from harness.config.project import Project
@@ -66,6 +67,11 @@ class Spec:
         """Where the value at `path` was written."""
         return yamls.Document(None, self.file, self.places).place(*path)
 
+    def documents(self, *path: Hashable) -> set[str]:
+        """The files that wrote something at `path` or below it, and the one that holds it; see `Place.file`."""
+        below = (place.file for written, place in self.places.items() if written[: len(path)] == path)
+        return {self.place(*path).file, *below}
+
     def place_in(self, variant: Variant, *path: Hashable) -> Place:
         """Where the variant's value at `path` was written: in the matrix, if `${…}` stands in its place."""
         value: Any = self.data
@@ -108,6 +114,13 @@ class Spec:
         shared = {"cluster": self.data["cluster"]} if "cluster" in self.data else {}
         return [table if "kind" in table else {**shared, **table} for table in self.get("tables", [])]
 
+    @property
+    def advice(self) -> str | None:
+        """What to do where tables are about metrics that this spec, or an option, has put others in the place of."""
+        if "metrics" not in self.data or self.place("metrics").file == self.place("tables").file:
+            return None
+        return "`metrics:` replaces the list that these tables were written for. `metrics+:` adds to it."
+
     def digest(self) -> str:
         """SHA-256 over everything that defines what is measured; not over presentation, models or sampling.
 
@@ -131,19 +144,22 @@ def _unordered_plugins(value: Any) -> Any:
     return [_unordered_plugins(one) for one in value] if isinstance(value, list) else value
 
 
-def load(reference: str, project: Project, overrides: Iterable[str] = (), **keys: Any) -> Spec:
+def load(
+    reference: str, project: Project, overrides: Iterable[str] = (), *, proposals: bool = True, **keys: Any
+) -> Spec:
     """Read a spec by path or name.
 
     Args:
         reference: a file, or the name of a spec of the project.
         overrides: `path=value` strings, the value being YAML; they win over the file.
+        proposals: whether to add what its task proposes, which loads plugins; False for a spec that is only looked at.
         keys: top-level keys (seed, limit, …) that win over both; None leaves a key alone.
 
     Raises:
         SpecError: with file, line and column, all problems at once.
     """
     file = str(project.spec(reference))
-    return _changed(_extended(yamls.read(Path(file)), project, (file,)), project, overrides, keys)
+    return _changed(_extended(yamls.read(Path(file)), project, (file,)), project, overrides, keys, proposals)
 
 
 def parse(data: Mapping[str, Any], project: Project, overrides: Iterable[str] = (), **keys: Any) -> Spec:
@@ -151,11 +167,33 @@ def parse(data: Mapping[str, Any], project: Project, overrides: Iterable[str] = 
     try:
         text = json.dumps(data, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise SpecError(f"a spec is plain data: {error}", place=Place("<dict>")) from None
-    return _changed(_extended(yamls.parse(text, "<dict>"), project, ()), project, overrides, keys)
+        raise SpecError(f"a spec is plain data: {error}") from None
+    try:
+        document = yamls.parse(text, "<dict>")
+    except SpecError as error:
+        raise SpecError(error.message, place=Place("<dict>", name=_named(())), hint=error.hint) from None
+    places = {path: replace(place, name=_named(path)) for path, place in document.places.items()}
+    document = replace(document, places={(): Place("<dict>", name=_named(())), **places})
+    return _changed(_extended(document, project, ()), project, overrides, keys)
 
 
-def _changed(document: yamls.Document, project: Project, overrides: Iterable[str], keys: Mapping[str, Any]) -> Spec:
+def _named(path: ValuePath) -> str:
+    """The place of a value in a spec that has no file.
+
+    >>> _named(("tables", 0, "rows"))
+    "the spec's tables[0].rows"
+    """
+    keys = [f"[{key}]" if isinstance(key, int) else f".{key}" for key in path if key != KEY]
+    return f"the spec's {''.join(keys).removeprefix('.')}" if keys else "the spec"
+
+
+def _changed(
+    document: yamls.Document,
+    project: Project,
+    overrides: Iterable[str],
+    keys: Mapping[str, Any],
+    proposals: bool = True,
+) -> Spec:
     data, places, file = document.data, document.places, document.file
     for assignment in overrides:
         _assign(data, places, assignment)
@@ -171,7 +209,8 @@ def _changed(document: yamls.Document, project: Project, overrides: Iterable[str
         for path, what in problems(data, schema.SpecEntry)
     )
     _check_matrix(spec)
-    complete(spec, project)
+    if proposals:
+        complete(spec, project)
     return spec
 
 
@@ -200,6 +239,7 @@ def _extended(document: yamls.Document, project: Project, via: tuple[str, ...]) 
             places |= {(key, *path[1:]): place for path, place in places.items() if path[:1] == (alias,)}
     base = data.pop("extends", None)
     if base is None:
+        add(data, None, places, document.place())
         _fill_in(data.get("matrix"), None, document.place)
         return yamls.Document(data, document.file, places)
     here = places.get(("extends",), document.place())
@@ -212,7 +252,9 @@ def _extended(document: yamls.Document, project: Project, via: tuple[str, ...]) 
         raise SpecError(f"extends more than {yamls.MAX_DEPTH} specs, one another", place=here)
     below = _extended(yamls.read(Path(file)), project, (*via, file))
     _fill_in(data.get("matrix"), below.data.get("matrix"), document.place)
-    return yamls.Document(over(below.data, data), document.file, {**below.places, **places})
+    places = {**below.places, **places}
+    add(data, below.data, places, document.place())
+    return yamls.Document(over(below.data, data), document.file, places)
 
 
 def _fill_in(matrix: Any, base: Any, place_of: Callable[..., Place]) -> None:
@@ -272,6 +314,11 @@ def _assign(data: dict[str, Any], places: dict[ValuePath, Place], assignment: st
         value = yamls.parse(text, str(place)).data
     except SpecError as error:
         raise SpecError(f"the value cannot be read: {error.message}", place=place) from None
+    if path.strip() in ADDS:
+        added = {path.strip(): value}
+        add(added, data, places, place)
+        data |= added
+        return
     here: Any = data
     steps: list[Hashable] = []
     for i, key in enumerate(keys[:-1]):

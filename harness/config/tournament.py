@@ -257,7 +257,7 @@ def drawn(plan: Plan, scores: Iterable[EpisodeScore]) -> Spec:
         if not (isinstance(record.value, list) and [*map(_contestant, record.value)] in _orders(match.contestants)):
             message = f"metric {metric!r} gives {record.value!r:.80} for {score.id}, not [[contestant, return], …]"
             raise DataError(message, hint="results: names a metric that does, such as games/results.")
-        results[match.of].append((match.round, record.value))
+        results[match.of].append((match.round, [seat[:2] for seat in record.value]))
     rounds: dict[str, list[dict[str, Any]]] = {}
     for variant in plan.spec.variants():
         tournament = Tournament.read(variant.data["tournament"], functools.partial(plan.spec.place, "tournament"))
@@ -268,8 +268,8 @@ def drawn(plan: Plan, scores: Iterable[EpisodeScore]) -> Spec:
 
 
 def _contestant(result: Any) -> Any:
-    """Of [contestant, return] the former; None where it is something else."""
-    named = isinstance(result, list) and len(result) == 2 and isinstance(result[1], int | float)
+    """Of [contestant, return, …] the first; None where it is something else."""
+    named = isinstance(result, list) and len(result) in (2, 3) and isinstance(result[1], int | float)
     return result[0] if named else None
 
 

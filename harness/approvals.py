@@ -1,0 +1,328 @@
+"""What may run here, and which keys may go where: without leave, approved once by digest, or for one command.
+
+A spec, a recorded run and a parent project are data, perhaps from a stranger. Each thing that they would run or send
+is a `NeededApproval`. It needs no leave where it is one's own: of the project around the working directory (but not of
+the runs that it keeps), of installed packages, of the command line. `harness trust` approves the rest by digest,
+`--allow_code_execution` for one command. docs/how-to/trust.md says it for users.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import shlex
+import sys
+import sysconfig
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from harness.errors import Place, SetupError
+
+MARKER: Final = "harness.yaml"
+BUILTIN: Final = "harness_builtin"
+COMMAND_LINE: Final = "--"
+"""What the place of a value that the command line gave begins with."""
+_RUN: Final = "run.json"
+_RESULTS: Final = "results"
+_NAMED: Final = 3
+"""Things that one line names."""
+_SHOWN: Final = 8
+"""Things that one error lists."""
+_LARGEST: Final = 8 << 20
+"""Bytes of the store that are read at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class NeededApproval:
+    """One thing that would run, or be sent.
+
+    Attributes:
+        what: in words: the file that would run; "OPENAI_API_KEY to https://…".
+        digest: SHA-256 of what would run, or of the pair, as hexadecimal digits; "" if it cannot be approved by
+            digest, because it is another one every time: a program that a model writes.
+        why: which part of a spec asks for it.
+        file: the file that would run. It needs no leave where it is one's own (`is_own`).
+        fields: paths of the parameters that ask for it, where no file of its own does: it needs no leave where one's
+            own documents, or the command line, gave these. None: nothing gives leave but an approval.
+        variable: the environment variable that would be sent, of a key and its address; "" of what would run. One
+            that is not set is not sent, and needs no leave.
+    """
+
+    what: str
+    digest: str
+    why: str = ""
+    file: Path | None = None
+    fields: tuple[tuple[str, ...], ...] | None = None
+    variable: str = ""
+
+    @classmethod
+    def of_file(cls, path: Path, content: bytes, why: str = "") -> NeededApproval:
+        """A file that would run."""
+        return cls(str(path), hashlib.sha256(content).hexdigest(), why, file=path)
+
+    @classmethod
+    def declared(cls, what: str, facts: Any, fields: Iterable[str] = ("",), why: str = "") -> NeededApproval:
+        """What parameters of a plugin ask for, such as a command; `facts`: all that decides what runs.
+
+        `fields`: names of the parameters; "" stands for all of them.
+        """
+        text = json.dumps(["declared", facts], sort_keys=True, default=str)
+        return cls(
+            what, hashlib.sha256(text.encode()).hexdigest(), why, fields=tuple((f,) if f else () for f in fields)
+        )
+
+    @classmethod
+    def pair(cls, variable: str, address: str, fields: Iterable[str], why: str = "") -> NeededApproval:
+        """An environment variable that would be sent to an address. The same pair of another spec is the same."""
+        text = json.dumps(["pair", variable, address])
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        paths = tuple((field,) for field in fields)
+        return cls(f"{variable} to {address}", digest, why, fields=paths, variable=variable)
+
+    def __str__(self) -> str:
+        return f"{self.what} ({self.why})" if self.why else self.what
+
+
+class NeedsApproval(ABC):
+    """A plugin that may run code which is neither its own nor the project's, or send a key to an address of the spec.
+
+    Before an engine starts, and before a task or a metric is used in a run, the harness asks for its approvals and
+    refuses the run where one is lacking.
+    """
+
+    @abstractmethod
+    def approvals(self) -> Iterable[NeededApproval]:
+        """What it would run or send, as it is configured. Nothing of that may run here."""
+
+
+class NotApprovedError(SetupError):
+    """Something would run, or be sent, that is not approved.
+
+    Attributes:
+        needed: what.
+    """
+
+    def __init__(self, needed: Iterable[NeededApproval], place: Place | None = None) -> None:
+        self.needed = tuple(dict.fromkeys(needed))
+        super().__init__(_message(self.needed), place=place, hint=_hint(self.needed, place))
+
+    def line(self) -> str:
+        """It in one line."""
+        whats = [one.what for one in self.needed]
+        more = f" and {len(whats) - _NAMED} more" if len(whats) > _NAMED else ""
+        return f"{', '.join(whats[:_NAMED])}{more}, not approved. {_hint(self.needed, self.place)}"
+
+    def __reduce__(self) -> tuple[type[NotApprovedError], tuple[Any, ...]]:
+        return type(self), (self.needed, self.place)
+
+
+def _message(needed: tuple[NeededApproval, ...]) -> str:
+    if len(needed) == 1 and needed[0].file is None and not needed[0].variable:
+        return needed[0].what
+    parts = []
+    for sends, words in ((False, "not approved to run"), (True, "not approved to be sent")):
+        listed = [str(one) for one in needed if bool(one.variable) == sends]
+        more = [f"… and {len(listed) - _SHOWN} more"] if len(listed) > _SHOWN else []
+        if listed:
+            parts.append("\n    ".join([f"{words}:", *listed[:_SHOWN], *more]))
+    return "\n  ".join(parts)
+
+
+def _hint(needed: tuple[NeededApproval, ...], place: Place | None) -> str:
+    once = "--allow_code_execution allows it for one command"
+    if not any(one.digest for one in needed):
+        return f"If you want that: {once}."
+    files = [one.file for one in needed if one.file is not None]
+    path = place.file if place is not None and Path(place.file).is_file() else files[0].parent if files else "SPEC"
+    return f"If you trust it: `harness trust {shlex.quote(str(path))}` lists all of it and approves it; {once}."
+
+
+# ------------------------------------------------------------------------------------------ one's own
+
+
+def standing_in(start: Path | None = None) -> Path | None:
+    """The root of the project around a folder (default: the working directory), with links resolved; None without."""
+    here = (start or Path.cwd()).resolve()
+    return next((folder for folder in (here, *here.parents) if (folder / MARKER).is_file()), None)
+
+
+@functools.cache
+def installed_roots() -> tuple[Path, ...]:
+    """Where installed packages lie, and the built-in project."""
+    package = Path(__file__).resolve().parent
+    builtin = next((f for f in (package.with_name(BUILTIN), package.parent) if (f / MARKER).is_file()), package)
+    paths = {sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib", "platstdlib")}
+    paths |= {path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")}
+    return tuple(dict.fromkeys((builtin, *(Path(path).resolve() for path in sorted(filter(None, paths))))))
+
+
+def is_own(path: Path | str, *roots: Path) -> bool:
+    """Whether a file may run, or a document may say what runs, without leave; links are followed first.
+
+    What lies in the folder of a run, or among the results of a project, never is: runs travel.
+
+    Args:
+        path: the file.
+        roots: further folders whose content is one's own.
+    """
+    there = Path(path).expanduser().resolve()
+    if any(there.is_relative_to(root) for root in roots):
+        return True
+    standing = standing_in()
+    for root in (*([standing] if standing is not None else []), *installed_roots()):
+        if there.is_relative_to(root):
+            between = [folder for folder in there.parents if folder.is_relative_to(root)]
+            return root / _RESULTS not in between and not any((folder / _RUN).is_file() for folder in between)
+    return False
+
+
+def is_own_document(name: str) -> bool:
+    """`is_own` of where a value was written: a file, or the command line. Data that Python gave come from anywhere."""
+    if name.startswith(COMMAND_LINE):
+        return True
+    return not name.startswith("<") and is_own(name)
+
+
+# ------------------------------------------------------------------------------------------ the store
+
+
+def config_folder() -> Path:
+    """The user's own configuration: `HARNESS_CONFIG_DIR`, else `mas-eval-harness` in `XDG_CONFIG_HOME` (~/.config)."""
+    own, home = Path(os.environ.get("HARNESS_CONFIG_DIR", "")), Path(os.environ.get("XDG_CONFIG_HOME", ""))
+    if own.is_absolute():
+        return own
+    return (home if home.is_absolute() else Path.home() / ".config") / "mas-eval-harness"
+
+
+def store() -> Path:
+    """The file of approvals."""
+    return config_folder() / "approvals.json"
+
+
+def approved() -> dict[str, dict[str, Any]]:
+    """Digest → what was approved, oldest first. Nothing where the file is missing, damaged or too large."""
+    try:
+        file = store()
+        if file.stat().st_size > _LARGEST:
+            return {}
+        entries = json.loads(file.read_bytes())["approved"]
+        return {str(digest): dict(entry) for digest, entry in entries.items() if len(digest) == 64}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return {}
+
+
+# ------------------------------------------------------------------------------------------ asking
+
+_allowed: ContextVar[bool] = ContextVar("allowed", default=False)
+_given: ContextVar[frozenset[str] | None] = ContextVar("given", default=None)
+_listing: ContextVar[list[NeededApproval] | None] = ContextVar("listing", default=None)
+_refused: ContextVar[list[NotApprovedError] | None] = ContextVar("refused", default=None)
+
+
+@contextlib.contextmanager
+def allowing(allowed: bool = True) -> Iterator[None]:
+    """Within it all may run, if `allowed`; what an outer one allowed stays so."""
+    token = _allowed.set(allowed or _allowed.get())
+    try:
+        yield
+    finally:
+        _allowed.reset(token)
+
+
+Leave = tuple[bool, frozenset[str]]
+"""Whether all may run, and the digests of what is approved."""
+
+
+def leave() -> Leave:
+    """What may run here, for another process to work under."""
+    return _allowed.get(), frozenset(approved())
+
+
+@contextlib.contextmanager
+def under(given: Leave) -> Iterator[None]:
+    """Within it just that may run: the process that gave it has asked."""
+    tokens = _allowed.set(given[0]), _given.set(given[1])
+    try:
+        yield
+    finally:
+        _allowed.reset(tokens[0])
+        _given.reset(tokens[1])
+
+
+@contextlib.contextmanager
+def listing() -> Iterator[list[NeededApproval]]:
+    """Within it nothing is approved: all that is asked for is refused, and kept in the list."""
+    found: list[NeededApproval] = []
+    tokens = _listing.set(found), _allowed.set(False)
+    try:
+        yield found
+    finally:
+        _listing.reset(tokens[0])
+        _allowed.reset(tokens[1])
+
+
+@contextlib.contextmanager
+def refusals() -> Iterator[list[NotApprovedError]]:
+    """Within it the list gets what was refused, also where a reader went on without it."""
+    found: list[NotApprovedError] = []
+    token = _refused.set(found)
+    try:
+        yield found
+    finally:
+        _refused.reset(token)
+
+
+def require(needed: Iterable[NeededApproval], place: Place | None = None) -> None:
+    """Go on only if all of this may run. Raises `NotApprovedError` with what lacks leave."""
+    if _allowed.get():
+        return
+    lacking = [one for one in needed if one.file is None or not is_own(one.file)]
+    if not lacking:
+        return
+    if (found := _listing.get()) is not None:
+        found.extend(lacking)
+    else:
+        given = _given.get()
+        known = approved() if given is None else given
+        lacking = [one for one in lacking if one.digest not in known and not _is_unset(one.variable)]
+    if lacking:
+        error = NotApprovedError(lacking, place)
+        if found is None and (refused := _refused.get()) is not None:
+            refused.append(error)
+        raise error
+
+
+def _is_unset(variable: str) -> bool:
+    return bool(variable) and not os.environ.get(variable)
+
+
+def foreign(
+    needed: Iterable[NeededApproval], documents: Callable[..., Iterable[str]], why: str = ""
+) -> Iterator[NeededApproval]:
+    """Those of a plugin's approvals that its spec's own documents do not give leave for.
+
+    `documents`: path of a parameter → the files that wrote something at or below it.
+    """
+    for one in needed:
+        own = one.fields is not None and all(is_own_document(name) for path in one.fields for name in documents(*path))
+        if not own:
+            yield one if one.why else replace(one, why=why)
+
+
+def of(thing: object) -> Iterable[NeededApproval]:
+    """What a plugin would run or send; nothing where it is no `NeedsApproval`."""
+    return thing.approvals() if isinstance(thing, NeedsApproval) else ()
+
+
+def source(path: Path, why: str = "") -> bytes:
+    """The content of a file of code, once that content may run. Raises `NotApprovedError`, `OSError`."""
+    content = path.read_bytes()
+    require([NeededApproval.of_file(path, content, why)])
+    return content

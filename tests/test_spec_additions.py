@@ -1,0 +1,116 @@
+"""`metrics+:` and `tables+:` in specs that extend others, and in `--set`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from harness.config import resolve, spec
+from harness.config.editors import spec_schema
+from harness.config.project import builtin
+from harness.config.schema import metric_name
+from harness.errors import SpecError, UserError
+from tests.helpers.commands import invoke
+
+BUILTIN = builtin()
+BASE = spec.load("dpbench_quick", BUILTIN)
+LENGTH = {"use": "latency", "kind": "total", "name": "length"}
+TABLE = {"title": "More", "rows": "condition", "cell": ["length", "calls"]}
+
+
+def extended(**keys: Any) -> spec.Spec:
+    return spec.parse({"extends": "dpbench_quick", "name": "more", **keys}, BUILTIN)
+
+
+def names(loaded: spec.Spec) -> list[str]:
+    return [metric_name(entry) for entry in loaded.get("metrics")]
+
+
+def titles(loaded: spec.Spec) -> list[str]:
+    return [table["title"] for table in loaded.tables]
+
+
+@pytest.mark.parametrize("how", ["file", "option"])
+def test_additions_keep_the_rest(how: str) -> None:
+    if how == "file":
+        loaded = extended(**{"metrics+": [LENGTH, "rounds"], "tables+": [TABLE]})
+    else:
+        options = [f"metrics+={yaml.safe_dump([LENGTH], default_flow_style=True)}", "metrics+=rounds"]
+        options += [f"tables+={yaml.safe_dump(TABLE, default_flow_style=True)}"]
+        loaded = spec.load("dpbench_quick", BUILTIN, options)
+    assert names(loaded) == [*names(BASE), "length", "rounds"]
+    assert titles(loaded) == [*titles(BASE), "More"]
+    assert loaded.data["headline"] == BASE.data["headline"] and not {"metrics+", "tables+"} & loaded.data.keys()
+    assert set(resolve.metrics(loaded, BUILTIN)) >= {"length", *names(BASE)}
+
+
+def test_an_entry_of_the_same_name_takes_its_place() -> None:
+    other = {"use": "calls", "over": "case", "name": "calls"}
+    loaded = extended(**{"metrics+": [other], "tables+": [{**TABLE, "title": titles(BASE)[0], "cell": "calls"}]})
+    assert names(loaded) == names(BASE) and other in loaded.get("metrics")
+    assert titles(loaded) == titles(BASE) and loaded.tables[0]["cell"] == "calls"
+
+
+def test_additions_add_up_over_several_specs(tmp_path: Path) -> None:
+    first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
+    first.write_text("extends: dpbench_quick\nname: first\nmetrics+: [rounds]\n")
+    second.write_text(f"extends: {first}\nname: second\nmetrics+:\n  - {{use: grade, name: odd}}\n  - nixda\n")
+    loaded = spec.load(str(second), BUILTIN)
+    assert names(loaded) == [*names(BASE), "rounds", "odd", "nixda"]
+    count = len(names(BASE))
+    place = loaded.place("metrics", count + 2)
+    assert (place.file, place.line, place.column) == (str(second), 5, 5)
+    assert loaded.place("metrics", count).file == str(first)
+    assert loaded.place("metrics", 0).file == BASE.place("metrics", 0).file
+    with pytest.raises(UserError, match=r"second.yaml:5:5: there is no metric 'nixda'"):
+        resolve.metrics(loaded, BUILTIN)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        (
+            {"metrics+": ["calls"], "metrics": ["calls"]},
+            "'metrics' replaces the list that 'metrics+' adds to; give one",
+        ),
+        ({"metrics+": [7]}, "must be text or a mapping"),
+        ({"tables+": ["x"]}, "must be a mapping"),
+        ({"metrics+": {"name": "x"}}, "'use'"),
+        ({"headline+": {}}, "unknown key 'headline+'"),
+    ],
+)
+def test_mistakes_are_explained(keys: dict[str, Any], message: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        resolve.metrics(extended(**keys), BUILTIN)
+    assert message in str(caught.value)
+
+
+def test_there_must_be_a_list_to_add_to() -> None:
+    alone = {"name": "a", "task": "arithmetic", "protocol": "vote", "metrics+": ["calls"]}
+    with pytest.raises(
+        SpecError, match="'metrics\\+' adds to the metrics of the spec that is extended: there are none"
+    ):
+        spec.parse(alone, BUILTIN)
+    with pytest.raises(SpecError, match="there are none here"):
+        spec.parse({**alone, "metrics+": None}, BUILTIN)
+
+
+def test_who_replaces_metrics_hears_of_adding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "few.yaml"
+    file.write_text("extends: dpbench_quick\nname: few\nmetrics: [calls]\n")
+    for command in (["validate", str(file)], ["eval", "--spec", str(file), "--output_path", str(tmp_path / "run")]):
+        code, out, err = invoke(capsys, *command)
+        assert code == 2 and (out + err).count("`metrics+:` adds to it") == 1
+
+
+def test_editors_know_the_keys() -> None:
+    schema = spec_schema(BUILTIN)
+    check = jsonschema.Draft202012Validator(schema)
+    good = {"extends": "dpbench_quick", "name": "x", "metrics+": ["calls", LENGTH], "tables+": [TABLE]}
+    assert not [*check.iter_errors(good)]
+    assert [*check.iter_errors({**good, "metrics+": [{"kind": "total"}]})]
+    assert [*check.iter_errors({**good, "tables+": [{"rows": 7}]})]
