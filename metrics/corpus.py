@@ -6,6 +6,8 @@ from importlib.util import find_spec
 from typing import Annotated, Any, Literal
 
 from harness.api import CorpusMetric, Episode, Range, Statistic, plugin
+from harness.authoring.documents.libraries import overlapping
+from harness.authoring.documents.together import Together
 from harness.errors import SetupError
 
 from ._pairs import Pair, grade_name, pairs, statistic
@@ -33,7 +35,9 @@ class Corpus(CorpusMetric):
     def __post_init__(self) -> None:
         self.needs = (grade_name(self.filter),)
         self.bounds = _BOUNDS.get(self.of, (0, 100))  # type: ignore[misc]
-        module = "sklearn" if self.of in ("f1", "macro_f1", "mcc") else "sacrebleu"
+        classes = self.of in ("f1", "macro_f1", "mcc")
+        self._overlap = None if classes else Together(self.of, f"{overlapping.__module__}:overlapping", self.of)
+        module = "sklearn" if classes else "sacrebleu"
         if find_spec(module) is None:
             hint = "pip install 'mas-eval-harness[lm-eval]'"
             raise SetupError(f"the metric {self.of} needs the package {module}", hint=hint)
@@ -44,20 +48,7 @@ class Corpus(CorpusMetric):
 
     def aggregate(self, numbers: Sequence[Any]) -> Statistic:
         """The number of all pairs, and its bootstrapped standard error."""
-        number = self._classes if self.of in ("f1", "macro_f1", "mcc") else self._overlap
-        return statistic(numbers, number, self.bootstrap)
-
-    def _overlap(self, answers: list[Pair]) -> float:
-        import sacrebleu
-
-        predictions = [prediction for prediction, _ in answers]
-        most = max(len(right) for _, right in answers)
-        references: Any = [[right[i] if i < len(right) else None for _, right in answers] for i in range(most)]
-        if self.of == "bleu":
-            return float(sacrebleu.corpus_bleu(predictions, references).score)
-        if self.of == "ter":
-            return float(sacrebleu.corpus_ter(predictions, references).score)
-        return float(sacrebleu.corpus_chrf(predictions, references, word_order=2 if self.of == "chrf++" else 0).score)
+        return statistic(numbers, self._classes if self._overlap is None else self._overlap, self.bootstrap)
 
     def _classes(self, answers: list[Pair]) -> float:
         from sklearn.metrics import f1_score, matthews_corrcoef

@@ -1,16 +1,20 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import functools
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 
 from harness.api import CorpusMetric, Episode, Range, Statistic, plugin
-from harness.authoring.documents.libraries import LibraryMetric, library_metric
+from harness.approvals import NeededApproval, NeedsApproval, NotApprovedError
+from harness.authoring.documents.libraries import library_metric, needed
+from harness.authoring.documents.together import Together
 
 from ._pairs import Pair, grade_name, pairs, statistic
 
 
 @plugin
-class Evaluate(CorpusMetric):
+class Evaluate(CorpusMetric, NeedsApproval):
     """A metric of the package `evaluate`, of all answers to a data set's questions together.
 
     Its code is a script, of a folder on this machine or of the package's own cache; no code is fetched.
@@ -35,7 +39,16 @@ class Evaluate(CorpusMetric):
 
     def __post_init__(self) -> None:
         self.needs = (grade_name(self.filter),)
-        self._loaded: LibraryMetric = library_metric(self.metric, self.path, self.config_name)
+        with contextlib.suppress(NotApprovedError):  # a run refuses then, and readers do without its number
+            _ = self._number_of
+
+    @functools.cached_property
+    def _number_of(self) -> Together:
+        return library_metric(self.metric, self.path, self.config_name)
+
+    def approvals(self) -> Iterable[NeededApproval]:
+        """The script and what lies beside it, where they are not one's own."""
+        return needed(self.metric, self.path)
 
     def measure(self, episode: Episode) -> Any:
         """Each answer beside the right ones."""
@@ -46,4 +59,4 @@ class Evaluate(CorpusMetric):
         return statistic(numbers, self._number, self.bootstrap)
 
     def _number(self, answers: list[Pair]) -> float:
-        return self._loaded.number(answers, self.result, self.kwargs or {})
+        return float(self._number_of(answers, self.result, self.kwargs or {}))

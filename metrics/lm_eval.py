@@ -3,17 +3,18 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any
 
 from harness.api import UNBOUNDED, CorpusMetric, Episode, Range, Statistic, plugin
-from harness.authoring.lm_eval import load
-from harness.authoring.lm_eval.aggregation import BOOTSTRAPS, mean, registered, statistic
+from harness.approvals import NeededApproval, NeedsApproval
+from harness.authoring.lm_eval import needed
+from harness.authoring.lm_eval.aggregation import BOOTSTRAPS, OfTexts, declared, mean, registered, statistic
 from harness.errors import PluginError
 
 
 @plugin
-class LmEval(CorpusMetric):
+class LmEval(CorpusMetric, NeedsApproval):
     """A metric of lm-eval's tasks that is no mean of the documents' numbers: F1, BLEU, perplexities, a task's own.
 
     The number and its standard error are those that the package prints, by its own functions. Specs of the task
@@ -62,18 +63,22 @@ class LmEval(CorpusMetric):
             return mean(numbers)
         key = hashlib.sha256(json.dumps(numbers).encode()).hexdigest()
         if key not in self._known:
-            self._known[key] = statistic(self._function, numbers, self.metric, self.bootstrap_iters)
+            self._known[key] = statistic(self._function, numbers, self.metric, self.bootstrap_iters, self._of_texts)
         return self._known[key]
+
+    def approvals(self) -> Iterable[NeededApproval]:
+        """The files of the task that declares the metric, where they are not one's own."""
+        return needed(*self._where) if self.aggregation is None else ()
+
+    @property
+    def _where(self) -> tuple[list[str], list[str]]:
+        folders = [self.include_path] if isinstance(self.include_path, str) else self.include_path or []
+        return [self.task] if isinstance(self.task, str) else self.task or [], folders
 
     @functools.cached_property
     def _function(self) -> Callable[[Sequence[Any]], Any]:
-        if self.aggregation is not None:
-            return registered(self.aggregation)
-        names = [self.task] if isinstance(self.task, str) else self.task or []
-        folders = [self.include_path] if isinstance(self.include_path, str) else self.include_path or []
-        leaves = load(names, folders).leaves.values()
-        leaf = next((leaf for leaf in leaves if self.metric in leaf.metrics), None)
-        if leaf is None:
-            raise PluginError(f"{', '.join(names)} has no metric {self.metric!r}", at=("metric",))
-        function: Callable[[Sequence[Any]], Any] = leaf.aggregation(self.metric)
-        return function
+        return registered(self.aggregation) if self.aggregation is not None else declared(self.metric, *self._where)
+
+    @functools.cached_property
+    def _of_texts(self) -> OfTexts:
+        return OfTexts(self.metric, self.aggregation, self._where)

@@ -26,7 +26,7 @@ from harness.export import export
 TASKS = Path(__file__).parent / "data" / "lm_eval"
 KINDS = (
     "local_multiple_choice", "local_cloze", "local_two_filters", "local_rolling", "local_group", "local_functions",
-    "local_macro_f1", "local_choice_list", "local_delimiter", "local_pronouns",
+    "local_macro_f1", "local_choice_list", "local_delimiter", "local_pronouns", "local_undeclared", "local_hub_metric",
 )  # fmt: skip
 CHAT = {"apply_chat_template": True, "system_instruction": "You are brief."}
 ROUNDS = 1000  # resamples of a bootstrap; the command's 100,000 take minutes

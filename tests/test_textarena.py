@@ -13,14 +13,14 @@ import pytest
 
 import harness
 from harness.api import Turn
-from harness.authoring.textarena import LiveGame, Position, catalog
+from harness.authoring.textarena import ClockedGame, LiveGame, Position, catalog, clocked
 from harness.check import check_task, check_world
 from harness.check.conformance import NASTY
 from harness.config.project import builtin
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import PluginError
-from harness.replies import FreeText
+from harness.replies import FreeText, clock
 from tests.helpers.commands import invoke
 
 BUILTIN = builtin()
@@ -119,6 +119,13 @@ def check(name: str, choose: Chooses, seed: int, players: int | None = None) -> 
     for action in last.actions()[middle.turns :]:
         middle = game.after(middle, action)
     assert (middle.rewards, middle.text, middle.invalid) == (last.rewards, last.text, last.invalid)
+    elsewhere = ClockedGame(name, players, seed, {})  # as runs play it
+    at = elsewhere.start()
+    for action, there in zip(last.actions(), trail[1:], strict=True):
+        at = elsewhere.after(at, action)
+        assert at == there
+    if len(trail) > 2:
+        assert elsewhere.after(trail[-3], "something else") == game.after(trail[-3], "something else")
     return trail
 
 
@@ -175,7 +182,7 @@ def test_games_side_by_side_do_not_disturb_one_another_or_the_process() -> None:
 
 def in_processes(tmp_path: Path, code: str, **environment: str) -> list[str]:
     """What a program prints with one hash seed, and with another."""
-    (tmp_path / "play.py").write_text("from harness.authoring.textarena import LiveGame, catalog\n" + code)
+    (tmp_path / "play.py").write_text("from harness.authoring.textarena import ClockedGame, LiveGame, catalog\n" + code)
     done = []
     for seed in ("1", "2"):
         words = {**environment, "PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(harness.__file__).parents[1])}
@@ -233,6 +240,34 @@ def test_a_reply_full_of_blanks_does_not_occupy_an_environment_for_minutes() -> 
     world = task.world(next(iter(task.cases(1, 0))), random.Random(0))
     world = world.step({"Player-0": "[Offer " + " \n" * 1500 + "I give 1 Wheat"}, random.Random(0))
     assert world.position.actions() == ["[Offer" + (" " + " \n" * 25)[:50] + "I give 1 Wheat"]
+
+
+def endless_games() -> Any:
+    """What the process of the clock makes: environments that come to no end with one text."""
+
+    class Endless(LiveGame):
+        def _do(self, action: str) -> Any:
+            while action == "for ever" or (action == "" and self.seed == 4):
+                pass
+            return super()._do(action)
+
+    vars(clocked)["LiveGame"] = Endless
+    return clocked.games()
+
+
+def test_an_action_with_which_an_environment_never_ends_is_invalid(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock, "SECONDS", 0.3)
+    endless = clock.Clocked(f"{__name__}:endless_games")
+    monkeypatch.setattr(clocked, "_clock", lambda name: endless)
+    game, plain = ClockedGame("SecretMafia-v0", 6, 3, {}), LiveGame("SecretMafia-v0", 6, 3, {})
+    at, there = game.after(game.start(), "Hello."), plain.after(plain.start(), "Hello.")
+    at, there = game.after(at, "for ever"), plain.after_failure(there)
+    assert at == there and at.rewards is None and at.actions() == ["Hello.", ""]
+    assert game.after(at, "Well.") == plain.after(there, "Well.")
+    hopeless = ClockedGame("SecretMafia-v0", 6, 4, {})  # neither with an empty one
+    lost = hopeless.after(hopeless.start(), "for ever")
+    assert lost.rewards is not None and sorted(lost.rewards.values()) == [-1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    assert lost.reason == "The environment failed: UnreadableTextError"
 
 
 def test_a_player_who_only_sends_nonsense_loses_in_the_end() -> None:

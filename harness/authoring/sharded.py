@@ -236,15 +236,16 @@ class ShardedTask(_Problem):
         """One text for answers that are equal to `digits` decimals, for counting votes."""
         return json.dumps(_rounded(normalise(action), self.digits), sort_keys=True)
 
-    def grade(self, case: Case, outcome: Outcome) -> Mapping[str, float | None]:
-        """Return S and P (Section 3.3), failure modes (Appendix G.2), and the mean length of a shard in characters.
+    def grade(self, case: Case, outcome: Outcome) -> Mapping[str, Any]:
+        """Return S and P (Section 3.3), failure modes (Appendix G.2), and how many characters each agent's shard has.
 
         `success` is the share of agents with the right answer, `partial` their mean credit; byzantine agents are left
         out. A failure mode is 0 or 1 for the whole run, never 1 for a run without a wrong answer, and None if the
         protocol does not record which agent knew what: `premature`, an agent submitted before it could know the data
         that it needs; `consensus`, agents submitted different answers to one question (None if every agent answers for
         its own part); `computation`, an agent that could know all it needs submitted a wrong answer; `timeout`, an
-        agent submitted nothing. If one agent has the whole input, also `GRADES` (`panel_grades`).
+        agent submitted nothing. `data_characters` is agent → characters of its shard. If one agent has the whole input,
+        also `GRADES` (`panel_grades`).
         """
         # A panel can answer for the agent with the whole input; then the panel's answer counts.
         alone = len(case.agents) == 1 and outcome.facts.get("history") is not None
@@ -257,12 +258,11 @@ class ShardedTask(_Problem):
             1.0 if right[i] else 0.0 if answer is None else self.credit_of(case, i, answer)
             for i, answer in answers.items()
         ]
-        texts = [len(shard_text(case.private[agent]["shard"])) for agent in case.agents]
         return {
             "success": sum(right.values()) / len(seats) if seats else None,
             "partial": sum(partial) / len(seats) if seats else None,
             **self._failures(case, outcome.facts.get("knew"), answers, right),
-            "data_characters": sum(texts) / len(texts),
+            "data_characters": {agent: len(shard_text(case.private[agent]["shard"])) for agent in case.agents},
             **(self._panel(case, outcome) if self.alone else {}),
         }
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from harness.api import Case, Task
+from harness.approvals import NotApprovedError
 from harness.authoring.lm_eval import Leaf
 from harness.config import resolve
 from harness.config.project import find
@@ -104,7 +105,7 @@ class OwnTasks:
 
 
 def own_tasks(run: Run) -> OwnTasks | None:
-    """The package's tasks of a run; None for a run of another task.
+    """The package's tasks of a run; None for a run of another task, and where they would run what is not approved.
 
     Raises:
         UserError: the run's plugins, the package or its data are not here.
@@ -112,7 +113,10 @@ def own_tasks(run: Run) -> OwnTasks | None:
     from harness.engines.mock import Mock
 
     project = run.project or find()
-    plan = resolve.plan(run.spec, project, None if run.meta.get("policies_only") else Mock())
+    try:
+        plan = resolve.plan(run.spec, project, None if run.meta.get("policies_only") else Mock())
+    except NotApprovedError:
+        return None
     leaves: dict[str, Leaf] = {}
     groups: dict[str, Any] = {}
     for task in (condition.task for condition in plan.conditions):

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from harness.errors import DataError, StorageError
+
+_PARTS = ".export-"
 
 
 class ExportFolder:
@@ -41,7 +45,9 @@ def output(folder: Path, names: tuple[str, ...], overwrite: bool = False) -> Ite
     was_there = folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        parts = Path(tempfile.mkdtemp(prefix=".export-", dir=folder))
+        _sweep(folder)
+        parts = Path(tempfile.mkdtemp(prefix=_PARTS, dir=folder))
+        held = _held(parts)
     except OSError as error:
         message = f"cannot write to {folder}: {error.strerror or error}"
         raise DataError(message, hint="Choose another folder with --output.") from None
@@ -58,6 +64,8 @@ def output(folder: Path, names: tuple[str, ...], overwrite: bool = False) -> Ite
         raise _failed(folder, error) from None
     finally:
         shutil.rmtree(parts, ignore_errors=True)
+        if held is not None:
+            os.close(held)
         if not was_there:
             with contextlib.suppress(OSError):  # it holds the export
                 folder.rmdir()
@@ -90,6 +98,28 @@ def in_place(folder: Path, name: str, overwrite: bool = False) -> Iterator[Path]
         if isinstance(error, OSError):
             raise _failed(folder, error) from None
         raise
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what exports have left whose processes were killed: nothing else can, at such an end."""
+    for left in folder.glob(f"{_PARTS}*"):
+        if not left.is_symlink() and (held := _held(left)) is not None:
+            shutil.rmtree(left, ignore_errors=True)
+            os.close(held)
+
+
+def _held(parts: Path) -> int | None:
+    """The folder, locked by this process until it ends or closes this; None where another one holds it."""
+    try:
+        held = os.open(parts, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # a living export, or a disk without locks
+        os.close(held)
+        return None
+    return held
 
 
 def _refuse(folder: Path, names: tuple[str, ...], overwrite: bool) -> None:

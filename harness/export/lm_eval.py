@@ -25,6 +25,7 @@ from harness.tables.scores import aggregate, by_condition, finite
 from harness.tables.table import text
 from harness.view_api import RecordedTurn, Transcript
 
+from ._lm_eval_run import provenance, seeds
 from ._lm_eval_tasks import OwnTasks, own_tasks
 from ._text import as_json, plain
 
@@ -154,6 +155,7 @@ def _results(run: Run, model: str, tasks: Sequence[_Task], own: OwnTasks | None)
     config["model_args"] = (meta.get("engine_args") or {}).get("model") or {}
     config |= {"batch_size": None, "batch_sizes": [], "device": None, "use_cache": None, "limit": run.spec.get("limit")}
     config |= {"gen_kwargs": dict(meta.get("generation_kwargs") or {}), "random_seed": run.spec.get("seed")}
+    config |= seeds(run)
     versions = meta.get("versions") or {}
     results = {
         "results": by_task | groups,
@@ -172,6 +174,7 @@ def _results(run: Run, model: str, tasks: Sequence[_Task], own: OwnTasks | None)
         "transformers_version": versions.get("transformers"),
         "lm_eval_version": versions.get("lm_eval"),
         "harness_version": versions.get("harness"),
+        **provenance(run),
         "task_hashes": {task.key: _hash("".join(task.hashes)) for task in tasks},
         "model_source": config["model"],
         "model_name": model,

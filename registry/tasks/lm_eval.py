@@ -92,7 +92,7 @@ class LmEval(QuestionTask):
             self.limit,
             self.samples,
         )
-        _ = self._tasks  # a wrong name shows now
+        _ = self._tasks  # a wrong name shows now; it raises where what it would run is not approved
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_tasks"}  # the package's objects stay
@@ -146,8 +146,13 @@ class LmEval(QuestionTask):
 
     @property
     def grading(self) -> Grading:
-        """Whether a task runs programs that models wrote: in our sandbox, with `--allow_code_execution`."""
-        return "executes" if any(leaf.runs_programs for leaf in self.leaves.values()) else "quick"
+        """Whether a task runs programs that models wrote: in our sandbox, with `--allow_code_execution`.
+
+        A task's code reads texts in another process, which may take a while.
+        """
+        if any(leaf.runs_programs for leaf in self.leaves.values()):
+            return "executes"
+        return "slow" if any(leaf.output_type == "generate_until" for leaf in self.leaves.values()) else "quick"
 
     @property
     def writes_text(self) -> bool:

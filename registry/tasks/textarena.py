@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from harness.api import Action, Case, Facts, Outcome, Protocol, Range, Reply, Turn, plugin
 from harness.authoring.games import GameTask, player_names
-from harness.authoring.textarena import ExampleGame, LiveGame, TextWorld, catalog, listed
+from harness.authoring.textarena import ClockedGame, ExampleGame, TextWorld, catalog, listed
 from harness.errors import PluginError
 from harness.replies import FreeText
 
@@ -92,9 +92,9 @@ class TextArena(GameTask):
         game = self._game(case)
         return TextWorld(game, game.start(), case.agents, self.max_chars)
 
-    def _game(self, case: Case) -> LiveGame | ExampleGame:
+    def _game(self, case: Case) -> ClockedGame | ExampleGame:
         count = len(case.agents)
-        return ExampleGame(count) if case.target is None else LiveGame(self.env, count, case.target, self.options)
+        return ExampleGame(count) if case.target is None else ClockedGame(self.env, count, case.target, self.options)
 
     def grade(self, case: Case, outcome: Outcome) -> Mapping[str, Any]:
         """As `GameTask`; of a game without an end the number of invalid actions only."""

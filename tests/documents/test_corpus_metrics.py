@@ -132,7 +132,10 @@ def test_metrics_of_the_package_evaluate(tmp_path: Path) -> None:
     (tmp_path / "longest").mkdir()
     (tmp_path / "longest" / "longest.py").write_text(SCRIPT)
     code = f"""
+from harness import approvals
 from tests.documents.documents_kit import BUILTIN, cases, graded, task_of
+leave = approvals.allowing()
+leave.__enter__()
 load = BUILTIN.load("metrics", "evaluate")
 records = [[["abc", ["a", "b"]]], [["abcde", ["ab"]], ["", ["x"]]]]
 for more in ({{}}, {{"result": "count"}}, {{"kwargs": {{"plus": 0.5}}, "bootstrap": 20}}):
@@ -163,6 +166,47 @@ print(graded(task, cases(task)[0], "abcd")["longest"])
         assert line.startswith("SetupError this machine has no script of the metric rouge")
         assert "evaluate-metric/rouge and set path: FOLDER" in line
     assert lines[8:] == ["2.0"]
+
+
+ENDLESS = """
+import datasets
+import evaluate
+
+class Same(evaluate.Metric):
+    def _info(self):
+        features = datasets.Features({"predictions": datasets.Value("string"), "references": datasets.Value("string")})
+        return evaluate.MetricInfo(description="", citation="", inputs_description="", features=features)
+
+    def _compute(self, predictions, references):
+        import re
+        read = [re.sub("(a+)+$", "", text) for text in predictions]
+        return {"same": sum(a == b for a, b in zip(read, references)) / len(read)}
+"""
+
+
+def test_an_answer_with_which_a_metric_never_ends_counts_as_an_empty_one(tmp_path: Path) -> None:
+    (tmp_path / "same").mkdir()
+    (tmp_path / "same" / "same.py").write_text(ENDLESS)
+    (tmp_path / "x.jsonl").write_text('{"q": "?", "a": "ab"}')
+    code = f"""
+from harness.authoring.documents import together
+from harness.replies import clock
+from tests.documents.documents_kit import BUILTIN, cases, graded, task_of
+clock.SECONDS, together.MANY = 0.3, 0.6
+endless, path = "a" * 45 + "b", {str(tmp_path / "same")!r}
+metric = BUILTIN.load("metrics", "evaluate")(metric="same", path=path, bootstrap=5)
+records = [[["x", ["x"]]], [[endless, ["x"]], ["y", ["y"]]], [[endless + "b", [""]]]]
+print(metric.aggregate(records).value)
+entry = {{"metric": "same", "hf_evaluate": True, "path": path}}
+task = task_of(data_files={str(tmp_path / "x.jsonl")!r}, doc_to_text="q", doc_to_target="a", metric_list=[entry])
+print(graded(task, cases(task)[0], endless)["same"], graded(task, cases(task)[0], "ab")["same"])
+ter = BUILTIN.load("metrics", "corpus")(of="ter", bootstrap=0)
+long, right = "mat a on sat cat the " * 400, "the cat sat on a mat " * 100
+values = [ter.aggregate([[[text, [right]]], [["a b", ["a b"]]]]).value for text in (long, "")]
+print(values[0] == values[1])
+"""
+    done = offline(code, tmp_path)
+    assert done.stdout.split() == ["0.75", "0.0", "1.0", "True"], done.stderr
 
 
 def test_a_metric_named_pairs_is_refused(tmp_path: Path) -> None:

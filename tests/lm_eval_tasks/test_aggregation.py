@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import math
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness.authoring.documents import together
 from harness.authoring.lm_eval import aggregation
+from harness.config.project import builtin
+from harness.errors import PluginError
+from harness.replies import clock
 
 RNG = random.Random(3)
 PAIRS = [[RNG.randrange(2), RNG.randrange(2)] for _ in range(57)]
@@ -60,3 +65,28 @@ def test_nothing_is_printed(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     monkeypatch.setenv("DISABLE_MULTIPROC", "1")
     aggregation.statistic(aggregation.registered("nanmean"), [0.5, 1.0, 2.0], "x", 10)
     assert capsys.readouterr() == ("", "")
+
+
+def test_an_answer_with_which_an_aggregation_never_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It counts as an empty one where the package's aggregation takes right answers and answers."""
+    monkeypatch.setattr(clock, "SECONDS", 0.5)
+    monkeypatch.setattr(aggregation, "MANY", 0.5)
+    monkeypatch.setattr(together, "MANY", 0.5)
+    metric = builtin().load("metrics", "lm_eval")
+    long, right = "mat a on sat cat the " * 400, "the cat sat on a mat " * 100
+    found = [
+        metric(metric="ter", aggregation="ter", bootstrap_iters=0).aggregate([[right, text], ["a b", "a b"]])
+        for text in (long, "")
+    ]
+    assert found[0] == found[1] and found[0].n == 2
+    body = "import re\n\ndef never(items):\n    return len(re.sub('(a+)+$', '', items[0]))\n"
+    (tmp_path / "functions.py").write_text(body)
+    (tmp_path / "own.yaml").write_text(
+        "task: own\ndataset_path: json\noutput_type: generate_until\ndoc_to_text: q\ndoc_to_target: a\n"
+        "process_results: !function functions.never\n"
+        "metric_list: [{metric: hit, aggregation: !function functions.never, higher_is_better: true}]\n"
+    )
+    own = metric(metric="hit", task="own", include_path=str(tmp_path))
+    assert own.aggregate(["bbb"]).value == 3
+    with pytest.raises(PluginError, match="metric 'hit': it comes to no end with 1 values"):
+        own.aggregate(["a" * 45 + "b"])

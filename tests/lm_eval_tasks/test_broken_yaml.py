@@ -51,16 +51,31 @@ def test_an_unknown_metric_is_named_before_anything_is_asked(hits: Path, capsys:
     assert "metric_list names 'exact_mtch'" in out + err and "Did you mean exact_match" in out + err
 
 
-def test_values_that_no_metric_takes_are_no_silence(hits: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("utils.py").write_text("def graded(doc, results):\n    return {'other': 1.0}\n")
+def test_a_metric_of_the_hub_that_is_not_here(hits: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Replies in text are graded by its script; lm-eval says so when all of them have been generated."""
+    Path("hits.yaml").write_text(TASK + "metric_list: [{metric: f1, hf_evaluate: true, higher_is_better: true}]")
+    assert main(["validate", "spec.yaml"]) == 2
+    out, err = capsys.readouterr()
+    assert "takes 'f1' from the package evaluate, whose script is not on this machine" in out + err
+    assert "Did you mean f1" not in out + err
+
+
+def test_values_that_no_metric_takes_have_a_mean(
+    hits: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    body = "def graded(doc, results):\n    return {'other': 0.25, 'said': results, 'of' + '_doc': 1.5}\n"
+    Path("utils.py").write_text(body)
     Path("hits.yaml").write_text(
         TASK
         + "process_results: !function utils.graded\n"
         + "metric_list: [{metric: hit, aggregation: mean, higher_is_better: true}]"
     )
     main(["eval", "--spec", "spec.yaml", "--model", "mock", "--model_args", "text=x", "--output_path", "r", "--quiet"])
-    out, err = capsys.readouterr()
-    assert "process_results gives other, and metric_list names hit" in out + err
+    out, _ = capsys.readouterr()
+    assert "0.2500" in out and "other,none" in out and "failed" not in out
+    assert "hit,none" not in out and "said" not in out
+    # A name that code computes is in no table, and the warning says how to see it.
+    assert "{use: grade, of: 'of_doc,none', optional: true}" in caplog.text
 
 
 @pytest.mark.parametrize(

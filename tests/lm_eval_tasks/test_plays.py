@@ -300,7 +300,7 @@ def test_a_copy_takes_the_place_of_a_data_set_of_the_hub(tmp_path: Path) -> None
 def test_without_a_network_the_missing_data_set_is_named(tmp_path: Path) -> None:
     folder = own_task(tmp_path / "tasks", dataset_path="nobody/nothing", dataset_kwargs=None, dataset_name="main")
     (tmp_path / "s.yaml").write_text(yaml.safe_dump(own(folder)))
-    command = [sys.executable, "-m", "harness", "plan", "--spec", str(tmp_path / "s.yaml")]
+    command = [sys.executable, "-m", "harness", "plan", "--spec", str(tmp_path / "s.yaml"), "--allow_code_execution"]
     offline = {**os.environ, "HF_HUB_OFFLINE": "1"}
     ended = subprocess.run(command, capture_output=True, text=True, env=offline, timeout=120)
     assert ended.returncode == 2 and "Traceback" not in ended.stderr

@@ -24,6 +24,8 @@ KINDS: list[tuple[str, dict[str, Any]]] = [
     ("delimiter", {"num_fewshot": 1, "fewshot_seed": 7}),
     ("pronouns", {"apply_chat_template": True}),
     ("last_word", {"limit": 0.5}),
+    ("undeclared", {}),
+    ("hub_metric", {}),
     ("topics", {"samples": {"local_group_rivers": [3, 0]}}),
 ]
 

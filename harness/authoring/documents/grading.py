@@ -235,11 +235,11 @@ MEASURES: dict[str, Callable[..., Measure]] = {
 
 def _library_measure(name: str, path: str | None, settings: Mapping[str, Any]) -> Measure:
     """A metric of the package `evaluate`, on one answer at a time; the best one where several answers are right."""
-    loaded = library_metric(name, path)  # now, so that a mistake costs no calls
+    loaded = library_metric(name, path)
 
     def measure(answer: Action, target: Mapping[str, Any]) -> float:
         rights = target["answers"]
-        return max((loaded.number([(str(answer), [right])], None, settings) for right in rights), default=0.0)
+        return max((loaded([(str(answer), [right])], None, settings) for right in rights), default=0.0)
 
     return Measure(measure, slow=True)
 

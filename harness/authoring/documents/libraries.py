@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from harness import approvals
+from harness.approvals import NeededApproval, NotApprovedError
 from harness.errors import PluginError, SetupError
+
+from .together import Together
 
 _NO_CLASS = -1
 """Stands for an answer that is no number, for metrics that compare whole numbers."""
@@ -77,19 +83,73 @@ def _is_number(value: Any) -> bool:
     return hasattr(value, "__float__") and not isinstance(value, bool)
 
 
-@lru_cache(maxsize=16)
-def library_metric(name: str, path: str | None = None, config_name: str | None = None) -> LibraryMetric:
-    """Load a metric from a folder or file of this machine, or from the package's cache. Nothing is fetched.
+def needed(name: str, path: str | None = None) -> list[NeededApproval]:
+    """The files that `library_metric` would run, without running them: those of a local script. None of the cache."""
+    where = _place(name, path)
+    return [] if where is None else [one for one, _ in _files(where, Path(name).stem if where == name else name)]
+
+
+def _place(name: str, path: str | None) -> str | None:
+    """Where the script is on this machine; None: in the package's cache.
+
+    The package takes a folder in the working directory for the metric of that name.
+    """
+    beside = Path(name, f"{Path(name).name}.py")
+    return path or (name if "/" in name or name.endswith(".py") or beside.is_file() else None)
+
+
+def _files(where: str, called: str) -> list[tuple[NeededApproval, bytes]]:
+    """A script that is not one's own and the Python files beside it, which it may import; each with its content."""
+    script = Path(_script(where, called))
+    script = script / f"{script.name}.py" if script.is_dir() else script
+    if approvals.is_own(script):
+        return []
+    files = [(file, file.read_bytes()) for file in dict.fromkeys((script, *sorted(script.parent.glob("*.py"))))]
+    return [(NeededApproval.of_file(file, content, f"the metric {called}"), content) for file, content in files]
+
+
+@contextlib.contextmanager
+def _approved(where: str | None, called: str) -> Iterator[str]:
+    """What the package takes for a script's place: of one that is not one's own a copy of what is approved."""
+    files = _files(where, called) if where is not None else []
+    if not files:
+        yield _script(where, called)
+        return
+    approvals.require(one for one, _ in files)
+    with tempfile.TemporaryDirectory(prefix="harness-") as folder:
+        copies = [Path(folder, Path(one.what).name) for one, _ in files]
+        for copy, (_, content) in zip(copies, files, strict=True):
+            copy.write_bytes(content)
+        yield str(copies[0])
+
+
+def library_metric(name: str, path: str | None = None, config_name: str | None = None) -> Together:
+    """A metric from a folder or file of this machine, or from the package's cache, under a clock. Nothing is fetched.
 
     Args:
         name: the metric's name; a name with "/" or ".py" is a path too.
         path: where its script is.
         config_name: its configuration.
 
+    Returns:
+        a function of pairs, `result` and `kwargs`, as `LibraryMetric.number`.
+
     Raises:
+        NotApprovedError: the script is not one's own, and not approved; it has not run then.
         SetupError: without the package, without the script, or if it cannot be loaded.
     """
-    where = path or (name if "/" in name or name.endswith(".py") else None)
+    loaded = _loaded(name, path, config_name)  # now, so that a mistake costs no calls
+    return Together(loaded.name, f"{__name__}:number_of", name, path, config_name, more=(None, {}))
+
+
+def number_of(name: str, path: str | None, config_name: str | None) -> Callable[..., float]:
+    """The metric's `number`, in the process of the clock."""
+    return _loaded(name, path, config_name).number
+
+
+@lru_cache(maxsize=16)
+def _loaded(name: str, path: str | None, config_name: str | None) -> LibraryMetric:
+    where = _place(name, path)
     called = Path(name).stem if where == name else name
     try:
         import evaluate
@@ -97,7 +157,10 @@ def library_metric(name: str, path: str | None = None, config_name: str | None =
         hint = "pip install 'mas-eval-harness[data]'"
         raise SetupError(f"the metric {called} needs the package `evaluate`", hint=hint) from error
     try:
-        return LibraryMetric(called, evaluate.load(_script(where, called), config_name, **_options(where)))
+        with _approved(where, called) as script:
+            return LibraryMetric(called, evaluate.load(script, config_name, **_options(where)))
+    except NotApprovedError:
+        raise
     except Exception as error:  # the package raises dozens of kinds
         if where is not None:
             hint = f"path: names a local metric module, a folder that has {called}.py, or the file itself."
@@ -126,3 +189,20 @@ def _options(where: str | None) -> dict[str, Any]:
     from evaluate.utils.file_utils import DownloadConfig
 
     return {"keep_in_memory": True, "download_config": DownloadConfig(local_files_only=True)}
+
+
+def overlapping(of: str) -> Callable[[Sequence[tuple[str, Sequence[str]]]], float]:
+    """A number of sacrebleu, 0 to 100, of all pairs together: "bleu", "chrf", "chrf++" or "ter"."""
+    import sacrebleu
+
+    def number(pairs: Sequence[tuple[str, Sequence[str]]]) -> float:
+        answers = [answer for answer, _ in pairs]
+        most = max(len(right) for _, right in pairs)
+        references: Any = [[right[i] if i < len(right) else None for _, right in pairs] for i in range(most)]
+        if of == "bleu":
+            return float(sacrebleu.corpus_bleu(answers, references).score)
+        if of == "ter":
+            return float(sacrebleu.corpus_ter(answers, references).score)
+        return float(sacrebleu.corpus_chrf(answers, references, word_order=2 if of == "chrf++" else 0).score)
+
+    return number

@@ -5,6 +5,6 @@ Nothing here imports `lm_eval` before it is needed: its import takes more than a
 
 from .index import TaskEntry, entries
 from .leaf import Leaf
-from .loading import LoadedTasks, load
+from .loading import LoadedTasks, load, needed
 
-__all__ = ["Leaf", "LoadedTasks", "TaskEntry", "entries", "load"]
+__all__ = ["Leaf", "LoadedTasks", "TaskEntry", "entries", "load", "needed"]

@@ -14,19 +14,79 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from harness.api import Statistic
+from harness.authoring.documents.together import MANY, Together
 from harness.errors import Place, PluginError
+from harness.replies import clock
+from harness.replies.clock import Clocked, UnreadableTextError
 
 BOOTSTRAPS = 100_000
 """Resamples of a bootstrapped standard error, as in the package."""
 SLOW = ("bleu", "chrf", "chrf++", "ter")
 """Metrics of which the package draws 100 resamples at most."""
 _CHUNK, _BLOCK = 1000, 2_000_000
+_OF_PAIRS = ("bleu", "chrf", "chrf++", "ter")
+"""Aggregations of (right answer, answer)."""
 
 
 Aggregation = Callable[[Sequence[Any]], Any]
 
 
-def statistic(function: Aggregation, values: Sequence[Any], metric: str, iterations: int) -> Statistic:
+class OfTexts:
+    """An aggregation of values with texts of models, under a clock.
+
+    Args:
+        metric: the metric's name.
+        name: the package's name of the aggregation; None: the one that a task declares.
+        tasks: the tasks, and folders with more of them.
+    """
+
+    def __init__(self, metric: str, name: str | None, tasks: tuple[Sequence[str], Sequence[str]] = ((), ())) -> None:
+        self._metric = metric
+        self._pairs = Together(metric, f"{__name__}:of_pairs", name) if name in _OF_PAIRS else None
+        self._any = Clocked(f"{__name__}:_function", name, metric, *tasks)
+
+    def __call__(self, items: Sequence[Any]) -> tuple[float, Sequence[Any]]:
+        """The number, and the items that it is of. Raises what the aggregation raises."""
+        if self._pairs is not None:
+            pairs = [(str(answer), [right]) for right, answer in items]
+            value = float(self._pairs(pairs))
+            return value, [(right, answer) for answer, [right] in self._pairs.readable(pairs)]
+        try:
+            return float(self._any(items, seconds=MANY + clock.SECONDS * len(items))), items
+        except UnreadableTextError as error:
+            raise PluginError(f"it comes to no end with {len(items)} values") from error
+
+
+def of_pairs(name: str) -> Callable[[Sequence[tuple[str, Sequence[Any]]]], float]:
+    """An aggregation of (right, answer), in the process of the clock."""
+    function = registered(name)
+    return lambda pairs: float(function([(right[0], answer) for answer, right in pairs]))
+
+
+def _function(name: str | None, metric: str, tasks: Sequence[str], folders: Sequence[str]) -> Aggregation:
+    return registered(name) if name is not None else declared(metric, tasks, folders)
+
+
+def declared(metric: str, tasks: Sequence[str], folders: Sequence[str]) -> Aggregation:
+    """The aggregation that a task declares for a metric. Raises `PluginError` if there is none."""
+    from .loading import load
+
+    leaves = load(tasks, folders).leaves.values()
+    leaf = next((leaf for leaf in leaves if metric in leaf.metrics), None)
+    if leaf is None:
+        raise PluginError(f"{', '.join(tasks)} has no metric {metric!r}", at=("metric",))
+    function: Aggregation = leaf.aggregation(metric)
+    return function
+
+
+def has_text(values: Any) -> bool:
+    """Whether there is a text in values, as deep as they go."""
+    return isinstance(values, str) or (isinstance(values, list | tuple) and any(map(has_text, values)))
+
+
+def statistic(
+    function: Aggregation, values: Sequence[Any], metric: str, iterations: int, of_texts: OfTexts | None = None
+) -> Statistic:
     """The aggregated value, its standard error (None where the package says N/A) and the number of documents.
 
     Args:
@@ -34,14 +94,21 @@ def statistic(function: Aggregation, values: Sequence[Any], metric: str, iterati
         values: one of each document, in their order.
         metric: its name; of some the package resamples less.
         iterations: resamples of a bootstrap; 0: no standard error.
+        of_texts: the same function for values with texts.
 
     Raises:
         PluginError: the aggregation fails.
     """
-    items = [tuple(value) if isinstance(value, list) else value for value in values]
+    items: Sequence[Any] = [tuple(value) if isinstance(value, list) else value for value in values]
     try:
         with _silent():
-            value = float(function(items))
+            if of_texts is not None and has_text(items):
+                value, items = of_texts(items)
+            else:
+                value = float(function(items))
+    except PluginError as error:
+        error.message = f"metric {metric!r}: {error.message}"
+        raise
     except Exception as error:
         name, last = getattr(function, "__name__", metric), traceback.extract_tb(error.__traceback__)[-1]
         place = Place(last.filename, last.lineno or 1, 1)

@@ -15,16 +15,15 @@ from harness.api import Action
 from harness.errors import DataError, Place, PluginError, near
 from harness.replies.reading import guarded
 
-from . import _package
+from . import _package, grading
 from ._mistakes import explained
+from ._returned import returned_names
 from .aggregation import registered
 from .asked import Asked, Settings, as_chat
 from .data import LocalData
-from .programs import confined, unsafe
-from .values import pairs_of, plain, sampling_of
+from .grading import NUMPY_SEED, PYTHON_SEED
+from .values import pairs_of, sampling_of
 
-PYTHON_SEED, NUMPY_SEED = 0, 1234
-"""What `lm_eval` seeds Python's and NumPy's global chance with, which some tasks draw from."""
 LOCAL = ("json", "csv", "parquet", "text")
 """Data sets that are files: `dataset_path` names their form."""
 MOST_KEPT = 30_000_000
@@ -42,8 +41,9 @@ class Leaf:
         settings: what is asked of it.
     """
 
-    def __init__(self, name: str, task: Any, data: LocalData, settings: Settings) -> None:
+    def __init__(self, name: str, task: Any, data: LocalData, settings: Settings, origin: grading.Origin) -> None:
         self.name, self.task, self._data, self.settings = name, task, data, settings
+        self._reads = grading.Reads(name, origin, self.runs_programs)
         self._chance: tuple[Any, Any] | None = None
         self._documents: Any = None
         self._last: tuple[int, Any] | None = None
@@ -84,11 +84,37 @@ class Leaf:
 
     @functools.cached_property
     def metrics(self) -> tuple[str, ...]:
-        """The names of its metrics, in order; a function that gives pass@k for several k has one for each."""
+        """The names of its metrics, in order; a function that gives pass@k for several k has one for each.
+
+        Those of `metric_list`, and those that its own code returns besides, of which the package shows a mean. Where
+        the code returns none of `metric_list`, its own names come first.
+        """
         counts = getattr(self.task, "_metric_fn_kwargs", {}).get("pass_at_k", {}).get("k", ())
         several = {"pass_at_k": [f"pass@{k}" for k in ([counts] if isinstance(counts, int) else counts)]}
         names = (several.get(str(name)) or [str(name)] for name in self.task.aggregation())
-        return tuple(dict.fromkeys(itertools.chain.from_iterable(names)))
+        listed = tuple(dict.fromkeys(itertools.chain.from_iterable(names)))
+        parts = (
+            (self.undeclared, listed)
+            if self._returns and self._returns.keys().isdisjoint(listed)
+            else (listed, self.undeclared)
+        )
+        return tuple(itertools.chain(*parts))
+
+    @functools.cached_property
+    def undeclared(self) -> tuple[str, ...]:
+        """The names that its code returns and `metric_list` lacks."""
+        return tuple(name for name in self._returns if name not in self.task.aggregation())
+
+    @functools.cached_property
+    def _returns(self) -> dict[str, None]:
+        """The names that its own code returns, in order."""
+        from lm_eval.api.task import ConfigurableTask
+
+        own = self.config.process_results
+        if not callable(own):
+            own = getattr(type(self.task), "process_results", None)
+            own = None if own is ConfigurableTask.process_results else own
+        return dict.fromkeys(returned_names(own) if own is not None else ())
 
     def aggregation(self, metric: str) -> Any:
         """The function that makes one number of all documents' values; the package's `mean` if none is declared.
@@ -100,7 +126,7 @@ class Leaf:
         function = self.task.aggregation().get(metric, mean)
         if function is None:
             entries = self.config.metric_list or ()
-            with self._explaining(f"metric {metric!r} is read"):
+            with self.explaining(f"metric {metric!r} is read"):
                 registered(next(str(e.get("aggregation")) for e in entries if e.get("metric") == metric))
         return function
 
@@ -126,21 +152,6 @@ class Leaf:
         """Whether its grading runs programs that models wrote."""
         return bool(getattr(self.task, "UNSAFE_CODE", False))
 
-    def check(self) -> None:
-        """Raise `PluginError` for a task that cannot be played here."""
-        functions = getattr(self.task, "_metric_fn_list", {})
-        unknown = next((str(name) for name, function in functions.items() if function is None), None)
-        if unknown is not None and self.config.process_results is None:
-            from lm_eval.api.registry import METRIC_REGISTRY
-
-            message = f"task {self.name!r}: metric_list names {unknown!r}, which is no metric of the package"
-            raise PluginError(message, place=self.place, hint=near(unknown, METRIC_REGISTRY))
-        if self.runs_programs and not confined(self.yaml):
-            raise unsafe(self.name)
-        if getattr(self.task, "MULTIMODAL", False):
-            message = f"task {self.name!r} shows pictures or plays sounds; prompts here are text"
-            raise PluginError(message, hint="Choose a task of text.", at=("task",))
-
     # -------------------------------------------------------------------------------------- documents
 
     def open(self) -> None:
@@ -148,7 +159,7 @@ class Leaf:
         if self._documents is not None:
             return
         with (
-            self._explaining("its documents are prepared"),
+            self.explaining("its documents are prepared"),
             _package.quietly(),
             self._own_chance(first=True),
         ):
@@ -161,8 +172,8 @@ class Leaf:
             self._override(self.settings)
             documents = self.task.task_docs if hasattr(self.task, "task_docs") else self.task.eval_docs
         self._documents = documents
-        self.__dict__.pop("filters", None)
-        self.__dict__.pop("metrics", None)
+        for name in ("filters", "metrics", "undeclared", "_returns"):
+            self.__dict__.pop(name, None)
 
     def _no_split(self, error: KeyError) -> DataError | None:
         """The error for a split that the data set lacks; None if something else was not there."""
@@ -262,7 +273,7 @@ class Leaf:
             self.task.fewshot_rnd = drawn[0]
             if sampler is not None:
                 sampler.rnd = drawn[1]
-            with self._explaining(f"document {number} is asked about"), self._own_chance(state=chance) as after:
+            with self.explaining(f"document {number} is asked about"), self._own_chance(state=chance) as after:
                 asked = self._ask(number, document)
             chance = after[0]
             yield asked
@@ -318,7 +329,7 @@ class Leaf:
 
     # ---------------------------------------------------------------------------------------- grading
 
-    def _seen(self, number: int) -> Any:
+    def seen(self, number: int) -> Any:
         """A document for code that only reads it; several questions about the same one follow each other."""
         last = self._last  # other threads may grade meanwhile
         if last is None or last[0] != number:
@@ -327,14 +338,10 @@ class Leaf:
 
     def filtered(self, number: int, texts: Sequence[str], name: str) -> Any:
         """What a filter makes of the replies to a document. Raises whatever it raises."""
-        from lm_eval.api.instance import Instance
+        return self._reads.filtered(number, texts, name)
 
-        instance = Instance("generate_until", self._seen(number), ("", {}), 0, (self.name, number, len(texts)))
-        instance.resps.extend(texts)
-        self._ensemble(name).apply([instance])
-        return instance.filtered_resps[name]
-
-    def _ensemble(self, name: str) -> Any:
+    def ensemble(self, name: str) -> Any:
+        """The package's filter of a name."""
         return next(ensemble for ensemble in self.task._filters if ensemble.name == name)
 
     def values(self, number: int, samples: Sequence[Action], only: str | None = None) -> dict[str, Any]:
@@ -353,15 +360,18 @@ class Leaf:
         if self.output_type != "generate_until":
             read = [pairs for sample in samples if (pairs := pairs_of(sample)) is not None]
             usable = [pairs for pairs in read if len(pairs) == len(read[0])]
-            return self._values(number, usable, names) if usable else {}
+            return grading.with_means(self, grading.values(self, number, usable, names)) if usable else {}
         texts = [sample if isinstance(sample, str) else "" for sample in samples] or [""]
+        return grading.with_means(self, self._of_texts(number, texts, names))
+
+    def _of_texts(self, number: int, texts: Sequence[str], names: Sequence[str]) -> dict[str, Any]:
         try:
-            return self._values(number, texts, names)
+            return self._reads.values(number, texts, names)
         except PluginError as error:
             if not any(texts):
                 raise
             try:
-                neutral = self._values(number, [""] * len(texts), names)
+                neutral = self._reads.values(number, [""] * len(texts), names)
             except PluginError:
                 raise error from error.__cause__  # the function fails whatever the reply is
             bug = error  # of what the model wrote: it counts as an empty reply
@@ -371,40 +381,10 @@ class Leaf:
 
         return guarded("grade", self, fail, lambda _: neutral)
 
-    def _values(self, number: int, samples: Sequence[Any], names: Sequence[str]) -> dict[str, Any]:
-        from lm_eval.api.instance import Instance
-
-        values: dict[str, Any] = {}
-        with self._explaining(f"document {number} is graded"):
-            document = self._seen(number)
-            metadata = (self.name, number, len(samples))
-            if self.output_type == "generate_until":
-                instances = [Instance(self.output_type, document, ("", {}), 0, metadata, list(samples))]
-            elif self.output_type == "loglikelihood_rolling":
-                sums = [pairs[0][0] for pairs in samples]
-                instances = [Instance(self.output_type, document, ("",), 0, metadata, sums)]
-            else:
-                instances = [
-                    Instance("loglikelihood", document, ("", ""), i, metadata, [pairs[i] for pairs in samples])
-                    for i in range(len(samples[0]))
-                ]
-            for name in names:
-                self._ensemble(name).apply(instances)
-                replies = [instance.filtered_resps[name] for instance in instances]
-                for metric, value in self.task.process_results(self.document(number), replies).items():
-                    values[f"{metric},{name}"] = plain(value)
-            given = dict.fromkeys(name.rpartition(",")[0] for name in values)
-            if given and not given.keys() & {*self.metrics}:
-                message = (
-                    f"its process_results gives {', '.join(given)}, and metric_list names {', '.join(self.metrics)}"
-                )
-                raise PluginError(message, hint="Name in metric_list what process_results gives.")
-        return values
-
     # ----------------------------------------------------------------------------------------- guards
 
     @contextlib.contextmanager
-    def _explaining(self, doing: str) -> Iterator[None]:
+    def explaining(self, doing: str) -> Iterator[None]:
         """Turn what the package, the data or a `!function` raises into an error with the task's name and place."""
         try:
             yield

@@ -6,22 +6,28 @@ import contextlib
 import copy
 import fnmatch
 import functools
+import itertools
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness import approvals
 from harness.errors import PluginError, UserError
 
-from . import _package, index
+from . import _package, index, leave
+from ._checks import check
 from ._mistakes import UnreadableDataError, explained
 from .asked import Settings
 from .data import LocalData
+from .grading import Origin
 from .leaf import Leaf
+from .leave import as_approved
 from .programs import in_place_of_the_metric
 
 _LOCK = threading.Lock()
+_COUNT = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -56,24 +62,16 @@ def load(
     Raises:
         PluginError: an unknown name, or a task that the package cannot make.
         SetupError, DataError: as `index.entries`; a task in Python whose data are not there.
+        NotApprovedError: it would run files of others that are not approved; nothing of them has run then.
     """
-    specs, folders = _resolved(names, include_path)
-    known = index.entries(folders, specs)
-    wanted: list[str] = []
-    for spec in specs:
-        matches = fnmatch.filter(known, spec) if "*" in spec else []
-        whole = [known[name] for name in matches if known[name].kind in ("group", "tag")]
-        inner = {member for entry in whole for member in entry.members}  # they come with it
-        wanted += sorted({*matches} - inner) if matches else [spec]
-    for spec in wanted:
-        if spec not in known and not Path(spec).is_file():
-            raise index.unknown(spec, known)
+    wanted, known = _wanted(names, include_path)
+    approvals.require(_needed(wanted, known, data))
     from lm_eval.tasks import TaskManager, _factory
     from lm_eval.tasks._index import Entry, Kind
 
     kinds = {"task": Kind.TASK, "python": Kind.PY_TASK, "group": Kind.GROUP, "tag": Kind.TAG}
     lazy = _lazy_class()
-    with _LOCK, _package.quietly(), in_place_of_the_metric():
+    with _LOCK, _package.quietly(), in_place_of_the_metric(), as_approved():
         manager = TaskManager(include_defaults=False, metadata=dict(metadata or {}))
         manager.task_index.update(
             {
@@ -97,12 +95,48 @@ def load(
             _factory.ConfigurableTask = usual
     if not loaded["tasks"]:
         raise PluginError(f"{', '.join(names)} has no tasks", at=("task",))
-    leaves = {
-        name: Leaf(name, task, data or LocalData(), settings or Settings()) for name, task in loaded["tasks"].items()
-    }
+    data, settings = data or LocalData(), settings or Settings()
+    arguments = (tuple(names), tuple(include_path), dict(metadata or {}), data, settings)
+    origin = Origin(next(_COUNT), arguments)
+    leaves = {name: Leaf(name, task, data, settings, origin) for name, task in loaded["tasks"].items()}
     for leaf in leaves.values():
-        leaf.check()
+        check(leaf)
+    approvals.require(_needed(wanted, known, data))  # no file was another one meanwhile
     return LoadedTasks(leaves, loaded.get("groups", {}))
+
+
+def needed(
+    names: Sequence[str], include_path: Sequence[str] = (), data: LocalData | None = None
+) -> list[approvals.NeededApproval]:
+    """What loading these tasks would run that is not one's own. Arguments and errors as in `load`; runs nothing."""
+    return _needed(*_wanted(names, include_path), data)
+
+
+def _needed(
+    wanted: Sequence[str], known: Mapping[str, index.TaskEntry], data: LocalData | None
+) -> list[approvals.NeededApproval]:
+    files = leave.needed(wanted, known)
+    if data is not None and data.dataset_kwargs.get("trust_remote_code"):
+        what = f"code that comes with the data of {', '.join(wanted)}"
+        facts = {"tasks": sorted(wanted), "kwargs": dict(data.dataset_kwargs)}
+        files.append(approvals.NeededApproval.declared(what, facts, why="dataset_kwargs: trust_remote_code"))
+    return files
+
+
+def _wanted(names: Sequence[str], include_path: Sequence[str]) -> tuple[list[str], Mapping[str, index.TaskEntry]]:
+    """The tasks, groups, tags and files that names and patterns stand for, and the index."""
+    specs, folders = _resolved(names, include_path)
+    known = index.entries(folders, specs)
+    wanted: list[str] = []
+    for spec in specs:
+        matches = fnmatch.filter(known, spec) if "*" in spec else []
+        whole = [known[name] for name in matches if known[name].kind in ("group", "tag")]
+        inner = {member for entry in whole for member in entry.members}  # they come with it
+        wanted += sorted({*matches} - inner) if matches else [spec]
+    for spec in wanted:
+        if spec not in known and not Path(spec).is_file():
+            raise index.unknown(spec, known)
+    return wanted, known
 
 
 def _resolved(names: Sequence[str], include_path: Sequence[str]) -> tuple[list[str], list[Path]]:

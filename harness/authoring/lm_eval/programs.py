@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness import approvals
+from harness.authoring.documents.libraries import needed as local_script
 from harness.errors import PluginError
 
 NAME = "code_eval"
@@ -91,6 +93,7 @@ def in_place_of_the_metric() -> Iterator[None]:
 
     def load(path: str, *arguments: Any, **more: Any) -> Any:
         if path != NAME:
+            approvals.require(local_script(path))
             return usual(path, *arguments, **more)
         loaded.append(CodeEval())
         return loaded[-1]

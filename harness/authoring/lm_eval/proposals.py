@@ -82,6 +82,8 @@ def _table(tasks: LoadedTasks, part: Sequence[str], several: bool) -> dict[str, 
     names = [str(group["title"]).partition(" (")[0] for group in groups] or list(part)
     title = ", ".join(dict.fromkeys(names[:1] if groups else names))
     entry = {"rows": ["task", "model"], "columns": "metric", "cell": cells, "digits": 4, "error": "sem"}
+    if any(tasks.leaves[leaf].undeclared for leaf in part):
+        entry["hide_empty"] = True  # a name in a task's code need not come out of it
     some = {"title": title, "where": {"task": list(part)}} if several else {}  # a single table has the spec's name
     return {**entry, **some, **({"groups": groups} if groups else {})}
 

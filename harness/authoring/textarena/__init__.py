@@ -1,8 +1,9 @@
 """TextArena's environments: which there are, and games of them as frozen worlds."""
 
 from . import catalog
+from .clocked import ClockedGame
 from .live import LiveGame, Position
 from .moves import listed
 from .world import ExampleGame, TextWorld
 
-__all__ = ["ExampleGame", "LiveGame", "Position", "TextWorld", "catalog", "listed"]
+__all__ = ["ClockedGame", "ExampleGame", "LiveGame", "Position", "TextWorld", "catalog", "listed"]

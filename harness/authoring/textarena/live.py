@@ -117,19 +117,27 @@ class LiveGame:
         the least reward, and the others have none.
         """
         if self._at is not position:
-            self._rebuild(position)
+            self.go_to(position)
         try:
             shown = self._do(action)
         except Exception:
-            self._rebuild(position)
             self._at = None
-            try:
-                shown = self._do("")
-            except Exception as error:
-                invalid = _more(position.invalid, position.player)
-                failed = replace(position, before=(position, ""), turns=position.turns + 1, invalid=invalid)
-                return _lost(failed, position.player, f"The environment failed: {type(error).__name__}")
-            self._wrong, action = True, ""
+            return self.after_failure(position)
+        return self._reached(position, action, shown)
+
+    def after_failure(self, position: Position) -> Position:
+        """The position after an action at which the environment has failed."""
+        if self._at is not position:
+            self.go_to(position)
+        self._at = None
+        try:
+            shown = self._do("")
+        except Exception as error:
+            return lost(position, error)
+        self._wrong = True
+        return self._reached(position, "", shown)
+
+    def _reached(self, position: Position, action: str, shown: _Shown) -> Position:
         found = self._position((position, action), shown)
         if found.rewards is None and found.wrong >= PATIENCE:
             found = _lost(found, position.player, f"Player {position.player} sent {PATIENCE} invalid actions in a row.")
@@ -166,7 +174,7 @@ class LiveGame:
 
         state.set_invalid_move, state.step = noticed, bounded
 
-    def _rebuild(self, position: Position) -> None:
+    def go_to(self, position: Position) -> None:
         """Play the game again up to this position."""
         self._reset()
         with self._chance():
@@ -245,6 +253,13 @@ def _no_downloads(family: str) -> contextlib.AbstractContextManager[Any]:
     """Without data of NLTK its games are refused; with it, TextArena would still ask for it at every start."""
     reads = any(family in families for families in catalog.CORPORA.values())
     return mock.patch("nltk.download", lambda *_, **__: True) if reads else contextlib.nullcontext()
+
+
+def lost(position: Position, error: Exception) -> Position:
+    """The end of a game whose environment fails whatever is done: the player whose turn it is has lost."""
+    invalid = _more(position.invalid, position.player)
+    failed = replace(position, before=(position, ""), turns=position.turns + 1, invalid=invalid)
+    return _lost(failed, position.player, f"The environment failed: {type(error).__name__}")
 
 
 def _lost(position: Position, player: int, reason: str) -> Position:

@@ -31,6 +31,18 @@ def letters_in_common(document: Row, results: list[str]) -> Row:
     return {"letters": len(target & set(reply)) / len(target), "reply_length": float(len(reply))}
 
 
+def counts(document: Row, results: list[str]) -> Row:
+    """Numbers that no metric_list names, in a mapping that another function completes."""
+    found = {"words": len(results[0].split())}
+    found["blank"] = not results[0]
+    found.update(more(results[0]))
+    return found
+
+
+def more(reply: str) -> Row:
+    return {"length": len(reply), **({"vowels": sum(map(reply.lower().count, "aeiou"))} if reply else {"vowels": 0})}
+
+
 def median(values: list[float]) -> float:
     return float(statistics.median(values))
 
