@@ -4,6 +4,7 @@ Not tests: nothing here fails on a slow machine. Every figure is measured in a p
 
     calls     CPU time per model call with the mock engine, in 10-turn, 100-turn and 200-turn episodes
     memory    peak memory of a run of 1,000, 10,000 and 100,000 calls, and CPU time to find such a run finished
+    score     `harness score` of 1,000 episodes whose moves are played again
     suite     wall time of the AgentsNet suite with classical policies (27 networks × 5 tasks)
     scaling   coloring with policies on 100, 1,000 and 10,000 nodes: time and memory per move
     latency   wall time of 100 agents × 10 turns, and of 1,000 episodes at once, when every reply takes 50 ms
@@ -262,6 +263,18 @@ def steps(smoke: bool) -> list[Row]:
     return rows
 
 
+def table() -> dict[str, object]:
+    """Five philosophers who decide at the same time."""
+    return {
+        "name": "table",
+        "task": {"use": "dpbench/dining_table", "philosophers": 5},
+        "protocol": {"use": "steps", "max_timesteps": 30},
+        "prompts": "dpbench/standard",
+        "baseline": "random",
+        "metrics": ["rounds", "calls"],
+    }
+
+
 def work_steps(who: str, episodes: int) -> Row:
     """In a process of its own: seconds and decisions of episodes of the dining table, imports and set-up left out."""
     import asyncio
@@ -276,14 +289,7 @@ def work_steps(who: str, episodes: int) -> Row:
         word = random.Random(request.seed).choice(("GRAB_LEFT", "GRAB_RIGHT", "RELEASE", "WAIT"))
         return f"THINKING: {'The forks look as they look. ' * 8}\nACTION: {word}"
 
-    spec: dict[str, object] = {
-        "name": "table",
-        "task": {"use": "dpbench/dining_table", "philosophers": 5},
-        "protocol": {"use": "steps", "max_timesteps": 30},
-        "prompts": "dpbench/standard",
-        "baseline": "random",
-        "metrics": ["rounds", "calls"],
-    }
+    spec = table()
     model = None if who == "policy" else Mock(function=answer)
     with tempfile.TemporaryDirectory() as folder:
         harness.evaluate(spec, model, repeats=1, output_path=Path(folder) / "warm")
@@ -292,6 +298,32 @@ def work_steps(who: str, episodes: int) -> Row:
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     played = [cast(int, score.numbers["rounds"] or 0) for score in run.scores]
     return {"wall": wall, "cpu": cpu, "decisions": 5 * sum(played), "longest": max(played)}
+
+
+def score(smoke: bool) -> list[Row]:
+    """CPU time to play runs of policies, and to play their moves again and grade them."""
+    episodes = 20 if smoke else 1000
+    return [json.loads(measured([__file__, "--work", f"score:{i}:{episodes}"])[3]) for i in range(2)]
+
+
+def work_score(number: int, episodes: int) -> Row:
+    """In a process of its own: CPU seconds of a run of policies and of `harness score`, imports left out."""
+    import harness
+    from harness.evaluation import rescored
+
+    name = ("dining table", "network of 16 agents")[number]
+    spec = table() if number == 0 else one_condition(16, 10)
+    with tempfile.TemporaryDirectory() as folder:
+        harness.evaluate(spec, limit=1, repeats=1, output_path=Path(folder) / "warm")
+        began = time.process_time()
+        run = harness.evaluate(spec, limit=1, repeats=episodes, output_path=Path(folder) / "run")
+        played = time.process_time()
+        again = rescored(run.folder)
+        done = time.process_time()
+        assert again.scores == run.scores
+        moves = (run.folder / "journal.jsonl").read_bytes().count(b'"k":"move"')
+    row = {"task": name, "episodes": episodes, "moves": moves}
+    return {**row, "CPU s to play": round(played - began, 2), "CPU s to score": round(done - played, 2)}
 
 
 def suite(smoke: bool) -> list[Row]:
@@ -359,6 +391,7 @@ BENCHMARKS: dict[str, Callable[[bool], list[Row]]] = {
     "calls": calls,
     "memory": memory,
     "latency": latency,
+    "score": score,
     "suite": suite,
     "scaling": scaling,
     "steps": steps,
@@ -430,7 +463,7 @@ def main() -> None:
             print(json.dumps(teams.work_team(numbers[0], *map(int, numbers[1:]))))
         else:
             simple: dict[str, Callable[..., object]] = {
-                "latency": work_latency, "memory": work_memory, "calls": work_calls
+                "latency": work_latency, "memory": work_memory, "calls": work_calls, "score": work_score
             }  # fmt: skip
             print(json.dumps(simple[name](*map(int, numbers))))
         return

@@ -55,7 +55,7 @@ def luck(games: int) -> list[dict[str, object]]:
         for score in harness.evaluate(spec, output_path=folder, project=builtin()).scores:
             record = score.numbers["games/results"]
             assert isinstance(record, CorpusRecord)
-            returns = dict(record.value)
+            returns = {contestant: value for contestant, value, *_ in record.value}
             sides.setdefault(score.labels["first"], []).append(returns["from 7"] - returns["from 9"])
     first, second = sides.values()
     both = statistics.variance([a + b for a, b in zip(first, second, strict=True)])

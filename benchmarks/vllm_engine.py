@@ -11,11 +11,14 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 Row = dict[str, object]
+Asked = tuple[str, list[int], dict[str, Any], int, dict[str, Any] | None]
+"""A request: its id, token ids, sampling, seed and constraint."""
 Measured = Callable[[list[str]], tuple[float, float, float, str]]
 
 NEW = 400  # characters of a user's turn
@@ -38,7 +41,8 @@ ARGUMENTS: dict[str, Any] = {
 
 
 def vllm(measured: Measured, script: str, smoke: bool) -> list[Row]:
-    """Requests a second, the harness's and the bare engine's, taken in turns in one process."""
+    """Requests a second, the harness's and the bare engine's, taken in turns in one process: which of them goes first
+    alternates, after a pass that is not measured."""
     out = measured([script, "--work", f"vllm:{1 if smoke else 5}:{8 if smoke else 256}"])[3]
     rows: list[Row] = json.loads(out.splitlines()[-1])
     return rows
@@ -63,12 +67,19 @@ async def _compared(folder: Path, passes: int, sizes: list[int]) -> list[Row]:
     try:
         await _harness(remaining, 1, folder / "warm")
         for size in sizes:
-            figures: dict[str, list[dict[str, float]]] = {"harness": [], "bare": []}
+            figures: dict[str, list[dict[str, float]]] = {"harness": [], "bare": [], "free": []}
+            await _harness(remaining, size // AGENTS, folder / f"{size}")
+            asked = sorted(remaining.asked, key=lambda request: request[0])
             for i in range(passes):
-                await engine._engine.reset_prefix_cache()
-                figures["harness"].append(await _harness(remaining, size // AGENTS, folder / f"{size}-{i}"))
-                await engine._engine.reset_prefix_cache()
-                figures["bare"].append(await _bare(engine._engine, remaining.asked))
+                ways = [*figures] if i % 2 == 0 else [*reversed(figures)]
+                for way in ways:
+                    await engine._engine.reset_prefix_cache()
+                    if way == "harness":
+                        figures[way].append(await _harness(remaining, size // AGENTS, folder / f"{size}-{i}"))
+                        if sorted(remaining.asked, key=lambda request: request[0]) != asked:
+                            raise SystemExit("the requests of two passes differ")
+                    else:
+                        figures[way].append(await _bare(engine._engine, asked, barriers=way == "bare"))
             rows.append(_row(size, figures))
     finally:
         await engine.close()
@@ -174,13 +185,13 @@ async def _client_cost(folder: Path, mode: str, conversations: int) -> dict[str,
     if mode == "listen":
         listen_only(engine)
     rng = random.Random(0)
-    requests = []
-    sampling = {"max_tokens": 32, "logit_bias": {"0": -100, "1": -100, "2": -100}}
+    requests: list[Asked] = []
+    sampling: dict[str, Any] = {"max_tokens": 32, "logit_bias": {"0": -100, "1": -100, "2": -100}}
     for agent in range(conversations):
         ids = [rng.randrange(3, 250) for _ in range(200)]
         for turn in range(10):
             ids = [*ids, *(rng.randrange(3, 250) for _ in range(150))]
-            requests.append((f"{agent}/a/{turn}/0", ids, sampling, agent * 100 + turn))
+            requests.append((f"{agent}/a/{turn}/0", ids, sampling, agent * 100 + turn, None))
     try:
         await _bare(engine, requests[:10])
         return await _bare(engine, requests)
@@ -189,7 +200,7 @@ async def _client_cost(folder: Path, mode: str, conversations: int) -> dict[str,
 
 
 def _row(size: int, figures: dict[str, list[dict[str, float]]]) -> Row:
-    """Medians of both ways, and of the ratios of each pass and the bare one right after it."""
+    """Medians of all ways, and of the ratios of those of one pass."""
     rate = {way: statistics.median(f["requests"] / f["wall"] for f in passes) for way, passes in figures.items()}
     cpu = {way: statistics.median(1000 * f["cpu"] / f["requests"] for f in passes) for way, passes in figures.items()}
     pairs = list(zip(figures["harness"], figures["bare"], strict=True))
@@ -199,6 +210,7 @@ def _row(size: int, figures: dict[str, list[dict[str, float]]]) -> Row:
         "bare req/s": round(rate["bare"], 1),
         "harness req/s": round(rate["harness"], 1),
         "harness / bare": round(statistics.median(b["wall"] / h["wall"] for h, b in pairs), 3),
+        "bare without barriers req/s": round(rate["free"], 1),
         "bare CPU ms": round(cpu["bare"], 2),
         "harness CPU ms": round(cpu["harness"], 2),
         "CPU harness / bare": round(statistics.median(h["cpu"] / b["cpu"] for h, b in pairs), 2),
@@ -213,12 +225,12 @@ def _kept(engine: Any) -> Any:
 
     class Kept(Engine):
         def __init__(self) -> None:
-            self.asked: list[tuple[str, list[int], dict[str, Any], int]] = []
+            self.asked: list[Asked] = []
             self.cached = self.prompted = 0
             inner = engine._generate
 
             async def noted(request: Any, ids: list[int], make_parameters: Any) -> Any:
-                self.asked.append((request.id, ids, dict(request.sampling), request.seed))
+                self.asked.append((request.id, ids, dict(request.sampling), request.seed, request.constraint))
                 output = await inner(request, ids, make_parameters)
                 self.cached += output.num_cached_tokens or 0
                 self.prompted += len(ids)
@@ -231,10 +243,21 @@ def _kept(engine: Any) -> Any:
             return str(engine.model)
 
         async def complete(self, request: Request) -> Completion:
-            answer: Completion = await engine.complete(request)
+            scripted = replace(request, constraint={"choice": [_scripted(request)]})
+            answer: Completion = await engine.complete(scripted)
             return answer
 
     return Kept()
+
+
+def _scripted(request: Any) -> str:
+    """What the model is held to: a message to every neighbor, or the first of the labels. So it plays, at the length of
+    a short message, and its neighbors read what it writes."""
+    constraint = request.reply.constraint()
+    if "choice" in constraint:
+        return str(constraint["choice"][0])
+    words = f"my colour is {request.seed % 4}"
+    return json.dumps(dict.fromkeys(constraint["json"]["properties"], words))
 
 
 async def _harness(engine: Any, episodes: int, folder: Path) -> dict[str, float]:
@@ -253,8 +276,7 @@ async def _harness(engine: Any, episodes: int, folder: Path) -> dict[str, float]
         "task": {"graphs": "small_world", "size": AGENTS},
         "protocol": {"rounds": ROUNDS, "parse_retries": 0},
         "matrix": {"problem": ["consensus"], "graphs": None, "size": None},
-        # Random weights would write special tokens in the middle of a reply, which trained ones do not.
-        "generation_kwargs": {"temperature": 1.0, "max_tokens": 32, "logit_bias": {"0": -100, "1": -100, "2": -100}},
+        "generation_kwargs": {"temperature": 1.0, "max_tokens": 256},
         "repeats": episodes,
         "tables": [],
     }
@@ -267,26 +289,35 @@ async def _harness(engine: Any, episodes: int, folder: Path) -> dict[str, float]
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     if any(score.error for score in scores):
         raise SystemExit(f"failed: {[score.error for score in scores if score.error][:3]}")
+    if unread := [score.turns for score in scores if {*score.turns["model"]} - {"asked", "answered"}]:
+        raise SystemExit(f"the model does not play: {unread[:3]}")
     return {"wall": wall, "cpu": cpu, "requests": len(engine.asked), "cached": engine.cached / engine.prompted}
 
 
-async def _bare(engine: Any, asked: list[tuple[str, list[int], dict[str, Any], int]]) -> dict[str, float]:
-    """Seconds that vLLM takes for the same prompts, with the same barriers between an episode's rounds."""
+async def _bare(engine: Any, asked: list[Asked], barriers: bool = True) -> dict[str, float]:
+    """Seconds that vLLM takes for the same prompts.
+
+    `barriers`: the agents of an episode wait for one another after every round, as they do in the harness; else each
+    conversation goes on by itself, which no benchmark of groups can do.
+    """
     from vllm.inputs import tokens_input
-    from vllm.sampling_params import RequestOutputKind, SamplingParams
+    from vllm.sampling_params import RequestOutputKind, SamplingParams, StructuredOutputsParams
 
     episodes: dict[str, dict[int, list[Any]]] = defaultdict(lambda: defaultdict(list))
-    for name, ids, sampling, seed in asked:
-        played, _, turn, _ = name.rsplit("/", 3)
-        episodes[played][int(turn)].append((ids, sampling, seed))
+    for name, ids, sampling, seed, constraint in asked:
+        played, agent, turn, _ = name.rsplit("/", 3)
+        episodes[played if barriers else f"{played}/{agent}"][int(turn)].append((ids, sampling, seed, constraint))
     numbers = count()
 
-    async def one(ids: list[int], sampling: dict[str, Any], seed: int) -> None:
-        bias = {int(token): bias for token, bias in sampling["logit_bias"].items()}
-        sampling = {**sampling, "logit_bias": bias}
-        parameters = SamplingParams(
-            seed=seed, output_kind=RequestOutputKind.FINAL_ONLY, skip_clone=True, detokenize=False, **sampling
-        )
+    async def one(ids: list[int], sampling: dict[str, Any], seed: int, constraint: dict[str, Any] | None) -> None:
+        more: dict[str, Any] = {}
+        if "logit_bias" in sampling:
+            more["logit_bias"] = {int(token): bias for token, bias in sampling["logit_bias"].items()}
+        if constraint is not None:
+            more["structured_outputs"] = StructuredOutputsParams(**constraint)
+        words = {**sampling, **more}
+        kind = RequestOutputKind.FINAL_ONLY
+        parameters = SamplingParams(seed=seed, output_kind=kind, skip_clone=True, detokenize=False, **words)
         async for _ in engine.generate(tokens_input(ids), parameters, f"bare#{next(numbers)}"):
             pass
 

@@ -6,14 +6,16 @@ texts needs `ComputesLikelihoods` and `LikelihoodRequest`.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 from harness.api import Completion, Facts, Reply
+from harness.approvals import NeededApproval, NeedsApproval
 
 
 class Thread:
@@ -120,7 +122,8 @@ class Engine(ABC):
 
     An engine needs `model` and `complete`, and usually `start` and `close`. A second base class declares what else it
     can do: `AsksPeople`, `CallsTools`, `ComputesLikelihoods`, `ContinuesText`, `CountsTokens`, `Describes`, `Reports`,
-    `Retries`, `RunsPrograms`, `Sleeps`, `WritesLog`.
+    `Retries`, `RunsPrograms`, `Sleeps`, `WritesLog`; `harness.approvals.NeedsApproval` that it sends keys to addresses
+    which a spec may give.
 
     Raises:
         ContextLengthError, RefusedError, RequestError: for one request.
@@ -232,14 +235,16 @@ class Retries(ABC):
         """The run is about to end: raise `reason` instead of retrying a failed request. Requests in flight continue."""
 
 
-class RunsPrograms(ABC):
+class RunsPrograms(NeedsApproval):
     """An engine that runs programs on this machine: those of models, or a person's own.
 
-    A spec that declares one under `models:` runs only with `--allow_code_execution`. To give it on the command line
-    (`--model`), or from Python, is consent.
+    A foreign spec that declares one under `models:` runs only once that is approved (`harness.approvals`); one whose
+    models write the programs only with `--allow_code_execution`. To give it on the command line (`--model`), or from
+    Python, is consent.
 
     Attributes:
-        sandboxed: whether all of them run in `harness.sandbox`, which this machine must then offer.
+        sandboxed: whether all of them run in `harness.sandbox`, which this machine must then offer. They are programs
+            of models then.
     """
 
     sandboxed: ClassVar[bool] = False
@@ -253,6 +258,20 @@ class RunsPrograms(ABC):
         """The files of these programs that a person may change: a run does not go on with other ones."""
         return ()
 
+    def approvals(self) -> Iterable[NeededApproval]:
+        """Its programs, by its fields and their files."""
+        if self.programs is None:
+            return
+        what = f"{getattr(self, 'model', type(self).__name__)}, a model of the spec, runs {self.programs}"
+        if self.sandboxed:
+            yield NeededApproval(what, "")
+            return
+        own = dict[str, Any]()
+        if is_dataclass(self):
+            own = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
+        code = [hashlib.sha256(file.read_bytes()).hexdigest() for file in self.files()]
+        yield NeededApproval.declared(what, {"engine": type(self).__name__, "fields": own, "files": code})
+
 
 class Sleeps(ABC):
     """An engine that can release accelerator memory without losing its model."""
@@ -260,6 +279,15 @@ class Sleeps(ABC):
     @abstractmethod
     async def sleep(self) -> bool:
         """Release accelerator memory until the next `start`, which is then quick. False: unsupported, close instead."""
+
+
+class StaysUp:
+    """An engine that takes long to start, and stays up while a command plays several runs.
+
+    `start` is called for each of them, and finds the engine up from the second on: then it only begins to count anew
+    what it reports. `close` is called after the last, or where another engine is needed. An engine with the same
+    parameters is the same engine.
+    """
 
 
 class WritesLog(ABC):

@@ -29,6 +29,7 @@ from harness.errors import DataError, PluginError, SpecError
 from harness.evaluation import OnScore, execute
 from harness.runtime.manifest import identity, plain_folder
 from harness.runtime.options import Options
+from harness.runtime.session import session
 
 _OWN = ("prompts", "models", "baseline", "generation_kwargs", "constrained", "seed", "executor")
 """The keys of a spec that decide how agents answer, besides task, protocol and agents; and where they do."""
@@ -36,6 +37,7 @@ _OWN = ("prompts", "models", "baseline", "generation_kwargs", "constrained", "se
 MakeModel = Callable[[], Engine | None]
 
 
+@session()
 def fit(
     loaded: Spec,
     project: Project,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Mapping
 from dataclasses import replace
@@ -27,7 +28,8 @@ class _Place(Replica):
         import openai
 
         with contextlib.suppress(openai.APIStatusError):
-            await self.client.get(self.name, cast_to=object, options={"timeout": min(PROBE, timeout)})
+            async with asyncio.timeout(min(PROBE, timeout)):
+                await self.client.get(self.name, cast_to=object)
         return []
 
 
@@ -77,7 +79,7 @@ class AgentServer(OpenAI):
             return super()._connect()
         except SetupError as error:
             message = error.message.replace("the engine openai", "an agent with url=")
-            raise SetupError(message, hint=error.hint) from error
+            raise SetupError(message, hint=error.hint) from None
 
     async def _probe(self, replica: Replica) -> SetupError | None:
         try:

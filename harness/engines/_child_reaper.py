@@ -81,6 +81,8 @@ class ChildReaper:
 
     def __init__(self, *arguments: str) -> None:
         self._process: subprocess.Popen[bytes] | None = None
+        self._kills = False
+        self._children: list[BaseProcess] = []
         _reapers.add(self)
         if hasattr(os, "pidfd_open"):
             command = [sys.executable, "-I", "-S", "-c", self._script, *arguments]
@@ -101,12 +103,14 @@ class ChildReaper:
     def over_children(self) -> Iterator[list[BaseProcess]]:
         """Include every process that `multiprocessing` starts in this block, as soon as it exists; gives their list."""
         earlier, ended = set(multiprocessing.active_children()), threading.Event()
-        children: list[BaseProcess] = []
+        children = self._children
 
         def look() -> None:
             for child in set(multiprocessing.active_children()) - earlier.union(children):
                 children.append(child)
                 self.add(child.pid or 0)
+            if self._kills:
+                self.kill()
 
         def keep_looking() -> None:
             while not ended.wait(0.1):
@@ -120,6 +124,13 @@ class ChildReaper:
             ended.set()
             thread.join()
             look()
+
+    def kill(self) -> None:
+        """Kill the processes of `over_children`, those that exist and those that begin from now on, without waiting."""
+        self._kills = True
+        for child in list(self._children):
+            with contextlib.suppress(ValueError):  # it is closed
+                child.kill()
 
     def close(self) -> None:
         """End the processes that still run; returns once none does. May be called twice."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from harness.api import Facts
@@ -60,6 +60,14 @@ class Load:
         self.running = self.waiting = 0
         self.kv_use = 0.0
 
+    def begin(self) -> None:
+        """Count anew."""
+        self.stopped()
+        self._is_idle = False
+        self._seconds = self._idle_seconds = 0.0
+        self._reports = self._preempted = 0
+        self._sums, self._most = [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]
+
     # ------------------------------------------------------------------------------ from the engine
 
     def observe(self, stats: Any, replica: int = 0) -> None:
@@ -111,6 +119,17 @@ class Load:
                 facts[f"{name}_max"] = round(self._most[i], digits)
             facts["preemptions"] = self._preempted
         return facts
+
+    def with_rates(self, counts: Mapping[str, int]) -> Facts:
+        """The counts of an engine, this report, and what follows from both."""
+        load = self.report()
+        rates = {
+            f"{kind}_tokens_per_second": round(counts.get(f"{kind}_tokens", 0) / load["seconds"], 1)
+            for kind in ("prompt", "output")
+            if load
+        }
+        share = counts.get("cached_tokens", 0) / max(1, counts.get("prompt_tokens", 0))
+        return {**counts, **load, **rates, "prefix_cache_hit_rate": share}
 
     def _advance(self) -> None:
         """Add the time since the last event to the sums, with the state in which it passed."""

@@ -8,11 +8,13 @@ import logging
 import os
 import re
 import sys
+import threading
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import TextIO
 
+from harness.printable import clean
 from harness.storage.files import no_link
 from harness.storage.redaction import redacted
 
@@ -60,6 +62,51 @@ class _Sink(io.TextIOBase):
 _sink = _Sink()
 
 
+class _Fork(io.TextIOBase):
+    """Stands for a stream while work in another thread is diverted: what the foreground prints goes where it always
+    went, all else to the sink."""
+
+    encoding = "utf-8"
+
+    def __init__(self, stream: TextIO, number: int, copy: int | None, foreground: int) -> None:
+        self._stream, self._number, self._copy = stream, number, copy
+        self.foreground: int | None = foreground
+
+    def write(self, text: str) -> int:
+        if threading.get_ident() != self.foreground:
+            return _sink.write(text)
+        if self._copy is None or not self._is_diverted():
+            self._stream.write(text)
+        else:
+            os.write(self._copy, clean(text).encode(errors="backslashreplace"))
+        return len(text)
+
+    def _is_diverted(self) -> bool:
+        """Whether what the stream writes goes to the file now."""
+        try:
+            return self._stream.fileno() == self._number
+        except (OSError, ValueError):
+            return False
+
+    def flush(self) -> None:
+        (self._stream if threading.get_ident() == self.foreground else _sink).flush()
+
+    def release(self) -> None:
+        """The stream leads where it led before."""
+        self._copy = self.foreground = None
+
+    def fileno(self) -> int:
+        if threading.get_ident() == self.foreground and self._copy is not None:
+            return self._copy
+        return _sink.fileno()
+
+    def isatty(self) -> bool:
+        return threading.get_ident() == self.foreground and self._stream.isatty()
+
+    def writable(self) -> bool:
+        return True
+
+
 class Output:
     """The output of one engine.
 
@@ -73,13 +120,16 @@ class Output:
         self.path: Path | None = None
         self._file: TextIO | None = None
         self._from = 0
+        self._diverting = contextlib.ExitStack()
+        self._foreground = threading.get_ident()
 
     @contextlib.contextmanager
     def diverted(self) -> Iterator[None]:
         """Send to the file what is printed meanwhile: by Python, by libraries, by processes that begin now, for as long
         as they live. Loggers that begin now stay with the file until `close`.
 
-        Nothing may be awaited inside: the streams are those of the whole process.
+        The streams are those of the whole process, so nothing may be awaited inside; unless this is another thread
+        than the one of `begin`, whose own prints then go where they always went.
         """
         if self.path is None:
             yield
@@ -88,19 +138,37 @@ class Output:
         sys.stdout.flush()
         sys.stderr.flush()
         with contextlib.ExitStack() as stack:
-            for number in (1, 2):
-                stack.callback(_back, number, _copy(number))
+            self._diverting = stack
+            for number, stream, redirect in (
+                (1, sys.stdout, contextlib.redirect_stdout),
+                (2, sys.stderr, contextlib.redirect_stderr),
+            ):
+                stack.callback(_back, number, copy := _copy(number))
                 os.dup2(file.fileno(), number)
-            stack.enter_context(contextlib.redirect_stdout(_sink))
-            stack.enter_context(contextlib.redirect_stderr(_sink))
+                elsewhere = threading.get_ident() != self._foreground
+                fork = _Fork(stream, number, copy, self._foreground) if elsewhere else None
+                stack.enter_context(redirect(fork or _sink))
+                if fork is not None:
+                    stack.callback(fork.release)
             try:
                 yield
             finally:
                 _take_over()
                 file.flush()
 
+    def restore(self) -> None:
+        """End `diverted` from the foreground, where the thread inside it may go on for long: what that still prints
+        by Python goes to the file."""
+        streams = sys.stdout, sys.stderr
+        self._diverting.close()
+        for fork in streams:
+            if isinstance(fork, _Fork):
+                fork.foreground = threading.get_ident()
+        sys.stdout, sys.stderr = streams
+
     def begin(self, title: str) -> None:
         """Write a line that says what begins; causes are looked for behind it."""
+        self._foreground = threading.get_ident()
         if self.path is not None:
             file = self._open(self.path)
             file.write(f"--- {title}, {datetime.now().astimezone().isoformat(timespec='seconds')}\n")
@@ -123,6 +191,17 @@ class Output:
                 return None if cause is None else redacted(cause)
         except OSError:
             return None
+
+    def why(self, error: Exception, killed: str | None = None) -> str:
+        """The root cause of a failure, in one line: what the file says first, then which process was `killed`, then
+        the exception's own words."""
+        text = redacted(one_line(str(error))) or type(error).__name__
+        return (self.cause() if points_elsewhere(text) else text) or killed or text
+
+    @property
+    def place(self) -> str:
+        """Where more is to be read, in words."""
+        return "" if self.path is None else f"; its output: {self.path}"
 
     def close(self) -> None:
         """Let the file go; loggers that wrote to it write to another open engine's, or to standard error again."""

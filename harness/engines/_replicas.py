@@ -1,21 +1,27 @@
-"""Servers of one model side by side: which of them is asked, and which are unhealthy."""
+"""Servers of one model side by side: which of them is asked, which are unhealthy, and which keys they get."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import time
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import count
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from harness.api import Facts
-from harness.engine_api import Thread
+from harness.approvals import NeededApproval, NeedsApproval
+from harness.engine_api import Describes, Thread
 from harness.errors import SetupError
 
 PROBE = 20.0  # seconds for a probe of a server
+KEY = "OPENAI_API_KEY"
+"""The variable of the provider's own key."""
+_HEADERS = ("OPENAI_CUSTOM_HEADERS", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID")
+"""Variables that the package `openai` sends with every request, wherever it goes."""
 _RETRY_AFTER = 30.0  # seconds after which one request tries an unhealthy server
 _numbers = count()
 
@@ -51,7 +57,8 @@ class Replica:
         import openai
 
         try:
-            data = await self.client.get("/models", cast_to=object, options={"timeout": min(PROBE, timeout)})
+            async with asyncio.timeout(min(PROBE, timeout)):  # the client's own starts again with every byte
+                data = await self.client.get("/models", cast_to=object)
         except openai.APIStatusError as error:
             if error.status_code in (404, 405, 429, 501):  # it answers, only not this
                 return []
@@ -137,3 +144,27 @@ def public(url: str) -> str:
     """An address without what may be secret in it."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+class SendsKey(Describes, NeedsApproval):
+    """An engine with `base_url` and `api_key_env`: the key of a variable goes to these addresses."""
+
+    base_url: str | list[str] | None
+    api_key_env: str
+
+    def approvals(self) -> Iterable[NeededApproval]:
+        """The key and each address, unless both are the provider's own."""
+        return keys_sent(self.api_key_env, self.base_url or (), "base_url")
+
+
+def keys_sent(variable: str, addresses: str | Sequence[str], field: str) -> Iterator[NeededApproval]:
+    """What is sent to servers: the key in `variable` ("" for none), and what the package adds to every request.
+
+    `field`: the parameter that has the addresses; without any the provider's own is asked.
+    """
+    own = ("api_key_env",) if variable != KEY else ()
+    if not addresses and own and variable:
+        yield NeededApproval.pair(variable, "the provider's own address", own)
+    for address in [addresses] if isinstance(addresses, str) else addresses:
+        for name in filter(None, (variable, *(name for name in _HEADERS if name in os.environ))):
+            yield NeededApproval.pair(name, public(address), (field, *(own if name == variable else ())))

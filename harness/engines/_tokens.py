@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -383,6 +384,25 @@ def template_of(path: str | None) -> str | None:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise SetupError(f"chat_template={path} cannot be read: {error}") from error
+
+
+def tokenizer_facts(tokenizer: Any, template: str | None, limit: int) -> Facts:
+    """What a run's record says of a tokenizer: its special tokens with their ids, the length of the context, and the
+    chat template with its SHA-256, None where there is none.
+
+    Args:
+        tokenizer: a `transformers` tokenizer.
+        template: the chat template in place of its own.
+        limit: tokens of the context window.
+    """
+    own = getattr(tokenizer, "chat_template", None)
+    text = template or (own.get("default") if isinstance(own, dict) else own)
+    tokens = {
+        kind: [getattr(tokenizer, f"{kind}_token", None), getattr(tokenizer, f"{kind}_token_id", None)]
+        for kind in ("bos", "eos", "pad")
+    }
+    sha = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest() if text else None
+    return {"tokens": tokens, "max_model_len": limit, "chat_template": text or None, "chat_template_sha256": sha}
 
 
 @lru_cache(maxsize=16)

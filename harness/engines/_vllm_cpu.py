@@ -89,6 +89,11 @@ def set_variables(environment: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
+def choose_here(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """`choose`, for this machine and environment."""
+    return choose(arguments, os.environ, machine())
+
+
 def machine() -> Machine:
     """This machine, as vLLM sees it."""
     from vllm.utils.cpu_resource_utils import get_memory_node_info, get_visible_memory_node

@@ -34,6 +34,10 @@ def check() -> tuple[str, str | None]:
     return f"{installed} on {current_platform.device_type}", warning if outside(vllm.__version__) else None
 
 
+HINT = f'Install vLLM {" to ".join(RANGE)}: pip install "mas-eval-harness[vllm]"'
+"""What to do where another version fails."""
+
+
 def outside(installed: str) -> bool:
     """Whether a version is older or newer than those that were checked.
 

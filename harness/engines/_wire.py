@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import time
 from collections.abc import Mapping
@@ -47,6 +48,8 @@ def overflows(error: Exception) -> bool:
 # vLLM: "EngineCore encountered an issue", EngineDeadError; torch behind any server: "CUDA error: …". Memory that was
 # short for once ("CUDA out of memory") is none of them.
 _DEAD = re.compile(r"CUDA error|device-side assert|EngineDeadError|EngineCore encountered", re.IGNORECASE)
+# Statuses that say nothing of the request, besides those from 500 on: a gateway's, or of a server that is busy.
+_PASSING = {405, 408, 409, 421, 425, 426, 429, *range(500, 1000)}
 # DeepSeek: "Model Not Exist"; OpenAI and others: "model_not_found", "The model `x` does not exist"; OpenRouter:
 # "x is not a valid model ID".
 _NO_MODEL = re.compile(r"\bmodel\b.{0,200}?\bnot[ _](exist|found)|model_not_found|not a valid model", re.IGNORECASE)
@@ -71,11 +74,22 @@ def refusal(error: Exception) -> type[EngineError] | None:
     if overflows(error):
         return ContextLengthError
     status, text = _parts(error)
-    if status in (408, 409, 429) or status >= 500:
-        return EngineFatalError if status == 429 and "insufficient_quota" in text else None
+    if status == 429 and "insufficient_quota" in text:
+        return EngineFatalError
     if status == 403 and _FLAGGED.search(text):  # its own fault, not the key's
         return RefusedError
-    return EngineFatalError if status in (401, 402, 403, 404) else RefusedError
+    if status in (401, 402, 403, 404, 407):
+        return EngineFatalError
+    return RefusedError if status >= 400 and status not in _PASSING else None
+
+
+def unwritable(body: Mapping[str, Any]) -> RefusedError | None:
+    """The error of a request that cannot be sent: its text is no Unicode, or its parameters are no JSON."""
+    try:
+        json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
+    except (ValueError, TypeError, RecursionError) as error:
+        return RefusedError(f"the request cannot be written as JSON: {type(error).__name__}: {error}"[:500])
+    return None
 
 
 def retry_after(headers: Mapping[str, str]) -> float:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import hashlib
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from urllib.parse import urlsplit
 
 from harness.api import Completion, Facts, Range, plugin
+from harness.approvals import NeededApproval
 from harness.engine_api import Describes, Engine, Reports, Request, Retries, RunsPrograms, WritesLog
 from harness.engines import _agent_calls as calls
 from harness.engines._agent_log import AgentLog
 from harness.engines._priority import PriorityGate
-from harness.engines._replicas import public
+from harness.engines._replicas import keys_sent, public
 from harness.errors import EngineFatalError, SetupError
 from harness.storage.redaction import without_secrets
 
@@ -101,6 +102,10 @@ class Agent(Engine, Describes, Reports, Retries, RunsPrograms, WritesLog):
         else:
             files = [p for word in self._words if (p := (here / word).resolve()).is_relative_to(here) and p.is_file()]
         return [file for file in files if os.access(file, os.R_OK)]
+
+    def approvals(self) -> Iterable[NeededApproval]:
+        """Its program, or the key that its server gets."""
+        yield from keys_sent(self.api_key_env, self.url, "url") if self.url else super().approvals()
 
     def describe(self) -> Facts:
         """The fields without secrets, and a digest of the agent's code (`files`)."""

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
+from collections.abc import Callable
 
 from harness.api import Completion, Facts
 from harness.engine_api import Engine, LikelihoodRequest, Request, Retries, Sleeps
+from harness.engines._background import is_cancelled
 from harness.engines._priority import PriorityGate
 from harness.engines._wrapper import Wrapper
 from harness.engines.budget import Budget, Usage
@@ -23,15 +25,19 @@ from harness.errors import (
     ContextLengthError,
     EngineError,
     EngineFatalError,
-    RefusedError,
     SetupError,
 )
 
 
 class Stop:
-    """Whether a run is to end: the first reason is kept. One for all gates of the run."""
+    """Whether a run is to end: the first reason is kept. One for all gates of the run.
 
-    def __init__(self) -> None:
+    Args:
+        goes_on: whether there is something to play without any engine.
+    """
+
+    def __init__(self, goes_on: bool = False) -> None:
+        self.goes_on = goes_on
         self.reason: str | None = None
         self.gates: list[Gate] = []
 
@@ -57,8 +63,10 @@ class Gate(Wrapper, Retries):
 
     A server that is dying fails request after request. Each failure that the engine gives up on is an error of its
     move and stays in the results; where that becomes the rule, the run had better stop and go on later. So the gate is
-    a circuit breaker too: it ends the run when too many of the engine's last requests failed, and when an engine that
-    has answered nothing yet has failed `FIRST` times.
+    a circuit breaker too: it gives the engine up when too many of its last requests failed. It also does when an engine
+    that has answered nothing yet has failed `FIRST` times, for whatever reason: a context window that holds no prompt,
+    or a parameter that the server does not know, is a mistake of set-up. That ends the run, unless other engines can go
+    on without this one.
 
     Args:
         engine: the engine; what it retries with success is no failure here.
@@ -69,9 +77,12 @@ class Gate(Wrapper, Retries):
         usage: what the run has used of its budget; shared with the run's other gates.
         log: where calls are logged.
         switcher: starts the engine when its turn comes; None: `start` does.
+        is_known: whether the engine has answered elsewhere: before the run was resumed, or to fill a cache.
 
     Attributes:
         answered: how many requests the engine has answered.
+        broken: why the engine is asked no more; None while it is.
+        keep: takes an engine in good order in place of closing it, and says whether it does.
     """
 
     WINDOW = 100
@@ -87,6 +98,7 @@ class Gate(Wrapper, Retries):
         usage: Usage | None = None,
         log: RequestLog | None = None,
         switcher: EngineSwitcher | None = None,
+        is_known: Callable[[], bool] = lambda: False,
     ) -> None:
         if not (type(max_concurrency) is int and max_concurrency >= 1):
             raise SetupError(f"max_concurrency must be a whole number, at least 1, not {max_concurrency!r:.40}")
@@ -97,12 +109,14 @@ class Gate(Wrapper, Retries):
         self.stop = stop or Stop()
         self.stop.gates.append(self)
         self.usage = usage or Usage(Budget())
-        self.log, self.switcher = log, switcher
+        self.log, self.switcher, self.is_known = log, switcher, is_known
         self.answered = 0
+        self.broken: str | None = None
         self._queue = PriorityGate(lambda in_flight: in_flight < max_concurrency)
         self._last: deque[bool] = deque(maxlen=self.WINDOW)
-        self._failed = self._lost = 0
+        self._failed = self._unanswered = 0
         self._awake, self._to_close = False, switcher is None
+        self.keep: Callable[[Engine], bool] = lambda engine: False
 
     @property
     def lenient(self) -> bool:
@@ -139,7 +153,10 @@ class Gate(Wrapper, Retries):
 
     async def _close_engine(self) -> None:
         self._to_close = False
-        await self.inner.close()
+        in_order = self._awake and self.stop.reason is None and not is_cancelled()
+        self._awake = False
+        if not (in_order and self.keep(self.inner)):
+            await self.inner.close()
 
     # ------------------------------------------------------------------------------ one request
 
@@ -147,7 +164,8 @@ class Gate(Wrapper, Retries):
         """Ask the engine, when it is the request's turn.
 
         Raises:
-            EngineFatalError: at once where the run is to end; what is in flight then comes to its own end.
+            EngineFatalError: at once where the run is to end, or the engine was given up; what is in flight then comes
+                to its own end.
             BudgetSpentError: the budget is used up.
             StorageError: the log of requests can be written no more.
             EngineError: what the engine raises.
@@ -155,6 +173,8 @@ class Gate(Wrapper, Retries):
         await self._queue.enter(request.thread.age)
         try:
             self.stop.check()
+            if self.broken is not None:
+                raise EngineFatalError(self.broken)
             if self.log is not None:
                 self.log.check()
             messages = len(request.thread.messages)
@@ -176,6 +196,7 @@ class Gate(Wrapper, Retries):
                 self._judge(error)
                 raise
             self._note(False)
+            self.answered += 1
             self.usage.answered(answer, self.inner)
             if self.log is not None:
                 self.log.write(self.model, request, messages, answer)
@@ -184,28 +205,41 @@ class Gate(Wrapper, Retries):
             self._queue.leave()
 
     def _judge(self, error: EngineError) -> None:
-        """Count a failure, and end the run where it is one too many."""
+        """Count a failure, and give the engine up where it is one too many."""
         if isinstance(error, EngineFatalError):
-            self.stop.end(str(error))
+            self._give_up(str(error))
             return
         failed = not isinstance(error, ContextLengthError)
         self._note(failed)
-        if not failed:
+        self._unanswered += 1
+        if not self.answered and self._unanswered >= self.FIRST and not self.lenient and not self.is_known():
+            summary = f"the first {self._unanswered} requests to {self.model} all failed, the last with: {error}"
+            self._give_up(f"{summary} (max_error_rate 1 would take that as results)")
             return
-        self._lost += not isinstance(error, RefusedError)
         allowed = round(self.max_error_rate * self.WINDOW, 6)  # .29 * 100 is a little less than 29
-        dead = not self.answered and self._lost >= self.FIRST and not self.lenient
-        if self._failed > allowed or dead:
+        if failed and self._failed > allowed:
             summary = f"{self._failed} of the last {len(self._last)} requests to {self.model} failed, the last with: "
-            bound = f"max_error_rate allows {allowed:g} in {self.WINDOW}" + ", but not all of them" * dead
-            self.stop.end(f"{summary}{error} ({bound})")
+            self._give_up(f"{summary}{error} (max_error_rate allows {allowed:g} in {self.WINDOW})")
+
+    def _give_up(self, reason: str) -> None:
+        """Ask the engine no more; end the run where nothing can be played without it.
+
+        Engines that are started in turn end it too, since others would be started for what is left.
+        """
+        if self.broken is not None:
+            return
+        self.broken = reason
+        others = self.stop.goes_on or any(gate.broken is None for gate in self.stop.gates)
+        if self.switcher is not None or not others:
+            self.stop.end(reason)
+        elif isinstance(self.inner, Retries):
+            self.inner.stop_retrying(EngineFatalError(reason))
 
     def _note(self, failed: bool) -> None:
         if len(self._last) == self.WINDOW:
             self._failed -= self._last[0]
         self._last.append(failed)
         self._failed += failed
-        self.answered += not failed
 
     def stop_retrying(self, reason: Exception) -> None:
         self.usage.halt(reason)

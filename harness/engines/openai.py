@@ -18,7 +18,6 @@ from harness.engine_api import (
     ComputesLikelihoods,
     ContinuesText,
     CountsTokens,
-    Describes,
     Engine,
     LikelihoodRequest,
     Reports,
@@ -26,8 +25,9 @@ from harness.engine_api import (
     Retries,
     Thread,
 )
+from harness.engines import _bodies
 from harness.engines import _prompt_logprobs as scoring
-from harness.engines._replicas import PROBE, Replica, Replicas, endpoint, public
+from harness.engines._replicas import KEY, PROBE, Replica, Replicas, SendsKey, endpoint, public
 from harness.engines._tokens import count_tokens
 from harness.engines._tool_calls import REMEDY, offered, takes_no_tools
 from harness.engines._wire import (
@@ -40,6 +40,7 @@ from harness.engines._wire import (
     read_text,
     refusal,
     retry_after,
+    unwritable,
 )
 from harness.engines.sampling import normalise
 from harness.errors import (
@@ -60,7 +61,7 @@ MAX_TOKENS = 256
 
 
 @plugin
-class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsTokens, Describes, Reports, Retries):
+class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsTokens, SendsKey, Reports, Retries):
     """Any OpenAI-compatible server: vLLM serve, SGLang, llama.cpp, Ollama, a provider.
 
     Conversations go to `/v1/chat/completions`; texts to continue, and texts to score, to `/v1/completions`.
@@ -71,7 +72,7 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsToken
             `OPENAI_BASE_URL`).
         api_key_env: the environment variable with the key; servers without keys need none.
         timeout: seconds for one attempt.
-        max_retries: attempts after the first, on 429, 5xx, timeouts, broken connections and unreadable responses.
+        max_retries: attempts after the first, on 429, 5xx, timeouts, broken connections, unreadable responses.
         backoff: seconds before the first retry; doubles each time, with jitter.
         max_backoff: the longest wait in seconds, also for a server's Retry-After.
         max_connections: the most requests in flight at once, at each server.
@@ -86,7 +87,7 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsToken
 
     model: str = ""  # a default, because a field without one cannot stand for the interface's property
     base_url: str | list[str] | None = None
-    api_key_env: str = "OPENAI_API_KEY"
+    api_key_env: str = KEY
     timeout: Annotated[float, Range(gt=0)] = 600.0
     max_retries: Annotated[int, Range(ge=0)] = 6
     backoff: Annotated[float, Range(ge=0)] = 0.5
@@ -179,7 +180,8 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsToken
 
             self._check_key()  # before there is anything to close
             # It takes a fifth of the CPU time of the default client.
-            transports = [openai.DefaultAioHttpClient(timeout=self.timeout) for _ in urls]
+            hooks = {"response": [_bodies.bound]}
+            transports = [openai.DefaultAioHttpClient(timeout=self.timeout, event_hooks=hooks) for _ in urls]
         except (ImportError, AttributeError, RuntimeError) as error:  # none, an old one, or one without aiohttp
             raise SetupError(
                 f"the engine openai needs the package openai ({error})",
@@ -191,6 +193,7 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsToken
                 api_key=self._key or "none",
                 base_url=url,
                 timeout=self.timeout,
+                default_headers={"Accept-Encoding": _bodies.ENCODINGS},
                 max_retries=0,  # the client retries no garbled replies and cannot stop when the run ends
                 http_client=transport,
             )
@@ -220,11 +223,9 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsToken
                 hint = f"Put a valid key into the environment variable {self.api_key_env}."
                 raise SetupError(f"{where} refuses the key (HTTP {status})", hint=hint) from error
             replica.mark_unhealthy(self._line(error))
-            return SetupError(
-                f"no usable server at {where}: {self._line(error)}",
-                hint="Start it first (e.g. `vllm serve <model>`), wait until it is ready, and check base_url=: "
-                "it usually ends in /v1.",
-            )
+            hint = "Start it first (e.g. `vllm serve <model>`), wait until it is ready, and check base_url=: "
+            hint += "it usually ends in /v1."
+            return SetupError(f"no usable server at {where}: {self._line(error)}", hint=hint)
         return None
 
     async def _is_unknown(self, replica: Replica) -> bool:
@@ -323,6 +324,7 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsToken
                 return answer
             except Exception as error:
                 final = self._refusal(replica, path, error, "tools" in body)
+                final = final or unwritable(body)
                 if final is None:
                     final = await self._give_up(replica, error, attempt >= self.max_retries, tried)
                 if final is not None:
@@ -394,12 +396,8 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsToken
                 return EngineFatalError(f"{why}: {text}{models}")
             key = f"{replica.name} refuses the key in {self.api_key_env}"
             return EngineFatalError(f"{key if status in (401, 403) else 'the account has no credit left'}: {text}")
-        if isinstance(error, GarbledError) and overflows(error):
-            return ContextLengthError(text)
-        # A body may be no JSON, no text, nested too deep, or hold a number of too many digits.
-        passing = openai.APIConnectionError | TimeoutError | GarbledError | ValueError | RecursionError
-        ours = isinstance(error, UnicodeEncodeError) or not isinstance(error, passing)  # what we send, not what came
-        return RefusedError(text) if ours else None
+        # All else is no answer of the model: the connection broke, or what came is no HTTP, no JSON, no completion.
+        return ContextLengthError(text) if isinstance(error, GarbledError) and overflows(error) else None
 
     async def _give_up(self, replica: Replica, error: Exception, last: bool, tried: set[Replica]) -> EngineError | None:
         """The error to raise instead of trying again; None where another try may help.

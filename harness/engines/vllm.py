@@ -22,23 +22,25 @@ from harness.engine_api import (
     ComputesLikelihoods,
     ContinuesText,
     CountsTokens,
-    Describes,
     Engine,
     LikelihoodRequest,
     Reports,
     Request,
     Sleeps,
+    StaysUp,
     Thread,
     WritesLog,
 )
 from harness.engines import _vllm_cpu, _vllm_version
+from harness.engines._background import in_background, is_cancelled
 from harness.engines._child_reaper import ChildReaper
 from harness.engines._load import Listener, Load, listen_only
-from harness.engines._output import Output, one_line, points_elsewhere
+from harness.engines._output import Output, one_line
 from harness.engines._priority import PriorityGate
 from harness.engines._reasoning import vllm_parser
 from harness.engines._text_tokens import Pair
-from harness.engines._tokens import ChatTokens, Prompt, count_tokens, template_of
+from harness.engines._tokens import ChatTokens, Prompt, count_tokens, template_of, tokenizer_facts
+from harness.engines._vllm_code import ModelCode
 from harness.engines._vllm_failures import advice, killed_process, not_a_model
 from harness.engines._vllm_requests import (
     Score,
@@ -52,14 +54,16 @@ from harness.engines._vllm_requests import (
 from harness.engines._vllm_tools import ReadCalls, call_reader
 from harness.engines.sampling import normalise
 from harness.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError, SetupError, near
-from harness.storage.redaction import redacted, without_secrets
+from harness.storage.redaction import without_secrets
 
 _log = logging.getLogger(__name__)
 _engines = count()
 
 
 @plugin
-class VLLM(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsTokens, Describes, Reports, Sleeps, WritesLog):
+class VLLM(
+    Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsTokens, Reports, ModelCode, Sleeps, StaysUp, WritesLog
+):
     """vLLM's asynchronous engine in this process, fed with token ids.
 
     Args:
@@ -120,7 +124,7 @@ class VLLM(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsTokens,
         self._counts: Counter[str] = Counter()
         self._load = Load(1)
         self._gate = PriorityGate(self._load.admits)
-        self._asleep = False
+        self._asleep = self._given_up = False
         self._output = Output()
         self._platform: dict[str, Any] = {}
 
@@ -145,6 +149,12 @@ class VLLM(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsTokens,
             await self._engine.wake_up()
             self._asleep = False
             return
+        if bool(self._engine):  # up since another run
+            self._counts.clear()
+            self._load.begin()
+            self._gate.longest = self._chat.appended = self._chat.encoded = 0
+            return
+        self._given_up = False
         if problem := not_a_model(self.pretrained):
             raise SetupError(problem, hint="pretrained= takes a folder in Hugging Face's format, or a name on the hub.")
         template = template_of(self.chat_template)
@@ -152,42 +162,59 @@ class VLLM(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsTokens,
         os.environ.setdefault("VLLM_LOGGING_STREAM", "ext://sys.stderr")  # standard output is for tables
         self._output.begin(f"vllm, {self.pretrained}")
         warning: str | None = None
-        try:
+
+        def load() -> tuple[str, ...]:
+            nonlocal warning
             with self._output.diverted():
                 installed, warning = _vllm_version.check()
             if warning:
                 _log.warning(warning)
             with self._output.diverted():
-                settings = self._load_model()
-            # Asked for at the first request otherwise, which would wait for ever if the process died just then.
-            await self._engine.get_supported_tasks()
-            config = self._engine.vllm_config
-            self._load.capacity = config.scheduler_config.max_num_seqs * config.parallel_config.data_parallel_size
-            self._limit = int(self._engine.model_config.max_model_len)
+                return installed, *self._load_model()
+
+        def read_texts() -> None:
             with self._output.diverted():
                 tokenizer = self._engine.get_tokenizer()
                 parser = vllm_parser(self.reasoning_parser, tokenizer, self.pretrained)
                 self._chat = ChatTokens(tokenizer, template, self.chat_template_kwargs, parser)
                 self._read_calls = call_reader(self.tool_parser, tokenizer, self.pretrained)
+                self._platform["tokenizer"] = tokenizer_facts(tokenizer, template, self._limit)
+
+        try:
+            settings = await in_background(title := f"vLLM loads {self.model}", load, self._give_up)
+            engine: Any = self._engine
+            # Asked for at the first request otherwise, which would wait for ever if the process died just then.
+            await engine.get_supported_tasks()
+            config = engine.vllm_config
+            self._load.capacity = config.scheduler_config.max_num_seqs * config.parallel_config.data_parallel_size
+            self._limit = int(engine.model_config.max_model_len)
+            await in_background(title, read_texts, self._give_up)
         except SetupError:
             await self.close()
+            raise
+        except asyncio.CancelledError:
+            self._give_up()
             raise
         except Exception as error:  # from a missing file to a full GPU: vLLM's own words are the best
             killed = killed_process(str(error), self._processes)
             await self.close()
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():  # Ctrl-C reaches its processes too, and they fail of it
+            if is_cancelled():  # Ctrl-C reaches its processes too, and they fail of it
                 raise asyncio.CancelledError from None
-            why = self._why(error, killed)
-            message = f"vLLM cannot load {self.pretrained!r}: {why}{self._see()}"
-            versions = f'Install vLLM {" to ".join(_vllm_version.RANGE)}: pip install "mas-eval-harness[vllm]"'
-            raise SetupError(message, hint=advice(why) or (versions if warning else None)) from error
+            why = self._output.why(error, killed)
+            hint = advice(why) or (_vllm_version.HINT if warning else None)
+            raise SetupError(f"vLLM cannot load {self.pretrained!r}: {why}{self._output.place}", hint=hint) from error
         self._output.forget()
-        # vLLM and torch are hundreds of thousands of objects that stay. A full collection need not walk through them:
-        # that takes a third of a second, in the middle of the requests.
+        # vLLM's and torch's hundreds of thousands of objects stay; a full collection would take a third of a second.
         gc.collect()
         gc.freeze()
-        _log.info("%s%s", "; ".join([installed, *settings]), self._see())
+        _log.info("%s%s", "; ".join(settings), self._output.place)
+
+    def _give_up(self) -> None:
+        """The run has ended: the model's processes are killed, and no more are started."""
+        self._given_up = True
+        if self._reaper is not None:
+            self._reaper.kill()
+        self._output.restore()
 
     def _load_model(self) -> tuple[str, ...]:
         """Start the engine; returns the settings that it got from us, in words."""
@@ -198,14 +225,13 @@ class VLLM(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsTokens,
 
         try_request()
         arguments = self._arguments({f.name for f in fields(AsyncEngineArgs)})
-        more: dict[str, Any] = {}
-        environment: dict[str, str] = {}
-        if current_platform.is_cpu():
-            more, environment = _vllm_cpu.choose(arguments, os.environ, _vllm_cpu.machine())
+        more, environment = _vllm_cpu.choose_here(arguments) if current_platform.is_cpu() else ({}, {})
         arguments |= more
         settings = {**more, **environment}
         self._platform = {"platform": current_platform.device_type, "settings": settings}
         self._reaper = ChildReaper()
+        if self._given_up:
+            raise SetupError("the run has ended")
         with self._reaper.over_children() as self._processes, _vllm_cpu.set_variables(environment):
             self._engine = AsyncLLM.from_engine_args(
                 AsyncEngineArgs(**arguments),
@@ -217,18 +243,8 @@ class VLLM(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsTokens,
             listen_only(self._engine)
         return tuple(f"{name}={value}" for name, value in settings.items())
 
-    def _why(self, error: Exception, killed: str | None) -> str:
-        """The root cause of a failure, in one line: what the log says first, then which process was killed, then the
-        exception's own words."""
-        text = redacted(one_line(str(error))) or type(error).__name__
-        return (self._output.cause() if points_elsewhere(text) else text) or killed or text
-
-    def _see(self) -> str:
-        """Where more is to be read."""
-        return "" if self._output.path is None else f"; its output: {self._output.path}"
-
     def log_to(self, path: Path) -> None:
-        self._output.path = path
+        self._output.path = path if self._engine is None else self._output.path  # its processes stay with theirs
 
     async def sleep(self) -> bool:
         """Sleep, the weights in the machine's memory, if `enable_sleep_mode` is on."""
@@ -240,7 +256,9 @@ class VLLM(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsTokens,
         return True
 
     async def close(self) -> None:
-        """Shut the engine's processes down and wait for their end."""
+        """Shut the engine's processes down and wait for their end; on Ctrl-C kill them: there is nothing to save."""
+        if is_cancelled():
+            self._give_up()
         if self._engine is not None:
             await self._shut_down()
         if self._reaper is not None:
@@ -269,22 +287,8 @@ class VLLM(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsTokens,
     def report(self) -> Facts:
         if not self._counts["requests"]:
             return dict(self._platform)
-        load = self._load.report()
-        rates = {
-            f"{kind}_tokens_per_second": round(self._counts[f"{kind}_tokens"] / load["seconds"], 1)
-            for kind in ("prompt", "output")
-            if load
-        }
-        return {
-            **self._platform,
-            **self._counts,
-            **load,
-            **rates,
-            "queued_max": self._gate.longest,
-            "prefix_cache_hit_rate": self._counts["cached_tokens"] / max(1, self._counts["prompt_tokens"]),
-            "prompts_appended": self._chat.appended,
-            "prompts_tokenized_whole": self._chat.encoded,
-        }
+        own = {"prompts_appended": self._chat.appended, "prompts_tokenized_whole": self._chat.encoded}
+        return {**self._platform, **self._load.with_rates(self._counts), "queued_max": self._gate.longest, **own}
 
     def describe(self) -> Facts:
         """The fields, without secrets such as `engine_args: {hf_token: …}`."""
@@ -411,11 +415,9 @@ class VLLM(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsTokens,
             async for some in self._engine.generate(tokens_input(ids), parameters, number, data_parallel_rank=rank):
                 output = some  # the only one: FINAL_ONLY
         except EngineDeadError as error:
-            why = self._why(error, killed_process("", self._processes))
-            hint = advice(why)
-            raise EngineFatalError(
-                f"vLLM's engine has died: {why}{self._see()}{f' ({hint})' if hint else ''}"
-            ) from error
+            why = self._output.why(error, killed_process("", self._processes))
+            hint = f" ({words})" if (words := advice(why)) else ""
+            raise EngineFatalError(f"vLLM's engine has died: {why}{self._output.place}{hint}") from error
         except (SetupError, MemoryError):
             raise
         except Exception as error:

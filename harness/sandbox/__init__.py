@@ -58,6 +58,11 @@ def using(provider: str) -> Iterator[None]:
         _provider.reset(before)
 
 
+def provider() -> str:
+    """The provider in use, in this thread or task."""
+    return _provider.get()
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """Whether a program is right, how its check ended, and why, in words (at most about 2,000 characters)."""
@@ -96,7 +101,7 @@ def check(
     Raises:
         SetupError: if this machine cannot confine programs. Nothing the program does raises.
     """
-    with Fence(limits, protections or report(_provider.get())) as fence:
+    with Fence(limits, protections or report(provider())) as fence:
         if max(map(len, (prompt, code, test))) > limits.source:
             return Verdict(False, "refused", f"a text has more than {limits.source} characters")
         requests_in, requests_out = fence.pipe()
@@ -133,7 +138,7 @@ def execute(program: str, limits: ProgramLimits = _USUAL, protections: Protectio
     Raises:
         SetupError: if this machine cannot confine programs. Nothing that the program does raises.
     """
-    with Fence(limits, protections or report(_provider.get())) as fence:
+    with Fence(limits, protections or report(provider())) as fence:
         if len(program) > limits.source:
             return Execution("refused", f"the program has more than {limits.source} characters")
         output_in, output_out = fence.pipe()
@@ -162,6 +167,7 @@ __all__ = [
     "Verdict",
     "check",
     "execute",
+    "provider",
     "report",
     "using",
 ]

@@ -69,9 +69,9 @@ def test_too_many_failures_among_the_last_hundred_end_everything() -> None:
 def test_old_failures_are_forgotten_and_long_conversations_are_none() -> None:
     engine, requests = failing(*range(0, 1000, 20))
     assert outcomes(Gate(engine, max_error_rate=0.05), 1000).count("request") == 50 and len(requests) == 1000
-    engine, requests = failing(*range(1000), kind=ContextLengthError)
+    engine, requests = failing(*range(1, 1000), kind=ContextLengthError)
     gate = Gate(engine, max_error_rate=0.0)
-    assert outcomes(gate, 300) == ["context_length"] * 300 and gate.answered == 300
+    assert outcomes(gate, 300) == ["fine"] + ["context_length"] * 299 and gate.answered == 1
 
 
 @pytest.mark.parametrize("rate", [0.07, 0.14, 0.28, 0.29, 0.57, 0.58])
@@ -83,16 +83,19 @@ def test_as_many_may_fail_as_were_allowed(rate: float) -> None:
     assert outcomes(Gate(engine, max_error_rate=rate), 100)[2 + most :] == ["fatal"] * (98 - most)
 
 
-def test_an_engine_that_never_answered_is_given_up_early() -> None:
-    stop, (engine, _) = Stop(), failing(*range(100))
-    assert outcomes(Gate(engine, max_error_rate=0.9, stop=stop), 50) == ["request"] * 10 + ["fatal"] * 40
-    assert str(stop.reason).startswith("10 of the last 10 requests to mock failed, the last with: no (max_error_rate")
-    engine, _ = failing(*range(100))
-    assert outcomes(Gate(engine, max_error_rate=1.0), 100) == ["request"] * 100
-    engine, _ = failing(*range(1, 91))
-    assert outcomes(Gate(engine, max_error_rate=0.9), 100).count("fatal") == 0
-    engine, _ = failing(*range(90), kind=RefusedError)
-    assert outcomes(Gate(engine, max_error_rate=0.9), 100).count("fatal") == 0, "it is there, and refuses"
+@pytest.mark.parametrize("kind", [RequestError, RefusedError, ContextLengthError])
+def test_an_engine_that_never_answered_is_given_up_early(kind: type[EngineError]) -> None:
+    stop, (engine, _) = Stop(), failing(*range(100), kind=kind)
+    assert outcomes(Gate(engine, max_error_rate=0.9, stop=stop), 50) == [kind.kind] * 10 + ["fatal"] * 40
+    assert str(stop.reason).startswith("the first 10 requests to mock all failed, the last with: no (max_error_rate 1")
+    engine, _ = failing(*range(100), kind=kind)
+    assert outcomes(Gate(engine, max_error_rate=1.0), 100) == [kind.kind] * 100
+    for answers in (0, 9):
+        engine, _ = failing(*(set(range(91)) - {answers}), kind=kind)
+        assert outcomes(Gate(engine, max_error_rate=0.9), 100).count("fatal") == 0
+    engine, _ = failing(*range(90), kind=kind)
+    gate = Gate(engine, max_error_rate=0.9, is_known=lambda: True)
+    assert outcomes(gate, 100).count("fatal") == 0, "it answered before the run was resumed"
 
 
 def test_an_engine_that_is_gone_is_asked_no_more() -> None:

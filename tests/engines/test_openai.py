@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import os
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,23 +19,28 @@ from aiohttp import web
 
 from harness.api import Completion
 from harness.engine_api import Thread
+from harness.engines import _bodies
 from harness.engines.openai import OpenAI
 from harness.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError, SetupError
 from tests.conftest import request
 from tests.helpers.fake_openai import (
     FakeOpenAI,
     Fault,
+    bomb,
     chat,
     drip,
     empty_choices,
+    endless,
     garbage,
     half,
     hang,
+    malformed,
     not_json,
     raw,
     reset,
     status,
     unreadable,
+    wire,
 )
 
 T = TypeVar("T")
@@ -223,6 +230,7 @@ FAULTS = {
     "empty choices": empty_choices,
     "an error inside 200": raw('{"error": {"message": "upstream is busy"}}'),
     **unreadable,
+    **malformed,
 }
 
 
@@ -253,6 +261,52 @@ def test_a_lasting_fault_fails_the_request_and_not_the_engine(fault: str) -> Non
 def test_a_server_that_comes_to_no_end_is_given_up(fault: Fault) -> None:
     with FakeOpenAI(script=[fault, None]) as server:
         assert ask(server, engine={"timeout": 0.1}).text == "hello"
+
+
+@pytest.mark.parametrize("fault", endless)
+@pytest.mark.parametrize("place", ["answers", "models"])
+def test_a_body_without_end_is_read_up_to_its_bound(fault: str, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_bodies, "MOST", 1 << 20)
+    with FakeOpenAI(script=[endless[fault], None] if place == "answers" else []) as server:
+        if place == "answers":
+            assert ask(server).text == "hello"
+        else:
+            server.models_fault = endless[fault]
+            with pytest.raises(SetupError, match="more than 1,048,576 bytes"):
+                ask(server)
+    assert 1 << 20 < server.sent < 1 << 24
+
+
+def test_a_small_body_that_unpacks_to_a_large_one_is_unpacked_up_to_its_bound() -> None:
+    fault = bomb(megabytes=_bodies.MOST * 20 >> 20)  # before the measurement: making it takes memory too
+    with FakeOpenAI(script=[fault, None]) as server:
+
+        async def work(engine: OpenAI) -> tuple[str, int]:
+            tracemalloc.start()
+            try:
+                return (await engine.complete(request("Hello?"))).text, tracemalloc.get_traced_memory()[1]
+            finally:
+                tracemalloc.stop()
+
+        text, peak = using(server, work)
+    assert text == "hello"
+    assert peak < 3 * _bodies.MOST
+
+
+def test_a_long_answer_in_gzip_is_read_whole() -> None:
+    text = "yes " * 100_000
+    body = gzip.compress(json.dumps(chat(text)).encode())
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: "
+    with FakeOpenAI(script=[wire(head + b"%d\r\n\r\n" % len(body) + body)]) as server:
+        assert ask(server).text == text
+    assert "br" not in server.headers[0]["Accept-Encoding"] and len(server.bodies) == 1
+
+
+@pytest.mark.parametrize("text", ["\ud800", "a\udfff"])
+def test_a_request_that_cannot_be_written_is_its_own_fault(text: str) -> None:
+    with FakeOpenAI() as server, pytest.raises(RefusedError):
+        using(server, lambda e: e.complete(request(text)))
+    assert not server.bodies
 
 
 def test_faults_of_one_request_leave_its_siblings_alone() -> None:

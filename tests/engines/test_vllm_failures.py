@@ -2,9 +2,12 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from harness.engines._vllm_failures import killed_process
 from tests.engines.fake_vllm import make
@@ -12,7 +15,7 @@ from tests.engines.fake_vllm import make
 ROOT = Path(__file__).parents[2]
 
 
-def evaluate(package: Path, *more: str) -> subprocess.CompletedProcess[str]:
+def start(package: Path, *more: str) -> "subprocess.Popen[str]":
     """`harness eval --model vllm`, where `package` is the first folder on the path; the run's folder is `run` in it."""
     model = package / "model"
     model.mkdir()
@@ -21,8 +24,16 @@ def evaluate(package: Path, *more: str) -> subprocess.CompletedProcess[str]:
         *(sys.executable, "-m", "harness", "eval", "--spec", "specs/agentsnet_quick.yaml", "--limit", "1"),
         *("--model", "vllm", "--model_args", f"pretrained={model}", "--output_path", str(package / "run"), *more),
     ]
-    path = os.pathsep.join((str(package), str(ROOT)))
-    return subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(package), str(ROOT)))}
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=pipe, stderr=pipe, text=True)
+
+
+def evaluate(package: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    """`start` to its end."""
+    process = start(package, *more)
+    out, err = process.communicate()
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
 def test_one_line_with_the_root_cause_and_all_the_rest_in_the_log(tmp_path: Path) -> None:
@@ -103,3 +114,59 @@ def test_a_process_that_is_killed_is_named(tmp_path: Path) -> None:
 
 def test_a_signal_without_a_name_is_reported_by_its_number() -> None:
     assert killed_process("{'EngineCore_DP0': -40}", ()) == "the process EngineCore_DP0 was killed by signal 40"
+
+
+LOADS = {
+    "in python": """
+        import time
+        print("loading", flush=True)
+        while True:
+            time.sleep(0.01)
+""",
+    "deaf": """
+        import ctypes, sys
+        print("loading", flush=True)
+        while True:
+            try:
+                ctypes.CDLL(None).sleep(600)
+            except BaseException:
+                pass
+""",
+    "in a process": """
+        import multiprocessing, time
+        print("loading", flush=True)
+        child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(600,))
+        child.start()
+        print("child", child.pid, flush=True)
+        child.join()
+        raise RuntimeError("Engine core initialization failed. See root cause above.")
+""",
+    "and starts processes when it was given up": """
+        import multiprocessing, time
+        print("loading", flush=True)
+        time.sleep(0.3)
+        child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(600,))
+        child.start()
+        child.join()
+        time.sleep(600)
+""",
+}
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("load", LOADS)
+def test_a_signal_while_it_loads_ends_the_run_at_once(tmp_path: Path, load: str, sent: signal.Signals) -> None:
+    """Each of these would load for ten minutes, or for ever."""
+    process = start(make(tmp_path, start=LOADS[load].strip("\n").removeprefix("        ")))
+    log = tmp_path / "run" / "engine.log"
+    while not (log.exists() and ("child " if load == "in a process" else "loading") in log.read_text()):
+        assert process.poll() is None
+    process.send_signal(sent)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}[sent]
+    assert "stopped; 0 of" in err and "To go on:" in err and "Traceback" not in err and out == ""
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == "stopped"
+    for word in log.read_text().splitlines():
+        if word.startswith("child "):
+            with pytest.raises(ProcessLookupError):
+                os.kill(int(word.split()[1]), 0)
