@@ -1,6 +1,6 @@
 """Play the baselines of the shipped specs and write their leaderboards into results/leaderboards.
 
-python results/make.py                     # all of them, about two minutes
+python results/make.py                     # all of them, about four minutes
 python results/make.py agentsnet dpbench   # these
 python results/make.py --check agentsnet   # compare with the files that are there; exit code 1 if they differ
 """
@@ -26,24 +26,67 @@ from harness.tables import Cell, Column, HeadlineSpec, Row, Table
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "results" / "leaderboards"
-SPECS: dict[str, Sequence[str]] = {
-    "agentsnet": (),
-    "agentsnet_byzantine": (),
-    "agentsnet_quick": (),
-    "agentsnet_scale": (),
-    "arithmetic": (),
-    "darkforest_quick": (),
-    "dpbench": ("dpbench/always_left", "dpbench/polite", "dpbench/odd_even", "dpbench/chandy_misra"),
-    "dpbench_quick": ("dpbench/always_left", "dpbench/polite", "dpbench/odd_even", "dpbench/chandy_misra"),
-    "dpbench_scale": ("dpbench/odd_even", "dpbench/chandy_misra"),
-    "mas_bench": (),
-    "mas_quick": (),
-    "silo_bench": (),
-    "silo_panel": (),
-    "silo_quick": (),
+FIRST: Mapping[str, str] = {"use": "expression", "label": "first action", "act": "options[0]"}
+GROUPS: dict[str, dict[str, Sequence[Any]]] = {
+    "Benchmarks": {
+        "agentsnet": (),
+        "agentsnet_byzantine": (),
+        "agentsnet_quick": (),
+        "agentsnet_scale": (),
+        "arithmetic": (),
+        "darkforest_quick": (),
+        "dpbench": ("dpbench/always_left", "dpbench/polite", "dpbench/odd_even", "dpbench/chandy_misra"),
+        "dpbench_quick": ("dpbench/always_left", "dpbench/polite", "dpbench/odd_even", "dpbench/chandy_misra"),
+        "dpbench_scale": ("dpbench/odd_even", "dpbench/chandy_misra"),
+        "mas_bench": (),
+        "mas_quick": (),
+        "silo_bench": (),
+        "silo_panel": (),
+        "silo_quick": (),
+    },
+    "Games and tournaments": {
+        "game_suite": (FIRST,),
+        "hanabi": (FIRST,),
+        "negotiation": (FIRST,),
+        "repeated_dilemmas": (FIRST,),
+        "social_deduction": (),
+        "tournament": (),
+    },
+    "Discussions and teams": {
+        "discussion_quick": (),
+        **{f"teams/{name}": () for name in ("chain", "dag_scaling", "graph", "importance", "star", "tree")},
+    },
+    "Declared tasks": {
+        **{
+            f"networks/{name}": ()
+            for name in (
+                *("balanced_partition", "coloring", "consensus", "dominating_set", "frequency_assignment"),
+                *("leader_election", "matching", "minority_veto", "shared_rooms", "two_hop_coloring", "vertex_cover"),
+            )
+        },
+        **{
+            f"sharded/{name}": ()
+            for name in ("auction", "inventory", "networks", "overlap", "ranks", "silo_1", "silo_2", "silo_3")
+        },
+        **{
+            f"worlds/{name}": ()
+            for name in (
+                *("commons", "dining_table", "four_way_stop", "public_goods", "search_party", "telephone", "trading"),
+            )
+        },
+    },
+    "Crosses": {f"cross/{name}": () for name in ("copies", "crowd", "links", "pledges", "second_run")},
 }
+SPECS: dict[str, Sequence[Any]] = {name: others for group in GROUPS.values() for name, others in group.items()}
 """Spec → the policies that play besides the floor and the ceiling of its headline. The other shipped specs need data or
 models, or differ in prompts alone, which policies do not read."""
+LIMITS: Mapping[str, int] = {
+    "discussion_quick": 15,
+    "tournament": 4,
+    "teams/dag_scaling": 10,
+    **{f"cross/{name}": 3 for name in ("copies", "crowd", "links", "second_run")},
+}
+"""Spec → so many cases of a condition, where all of them would take long; the file says so."""
 QUICK = tuple(name for name in SPECS if name.endswith("_quick") and name != "darkforest_quick")
 """Parts of other specs: they have a file, and no row on the page over all."""
 MOST = 40
@@ -53,22 +96,28 @@ KEPT = ("model", "value", "low", "high", "n")
 INDEX = "README.md"
 
 
+def stem(name: str) -> str:
+    """How the files of a spec begin."""
+    return name.replace("/", "_")
+
+
 def players(name: str, data: Mapping[str, Any]) -> list[tuple[Role, Any]]:
-    """(role, policy) of all that play a spec: floor, ceiling, others; its own baseline if it names neither."""
+    """(role, policy) of all that play a spec: floor, ceiling, others; its own baseline if it names neither, and None
+    where policies meet each other."""
     headline = data.get("headline", {})
     roles: list[tuple[Role, Any]] = [(role, headline[role]) for role in ENDS if role in headline]
     others: list[tuple[Role, Any]] = [("model", policy) for policy in SPECS[name] if policy not in headline.values()]
-    return [*roles, *others] if roles or others else [("model", data["baseline"])]
+    return [*roles, *others] if roles or others else [("model", data.get("baseline"))]
 
 
 def board(name: str, project: Project, work: Path) -> tuple[Standings, list[Table]]:
     """A spec's standings, with floor and ceiling named, and its tables. All of its players play in `work`."""
-    loaded = spec.load(name, project)
+    loaded = spec.load(name, project, limit=LIMITS.get(name))
     runs: list[RunScores] = []
     ends: list[tuple[Role, RunScores]] = []
     for role, policy in players(name, loaded.data):
-        plan = resolve.plan(resolve.with_baseline(loaded, policy), project)
-        played = execute(plan, Options(output_path=work / f"{name}-{len(runs)}"))
+        plan = resolve.plan(loaded if policy is None else resolve.with_baseline(loaded, policy), project)
+        played = execute(plan, Options(output_path=work / f"{stem(name)}-{len(runs)}"))
         meta = {**played.meta, "run": f"{name}-{plan.model}"}
         runs.append(RunScores(meta, played.scores, played.table_specs, played.metrics, {}, played.headline))
         ends += [(role, runs[-1])] if role in ENDS else []
@@ -86,7 +135,8 @@ def files(name: str, project: Project, work: Path) -> Iterator[tuple[str, str]]:
     """(file name, content) of a spec's leaderboard."""
     ranked, tables = board(name, project, work)
     shown = [ranked.table(), *tables]
-    yield f"{name}.md", f"# {name}\n\n" + "\n\n".join(render(table, "markdown") for table in shown)
+    limit = f"At most {LIMITS[name]} cases of each condition.\n\n" if name in LIMITS else ""
+    yield f"{stem(name)}.md", f"# {name}\n\n{limit}" + "\n\n".join(render(table, "markdown") for table in shown)
     rows = [
         {"rank": row.rank, "model": row.model, **_numbers(row.cell), "beside": _values(row.beside)}
         for row in ranked.rows
@@ -95,11 +145,12 @@ def files(name: str, project: Project, work: Path) -> Iterator[tuple[str, str]]:
     ends = {str(row.end): entry for row, entry in zip(ranked.rows, rows, strict=True)}
     document: dict[str, Any] = {
         "spec": name,
+        **({"limit": LIMITS[name]} if name in LIMITS else {}),
         "headline": {"metric": headline.metric, "title": headline.table.title, "better": headline.better},
         **{role: {key: ends[role][key] for key in KEPT} for role in ENDS if role in ends},
         "standings": rows,
     }
-    yield f"{name}.json", json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    yield f"{stem(name)}.json", json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
 def _numbers(cell: Cell) -> dict[str, Any]:
@@ -120,18 +171,18 @@ def index(folder: Path, project: Project) -> str:
     """The page over all leaderboards, from the JSON files in `folder`."""
     rows, units, digits = [], {}, {}
     for name in (name for name in SPECS if name not in QUICK):
-        document = json.loads((folder / f"{name}.json").read_text("utf-8"))
-        if not all(role in document for role in ENDS):
+        document = json.loads((folder / f"{stem(name)}.json").read_text("utf-8"))
+        if not any(role in document for role in ENDS):
             continue
         loaded = spec.load(name, project)
         headline = HeadlineSpec.of(loaded.data, resolve.metrics(loaded, project))
-        names = (name, headline.title, *(document[role]["model"] for role in ENDS))
-        rows.append(Row({"benchmark": name}, names, tuple(_cell(document[role]) for role in ENDS), name))
+        names = (name, headline.title, *(document[role]["model"] if role in document else "" for role in ENDS))
+        rows.append(Row({"benchmark": name}, names, tuple(_cell(document.get(role)) for role in ENDS), name))
         digits[name] = headline.digits
         if isinstance(headline.table.unit, str):
             units[name] = headline.table.unit
     table = Table(
-        title="Floor and ceiling of every benchmark",
+        title="Floor and ceiling of every headline",
         row_labels=("benchmark", "headline", *ENDS),
         column_labels=("player",),
         columns=tuple(Column({"player": role}, (role.capitalize(),)) for role in ENDS),
@@ -142,10 +193,14 @@ def index(folder: Path, project: Project) -> str:
         digits=digits,
         notes=(
             "Scripted policies, no models. Floor and ceiling are those that the spec's headline names: what any model "
-            "should beat, and what is possible. In brackets: 95 % intervals.",
+            "should beat, and what is possible. Where there is no ceiling, no scripted policy is known to be the best. "
+            "In brackets: 95 % intervals.",
         ),
     )
-    links = "\n".join(f"- [{name}]({name}.md) ([JSON]({name}.json))" for name in SPECS)
+    links = "\n\n".join(
+        f"### {title}\n\n" + "\n".join(f"- [{name}]({stem(name)}.md) ([JSON]({stem(name)}.json))" for name in group)
+        for title, group in GROUPS.items()
+    )
     return (
         "# Leaderboards of the baselines\n\n"
         "`python results/make.py` plays every baseline and writes these files. `python results/make.py --check` "
@@ -154,7 +209,9 @@ def index(folder: Path, project: Project) -> str:
     )
 
 
-def _cell(numbers: Mapping[str, Any]) -> Cell:
+def _cell(numbers: Mapping[str, Any] | None) -> Cell:
+    if numbers is None:
+        return Cell(blank=True)
     return Cell(numbers["value"], None, numbers["n"], low=numbers["low"], high=numbers["high"])
 
 
@@ -169,7 +226,7 @@ def make(names: Sequence[str], folder: Path, project: Project) -> list[str]:
             for file, content in files(name, project, Path(work)):
                 (folder / file).write_text(content, "utf-8")
                 written.append(file)
-    if all((folder / f"{name}.json").is_file() for name in SPECS):
+    if all((folder / f"{stem(name)}.json").is_file() for name in SPECS):
         (folder / INDEX).write_text(index(folder, project), "utf-8")
         written.append(INDEX)
     return written

@@ -7,20 +7,20 @@ import io
 import itertools
 import math
 import statistics
-import subprocess
-import sys
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy
+import pandas
 import pytest
 import scipy.stats
+from statsmodels.stats.anova import AnovaRM
 
 from harness.api import Episode, Metric
 from harness.errors import SpecError
 from harness.report import FORMATS, page, render
 from harness.tables import EpisodeScore, Table, TableSpec, build, check
+from harness.tables.effects_model import fit
 
 
 class Mean(Metric):
@@ -98,9 +98,8 @@ def test_a_full_design_has_the_means_and_squares_of_an_analysis_of_variance() ->
 def test_its_tests_are_those_of_the_effects_that_each_question_has() -> None:
     table = made(episodes())
     shown = values(table)
-    correction = (24 - 1) / (24 - 4)  # CR1: episodes − 1 over episodes − coefficients
     by_style = [statistics.fmean(free - short for free, short in NUMBERS[question].values()) for question in NUMBERS]
-    student = scipy.stats.ttest_1samp(by_style, 0).statistic ** 2 / correction
+    student = scipy.stats.ttest_1samp(by_style, 0).statistic ** 2
     style = shown["style", None]
     assert (style["f"], style["df"], style["df_error"]) == (pytest.approx(student), 1, 3)
     assert style["p"] == pytest.approx(scipy.stats.f.sf(student, 1, 3))
@@ -111,14 +110,54 @@ def test_its_tests_are_those_of_the_effects_that_each_question_has() -> None:
     between, within = 4 * (mean**2).sum() / 2, ((own - mean) ** 2).sum() / (2 * 3)
     epsilon = spread.trace() ** 2 / (2 * (spread**2).sum())
     hears = shown["hears", None]
-    assert hears["f"] == pytest.approx(between / within / correction)
+    assert hears["f"] == pytest.approx(between / within)
     assert (hears["df"], hears["df_error"]) == (pytest.approx(2 * epsilon), pytest.approx(2 * epsilon * 3))
-    assert hears["p"] == pytest.approx(scipy.stats.f.sf(between / within / correction, 2 * epsilon, 6 * epsilon))
-    half = scipy.stats.t.ppf(0.975, 3) * math.sqrt(spread[0, 0] / 4 * correction)
+    assert hears["p"] == pytest.approx(scipy.stats.f.sf(between / within, 2 * epsilon, 6 * epsilon))
+    half = scipy.stats.t.ppf(0.975, 3) * math.sqrt(spread[0, 0] / 4)
     [cell] = [row.cells[2] for row in table.rows if row.key["level"] == "all"]
     assert (cell.low, cell.high) == pytest.approx((mean[0] - half, mean[0] + half))
     smaller, larger = sorted([style["p"], hears["p"]])
     assert sorted([style["p_holm"], hears["p_holm"]]) == pytest.approx([2 * smaller, max(2 * smaller, larger)])
+
+
+@pytest.mark.parametrize(("cases", "sizes", "repeats"), [(2, (2,), 1), (5, (4,), 2), (4, (3, 2), 1), (6, (2, 4), 3)])
+@pytest.mark.parametrize("seed", range(3))
+def test_designs_of_repeated_measures_have_the_tests_of_statsmodels(
+    cases: int, sizes: tuple[int, ...], repeats: int, seed: int
+) -> None:
+    """AnovaRM, for every factor and pair; degrees of freedom apart, which it does not correct."""
+    lots = numpy.random.default_rng(seed)
+    rows = [*itertools.product(range(cases), *map(range, sizes), range(repeats))]
+    factors = [list(column) for column in zip(*(row[1:-1] for row in rows), strict=True)]
+    numbers = [float(lots.normal() + row[0] * (1 + 0.3 * row[1])) for row in rows]
+    names = ["a", "b"][: len(sizes)]
+    frame = pandas.DataFrame({"y": numbers, "case": [row[0] for row in rows], **dict(zip(names, factors, strict=True))})
+    expected = AnovaRM(frame, "y", "case", within=names, aggregate_func="mean").fit().anova_table
+    found = fit(numbers, factors, frame["case"].tolist(), pairs=len(sizes) > 1)
+    terms = [*found.terms, *found.pairs]
+    assert [term.statistic for term in terms] == pytest.approx(list(expected["F Value"]))
+    for term, most, error in zip(terms, expected["Num DF"], expected["Den DF"], strict=True):
+        assert term.df is not None and term.df[0] <= most + 1e-9
+        assert term.df[1] == pytest.approx(term.df[0] * error / most)  # both by the same factor (Greenhouse, Geisser)
+        if most == 1:
+            assert term.df == (1, error) and term.pvalue == pytest.approx(scipy.stats.f.sf(term.statistic, 1, error))
+    if sizes == (2,):
+        [[one, other]] = [[[x for x, a in zip(numbers, factors[0], strict=True) if a == level] for level in (0, 1)]]
+        ends = scipy.stats.ttest_rel(one, other).confidence_interval(0.95)
+        assert found.terms[0].levels[0].interval == pytest.approx((ends.low / 2, ends.high / 2))
+
+
+@pytest.mark.parametrize(("levels", "each"), [(2, 2), (2, 9), (4, 5)])
+def test_values_with_cases_of_their_own_have_the_tests_of_scipy(levels: int, each: int) -> None:
+    lots = numpy.random.default_rng(levels)
+    groups = [lots.normal(size=each) for _ in range(levels)]
+    numbers, factor = numpy.concatenate(groups), [level for level in range(levels) for _ in range(each)]
+    [term] = fit(numbers.tolist(), [factor], range(levels * each)).terms
+    assert term.statistic == pytest.approx(scipy.stats.f_oneway(*groups).statistic)
+    assert term.df is not None and term.df[0] <= levels - 1 and term.df[1] <= levels * (each - 1)
+    if levels == 2:
+        ends = scipy.stats.ttest_ind(*groups).confidence_interval(0.95)
+        assert term.levels[0].interval == pytest.approx((ends.low / 2, ends.high / 2))
 
 
 def test_gaps_are_filled_by_the_model_and_not_by_the_means_of_what_there_is() -> None:
@@ -205,7 +244,7 @@ def test_failed_episodes_and_missing_levels_are_counted_and_not_averaged() -> No
 
 def test_what_counts_as_one_observation() -> None:
     alone = made(episodes(), cluster="episode")
-    assert values(alone)["style", None]["df_error"] == 23
+    assert values(alone)["style", None]["df_error"] == 24 - 4
     by_label = made(episodes(), cluster="question")
     assert values(by_label) == values(made(episodes()))
     assert (
@@ -265,21 +304,6 @@ def test_every_form_shows_it() -> None:
     assert [row["statistic"] for row in rows if row["level"] == "ring"] == ["n", "mean", "difference"]
     assert "blank" not in rows[0]
     assert "hears × style" in page("Page", [table])
-
-
-def test_without_the_package_a_run_does_not_begin_and_a_spec_is_no_less_right(tmp_path: Path) -> None:
-    """The shipped specs are valid in an installation without extras; what lacks is said before anything is played."""
-    lacks = (
-        "import sys; sys.modules['statsmodels'] = None\nfrom harness.cli import main\nsys.exit(main(sys.argv[1:]))\n"
-    )
-    commands = (["validate", "discussion_quick"], ["eval", "--spec", "discussion_quick", "--output_path", "run"])
-    valid, refused = (
-        subprocess.run([sys.executable, "-c", lacks, *words], capture_output=True, text=True, cwd=tmp_path, check=False)
-        for words in commands
-    )
-    assert valid.returncode == 0 and "discussion_quick: ok" in valid.stdout
-    assert refused.returncode == 2 and 'pip install "mas-eval-harness[effects]"' in refused.stderr
-    assert not (tmp_path / "run" / "run.json").exists()
 
 
 class Share(Mean):

@@ -212,7 +212,7 @@ def test_a_table_says_what_else_is_one_observation() -> None:
     assert case.rows[0].cells[0].stderr == pytest.approx(3**-0.5 / 3**0.5)  # the conditions share their cases
     assert case.notes == ("Errors take episodes with equal case as one observation (clustered).",)
     assert every.rows[0].cells[0].stderr == pytest.approx((8 / 3 / 11 / 12) ** 0.5)
-    assert every.notes == ()
+    assert every.notes == ("Errors take every episode as an observation of its own.",)
     graph = shared(cluster=["graph", "code"])
     assert graph.notes == ("Errors take episodes with equal graph, code as one observation (clustered).",)
     assert shared(aggregate="mean_of_conditions", cluster="case").rows[0].cells[0].stderr == pytest.approx(1 / 3)

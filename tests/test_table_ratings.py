@@ -330,10 +330,59 @@ def test_what_has_no_rating_says_why(games: list[tuple[str, Any]], note: str, mo
         assert "nan" not in render(table, form).lower()
 
 
+def counted(name: str, number: float, turns: int, substituted: int = 0, illegal: int = 0, failed: int = 0) -> Any:
+    return (name, number, {"turns": turns, "substituted": substituted, "illegal": illegal, "failed": failed})
+
+
+def test_who_never_played_has_no_rating_and_shares_stand_beside_the_others() -> None:
+    """What stood in for Z and W won games: their ratings would be those of random moves."""
+    games: list[tuple[str, Any]] = []
+    for i in range(12):
+        games.append((f"k{i}", [counted("A", i % 3, 4), counted("B", 1, 4, 1, 0, 1)]))
+        games.append((f"k{i}", [counted("A", 0, 4), counted("Z", 1, 5, 5, 5)]))
+        games.append((f"k{i}", [counted("W", i % 2, 4, 4, 0, 4), counted("B", 0, 4, 2, 2)]))
+    table = made(episodes(games))
+    numbers = shown(table)
+    alone = shown(made(episodes(games[::3])))
+    for name in "AB":
+        assert numbers[name]["rating"] == alone[name]["rating"] and numbers[name]["games"] == 12
+    for name in "ZW":
+        assert numbers[name] | {"illegal": 0, "failed": 0} == {
+            "rating": None, "rank": None, "games": 0, "wins": 0, "draws": 0, "losses": 0, "mean_return": None,
+            "substituted": 1, "illegal": 0, "failed": 0,
+        }  # fmt: skip
+    assert [*numbers][2:] == ["Z", "W"] and (numbers["Z"]["illegal"], numbers["W"]["failed"]) == (1, 1)
+    assert numbers["A"]["substituted"] == 0 and numbers["B"]["substituted"] == 36 / 96
+    notes = "\n".join(table.notes)
+    assert "B: 37.5 % substituted, 25.0 % illegal, 12.5 % failed; Z: 100.0 % substituted" in notes
+    assert "Z had no legal action in any of its turns. What stood in for it played its 12 games" in notes
+    assert "100.0%" in render(table) and [*numbers["A"]][-3:] == ["substituted", "illegal", "failed"]
+    for kind in ("cross_play", "self_play"):
+        other = made(episodes(games), kind=kind)
+        assert all(line in other.notes for line in table.notes[-3:])
+        assert [row.key["contestant"] for row in other.rows][2:] == ["Z", "W"]
+        assert not any(value for row in other.rows[2:] for value in (cell.value for cell in row.cells))
+    matrix = shown(made(episodes(games), kind="cross_play"))
+    assert matrix["A"]["Z"] is None and matrix["B"]["W"] is None and matrix["A"]["B"] == pytest.approx(0.5)
+
+
+def test_turns_are_said_where_they_are_known() -> None:
+    fine = [(f"k{i}", [counted("A", i % 2, 3), counted("B", 0.5, 3)]) for i in range(6)]
+    table = made(episodes(fine))
+    assert "illegal" not in shown(table)["A"] and not any("contestant's own" in note for note in table.notes)
+    old: list[tuple[str, Any]] = [("l", [("A", 1.0), ("A", 1.0), counted("B", 0.0, 3, 1, 1)])]
+    mixed = shown(made(episodes([*fine, *old, ("m", [("C", 1.0), ("A", 0.0)])])))
+    assert (mixed["A"]["illegal"], mixed["B"]["illegal"], mixed["C"]["illegal"]) == (0, pytest.approx(1 / 21), None)
+    only = made(episodes([("k", [counted("A", 1, 2, 2, 2), counted("B", 0, 0)])]))
+    assert {name: numbers["rating"] for name, numbers in shown(only).items()} == {"A": None}
+
+
 def test_records_that_are_none_are_no_games() -> None:
     scores = [
         EpisodeScore(f"{i}/k/0", str(i), {"model": "m"}, {"games/results": CorpusRecord(record), "score": None})
-        for i, record in enumerate(["A", [["A"]], [["A", "1"]], [["A", True], ["B", 0]], [], {"A": 1}])
+        for i, record in enumerate(
+            ["A", [["A"]], [["A", "1"]], [["A", True], ["B", 0]], [], {"A": 1}, [["A", 1, {}, 2]]]
+        )
     ]
     assert made(scores).rows == ()
 

@@ -17,7 +17,7 @@ from harness.config.project import builtin
 from harness.config.swiss import Draw, draw, points
 from harness.engine_api import Request
 from harness.engines.mock import Mock
-from harness.errors import UserError
+from harness.errors import RefusedError, UserError
 from harness.evaluation import rescored
 from harness.results import Run
 from harness.tables import CorpusRecord, EpisodeScore
@@ -67,9 +67,10 @@ def played(folder: Path, on_score: Callable[..., None] | None = None, **keys: An
 
 
 def record(score: EpisodeScore) -> list[list[Any]]:
+    """[contestant, return] of each seat."""
     kept = score.numbers["games/results"]
     assert isinstance(kept, CorpusRecord) and isinstance(kept.value, list)
-    return kept.value
+    return [seat[:2] for seat in kept.value]
 
 
 # ---------------------------------------------------------------------------------- who meets whom
@@ -409,3 +410,32 @@ def test_ratings_call_the_model_under_test_by_its_name(tmp_path: Path) -> None:
         "random": "random",
         "uniform": "uniform",
     }
+
+
+@pytest.mark.parametrize("kind", ["illegal", "failed"])
+def test_a_model_that_never_plays_has_no_rating(tmp_path: Path, kind: str) -> None:
+    """Its seat goes on with the game's idle move, which beats some: that is no strength of the model."""
+
+    def answer(request: Request) -> str:
+        if kind == "failed":
+            raise RefusedError("not this")
+        return "I resign."
+
+    rating: dict[str, Any] = {"title": "Ratings", "kind": "rating", "of": "games/results"}
+    tables = [rating, {**rating, "title": "Matrix", "kind": "cross_play"}]
+    pool: dict[str, Any] = {"pool": ["model", BOLD, MEEK], "games_per_pairing": 3}
+    run = harness.evaluate({**data(**pool), "tables": tables}, Mock(function=answer), output_path=tmp_path)
+    ratings, matrix = run.tables
+    rows = {row.key["contestant"]: row for row in ratings.rows}
+    assert [*rows][-1] == "model" and rows["model"].cells[0].value is rows["model"].cells[1].value is None
+    assert rows["bold"].cells[0].value is not None
+    shares = {
+        str(column.key["statistic"]): cell.value
+        for column, cell in zip(ratings.columns, rows["model"].cells, strict=True)
+    }
+    assert (shares["substituted"], shares[kind]) == (1, 1)
+    for table in (ratings, matrix):
+        assert any("mock had no legal action in any of its turns" in note for note in table.notes), table.notes
+        assert any(f"mock: 100.0 % substituted, 100.0 % {kind}" in note for note in table.notes)
+    again = {row.key["contestant"]: row.cells[0].value for row in rescored(tmp_path).tables[0].rows}
+    assert again == {name: row.cells[0].value for name, row in rows.items()}

@@ -22,6 +22,7 @@ from .notes import notes
 from .references import cited, figure, models, place
 from .scores import EpisodeScore, aggregate, by_condition, cluster_of, finite, observations, refuse_bare_shares
 from .spec import TableSpec
+from .split import split_labels
 from .table import Cell, Column, ErrorKind, Published, Row, Table, error_of
 
 
@@ -50,6 +51,8 @@ def build(
     Raises:
         SpecError: for a metric, a label or a published table that does not exist.
     """
+    if table.split:
+        scores = [replace(score, labels=split_labels(table.split, score.labels)) for score in scores]
     _refuse_unknown(table, scores, metrics)
     selected = [score for score in scores if meets(score.labels, table.where)]
     for name in (name for name in table.cells if name in metrics):

@@ -140,7 +140,7 @@ def gaps(part: RatedGames) -> Rated:
         cells = [Cell(value, n=n, uses_ground_truth=informed) for value, n in values]
         cells.append(Cell(gap, n=len(alone) + len(mixed), low=low, high=high, uses_ground_truth=informed))
         rows.append((name, cells))
-        lacking += [part.names(name)] if gap is None else []
+        lacking += [part.names(name)] if gap is None and name not in part.absent else []
     rows.sort(key=lambda row: -math.inf if row[1][1].value is None else row[1][1].value, reverse=True)
     notes = [
         "Gap: mean return in games that a contestant plays with itself alone, minus that in games with others; in "

@@ -67,7 +67,6 @@ def effects(table: TableSpec, metrics: Mapping[str, Metric], scores: Sequence[Ep
 
     Raises:
         SpecError: for a label of too many values.
-        SetupError: without statsmodels.
     """
     table = replace(table, cluster=table.cluster or ("case",))
     rows = Axis(_row_labels(table, scores), table)

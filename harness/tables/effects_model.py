@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import math
-import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
-
-from harness.errors import SetupError
 
 from .stats import Interval, t_quantile
 
 MOST_LEVELS: Final = 60
 """So many values may a label have whose effect is estimated."""
-_HINT: Final = 'Install it: pip install "mas-eval-harness[effects]"'
-_LACKS: Final = "effects: the model is fitted by statsmodels, which is not installed"
 _ZERO: Final = 1e-14
 """A variance below this share of the numbers' variance is one of rounding."""
-
-
-def require_statsmodels() -> None:
-    """Raise `SetupError` where it is not installed, without importing it."""
-    try:
-        found = importlib.util.find_spec("statsmodels")
-    except ValueError:  # a module without a spec stands in its place
-        found = None
-    if found is None:
-        raise SetupError(_LACKS, hint=_HINT)
 
 
 def many_levels(effects: Sequence[str], values: Mapping[str, Sequence[Any]]) -> list[str]:
@@ -103,22 +87,22 @@ def fit(
     """Estimate the main effects of factors.
 
     Ordinary least squares on factors in effect coding (each one's effects add up to 0) with an intercept, the grand
-    mean. Errors are cluster-robust (Liang and Zeger, 1986; CR1, with Student's t of G − 1 degrees of freedom for G
-    clusters).
+    mean. Errors are cluster-robust with the correction of Bell and McCaffrey (2002; CR2), which makes them unbiased
+    where errors are alike, whatever the design. Intervals are Student's t with G − 1 degrees of freedom for G clusters,
+    at most N − K for N numbers and K coefficients.
 
     A test divides the sum of squared effects by what it is on average where all are 0, with the degrees of freedom of
-    Box (1954) and of Greenhouse and Geisser (1959): F = Σθ²/tr V, f = (tr V)²/tr V² and f(G − 1), for the effects θ of
-    all levels with covariance V. Where every cluster has every combination this is the corrected F test of the analysis
-    of variance of repeated measures. Hotelling's T² would need more clusters than levels, and finds less with few.
+    Box (1954) and of Greenhouse and Geisser (1959): F = Σθ²/tr V, f = (tr V)²/tr V² and f(G − 1), at most N − K, for
+    the effects θ of all levels with covariance V. Where every cluster has every combination equally often this is the
+    corrected F test of the analysis of variance of repeated measures; where every cluster is one number and all
+    combinations have as many, F is that of the plain analysis of variance. Hotelling's T² would need more clusters than
+    levels, and finds less with few.
 
     Args:
         numbers: one an episode.
         factors: for each factor, the level of every episode, counted from 0.
         clusters: which episodes belong together, such as those of one question.
         pairs: whether each pair of factors is tested too, in a model that has all of them.
-
-    Raises:
-        SetupError: if statsmodels is not installed.
     """
     import numpy
 
@@ -197,8 +181,9 @@ def _terms(
             share = min(max(gain / total, 0.0), 1.0) if varies else None
             variance = None if covariance is None or thin[number] else covariance[place, place]
             scale = total / len(y) * _ZERO
-            levels = () if skip else _levels(float(estimates[0]), estimates[place], variance, clusters, scale)
-            terms.append(_tested(levels, share, estimates[place], codes[number], variance, clusters, scale))
+            freedom = (clusters - 1, len(y) - full)
+            levels = () if skip else _levels(float(estimates[0]), estimates[place], variance, min(freedom), scale)
+            terms.append(_tested(levels, share, estimates[place], codes[number], variance, freedom, scale))
     return _plain(float(estimates[0])), terms
 
 
@@ -225,21 +210,28 @@ def _explained(gram: Any, products: Any, without: slice | None = None) -> float:
 
 def _estimated(y: Any, design: Any, groups: Any, clusters: int) -> tuple[Any, Any | None]:
     """The coefficients, and their covariance where there is something to estimate it from."""
-    try:
-        from statsmodels.regression.linear_model import OLS
-    except ImportError as error:
-        raise SetupError(_LACKS, hint=_HINT) from error
-    model = OLS(y, design)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of few observations; what they leave open has no number here
-        if clusters < 2 or len(y) <= design.shape[1]:
-            return model.fit().params, None
-        robust = {"groups": groups, "use_correction": True}
-        result = model.fit(cov_type="cluster", cov_kwds=robust, use_t=True)
-        return result.params, result.cov_params()
+    import numpy
+
+    values, vectors = numpy.linalg.eigh(design.T @ design)
+    kept = values > values.max() * 1e-11
+    root = vectors[:, kept] / numpy.sqrt(values[kept])  # root rootᵀ is the inverse of the design's square
+    estimates = root @ (root.T @ (design.T @ y))
+    if clusters < 2 or len(y) <= design.shape[1]:
+        return estimates, None
+    residuals = y - design @ estimates
+    whole = numpy.zeros((root.shape[1], root.shape[1]))
+    order = numpy.argsort(groups, kind="stable")
+    for rows in numpy.split(order, numpy.flatnonzero(numpy.diff(groups[order])) + 1):
+        # The part of the hat matrix that is the cluster's own, taken out of its residuals: (I − H)^(−1/2) (CR2).
+        left, leverage, right = numpy.linalg.svd(design[rows] @ root, full_matrices=False)
+        rest = 1 - leverage**2
+        scale = numpy.where(rest > 1e-9, leverage / numpy.sqrt(numpy.maximum(rest, 1e-9)), 0.0)
+        own = right.T @ (scale * (left.T @ residuals[rows]))
+        whole += numpy.outer(own, own)
+    return estimates, root @ whole @ root.T
 
 
-def _levels(mean: float, estimates: Any, variance: Any | None, clusters: int, scale: float) -> tuple[Level, ...]:
+def _levels(mean: float, estimates: Any, variance: Any | None, df: int, scale: float) -> tuple[Level, ...]:
     import numpy
 
     codes = _codes(len(estimates))
@@ -247,7 +239,7 @@ def _levels(mean: float, estimates: Any, variance: Any | None, clusters: int, sc
     variances = [0.0] * len(codes) if variance is None else numpy.einsum("ij,jk,ik->i", codes, variance, codes)
     levels = []
     for difference, square in zip(map(float, differences), map(float, variances), strict=True):
-        half = t_quantile(clusters - 1) * math.sqrt(square) if square > scale else None
+        half = t_quantile(df) * math.sqrt(square) if square > scale else None
         ends = None if half is None else (_plain(difference - half), _plain(difference + half))
         levels.append(Level(_plain(mean + difference), _plain(difference), ends))
     return tuple(levels)
@@ -264,10 +256,11 @@ def _tested(
     estimates: Any,
     codes: Any,
     variance: Any | None,
-    clusters: int,
+    freedom: tuple[int, int],
     scale: float,
 ) -> Term:
-    """The term with its test. `codes`: what makes the effects of all levels of the estimates."""
+    """The term with its test. `codes`: what makes the effects of all levels of the estimates; `freedom`: clusters − 1,
+    and numbers − coefficients."""
     from scipy.stats import f
 
     if variance is None or share is None:
@@ -278,5 +271,5 @@ def _tested(
         return Term(levels, share, reason="flat")
     statistic = float(effects @ effects) / expected
     df = min(expected * expected / float((spread * spread).sum()), float(len(estimates)))
-    degrees = (_plain(df), _plain(df * (clusters - 1)))
+    degrees = (_plain(df), _plain(min(df * freedom[0], freedom[1])))
     return Term(levels, _plain(share), _plain(statistic), degrees, float(f"{f.sf(statistic, *degrees):.10g}"))

@@ -60,7 +60,7 @@ class TableEntry(TypedDict, total=False):
     compare: Annotated[
         CompareEntry,
         "a mapping with label, base, with (a value or a list of values of the label) and perhaps paired_by (labels): "
-        "t tests of the difference between episodes, instead of columns",
+        "Welch's t test, and an exact sign-flip test of pairs, instead of columns",
     ]
     effects: Annotated[
         _Names,
@@ -85,6 +85,11 @@ class TableEntry(TypedDict, total=False):
     ]
     k_factor: Annotated[float, Range(gt=0, le=1_000), "with model: elo, how much a game changes; 16 by default"]
     value: Annotated[Value, "with kind: cross_play, points (the row's share of them, the default) or return"]
+    split: Annotated[
+        dict[str, dict[str, Annotated[dict[_Name, _Value], Keywords(minProperties=1)]]],
+        "a mapping of labels to a mapping of their values to new labels of this table, such as "
+        "{condition: {sim5c: {mode: at once, talk: true}}}",
+    ]
     where: Annotated[dict[str, _Values], "a mapping of labels to the value, or list of values, that episodes must have"]
     aggregate: Annotated[Means, "mean_of_conditions or pooled: how a cell is averaged"]
     overall: Annotated[Means | None, "mean_of_conditions, pooled or null: a last column"]

@@ -37,7 +37,7 @@ def game_table(table: TableSpec, how: Games, metrics: Mapping[str, Metric], scor
     played = {key: games_of(groups[key], metric, table.cluster) for key in axis.sorted(groups)}
     title = _title(axis, scores, {name for games in played.values() for game in games for name in game.returns})
     parts = {
-        key: RatedGames(
+        key: RatedGames.of(
             games,
             title,
             _one(table),
@@ -54,7 +54,7 @@ def game_table(table: TableSpec, how: Games, metrics: Mapping[str, Metric], scor
     for key, part in parts.items():
         where = f"{', '.join(map(axis.title, key))}: " if len(parts) > 1 else ""
         made = (
-            ratings.rated(how, part)
+            ratings.rated(how, part, ratings.shown(parts.values()))
             if how.kind == "rating"
             else cross_play.matrix(how, part, opponents)
             if how.kind == "cross_play"
@@ -62,9 +62,9 @@ def game_table(table: TableSpec, how: Games, metrics: Mapping[str, Metric], scor
         )
         ordered = sorted(made.rows, key=lambda row: first.get(row[0], len(first)))
         rows += [_row(axis, key, name, title(name), cells, metric) for name, cells in ordered]
-        notes += [where + note for note in made.notes]
+        notes += [where + note for note in (*made.notes, *part.turn_notes())]
     columns = {
-        "rating": ratings.columns,
+        "rating": lambda: ratings.columns(parts.values()),
         "cross_play": lambda: cross_play.columns(opponents, title, metric),
         "self_play": cross_play.gap_columns,
     }[how.kind]()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from harness.api import UNBOUNDED, Metric
@@ -36,7 +37,7 @@ def notes(
     if table.figure == "stacked" and len(table.cells) == 1:
         lines.append("Values are shares of a stack: each series contributes its mean divided by the number of series.")
     lines += _kinds(table, scores, metrics)
-    lines += _clusters(table, scores)
+    lines += _clusters(table, scores, references)
     if not scores:
         lines.append("There are no episodes to show.")
     lines += left_out(scores)
@@ -105,11 +106,22 @@ def _interval(metric: str, scores: Sequence[EpisodeScore], metrics: Mapping[str,
     return "95 % interval of the mean" if all(map(math.isfinite, bounds)) else "95 % t interval of the mean"
 
 
-def _clusters(table: TableSpec, scores: Sequence[EpisodeScore]) -> Iterable[str]:
-    """That episodes are no independent observations, where some are not."""
-    if table.kinds <= {"std", None} or not _has_clusters(table, scores):
+def _clusters(table: TableSpec, scores: Sequence[EpisodeScore], references: Sequence[Published]) -> Iterable[str]:
+    """Which episodes are one observation, where those of a case could be; and that published errors need not agree."""
+    if table.kinds <= {"std", None}:
         return
-    yield f"Errors take {clusters_in_words(table)} as one observation (clustered)."
+    if "episode" in table.cluster:
+        if not _has_clusters(replace(table, cluster=("case",)), scores):
+            return
+        apart = "mean_of_conditions" in (table.aggregate, table.overall)
+        squares = "; those of conditions add in quadrature" if apart else ""
+        line = f"Errors take every episode as an observation of its own{squares}."
+    elif _has_clusters(table, scores):
+        line = f"Errors take {clusters_in_words(table)} as one observation (clustered)."
+    else:
+        return
+    has_theirs = any(record.stderr is not None for reference in references for record in reference.records)
+    yield line + " Published errors (†) stand as they were printed." * has_theirs
 
 
 def clusters_in_words(table: TableSpec) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from . import stats
-from .games import Game, RatedGames
+from .games import TURNS, Game, RatedGames
 from .ratings_model import ELO, MOST_SIDES, Strengths, fit, islands
 from .ratings_sequential import played
 from .spec import Games
@@ -23,8 +23,11 @@ COLUMNS: Final[Mapping[str, tuple[str, NumberForm]]] = {
     "draws": ("draws", "count"),
     "losses": ("losses", "count"),
     "mean_return": ("mean return", "quantity"),
+    "substituted": ("substituted", "share"),
+    "illegal": ("illegal", "share"),
+    "failed": ("failed", "share"),
 }
-"""Statistic → its column's title and form."""
+"""Statistic → its column's title and form. The last three are there where some turn was not a contestant's own."""
 _NAMES: Final = {
     "bradley_terry": "Bradley–Terry, by maximum likelihood",
     "plackett_luce": "Plackett–Luce, by maximum likelihood",
@@ -44,12 +47,18 @@ class Rated:
     notes: Sequence[str]
 
 
-def columns() -> list[Column]:
+def shown(parts: Iterable[RatedGames]) -> list[str]:
+    """The statistics that a table of these parts has."""
+    own = not any(part.share(name, what) for part in parts for name in part.turns for what in TURNS)
+    return [name for name in COLUMNS if not (own and name in TURNS)]
+
+
+def columns(parts: Iterable[RatedGames]) -> list[Column]:
     """The table's columns."""
-    return [Column({"statistic": name}, (title,), form=form) for name, (title, form) in COLUMNS.items()]
+    return [Column({"statistic": name}, (COLUMNS[name][0],), form=COLUMNS[name][1]) for name in shown(parts)]
 
 
-def rated(how: Games, part: RatedGames) -> Rated:
+def rated(how: Games, part: RatedGames, statistics: Sequence[str] = tuple(COLUMNS)) -> Rated:
     """Rate the contestants of games by `how.model`.
 
     Bradley–Terry and Elo take games of two contestants, the others of several (Plackett–Luce of up to `MOST_SIDES`).
@@ -64,14 +73,15 @@ def rated(how: Games, part: RatedGames) -> Rated:
     used = [game for game in part.games if 1 < len(game.returns) <= most]
     names = sorted({name for game in used for name in game.returns})  # not as they come: Elo draws orders of games
     found = _strengths(how, names, used) if names else None
-    shown = _ratings(how, names, found) if found else {}
+    ratings = _ratings(how, names, found) if found else {}
     ranks = _ranks(names, found) if found else {}
     rows = []
     everyone = [*names, *(name for name in part.contestants() if name not in names)]
-    for name in sorted(everyone, key=lambda name: -(shown[name].value or 0) if name in shown else math.inf):
+    for name in sorted(everyone, key=lambda name: -(ratings[name].value or 0) if name in ratings else math.inf):
         own = [game.returns for game in used if name in game.returns]
-        cells = {"rating": shown.get(name, Cell()), "rank": ranks.get(name, Cell()), **_counts(name, own)}
-        rows.append((name, [_of(cells[column], len(own), part) for column in COLUMNS]))
+        cells = {"rating": ratings.get(name, Cell()), "rank": ranks.get(name, Cell()), **_counts(name, own)}
+        cells |= {what: Cell(part.share(name, what)) for what in TURNS}
+        rows.append((name, [_of(cells[column], len(own), part) for column in statistics]))
     return Rated(rows, [*_notes(how, part, names, used, found)])
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.api import CorpusMetric, Metric, Parts, RatioMetric, Statistic, linearised
+from harness.approvals import NotApprovedError
 from harness.errors import DataError, Place, PluginError, UserError
 from harness.storage.plugin_errors import describe
 
@@ -46,7 +47,9 @@ class EpisodeScore:
         uses_ground_truth: whether players knew the right answer (`harness.authoring.informed`); tables say so at its
         numbers.
         limited: whether an agent was not asked (again) because a limit of the spec (`harness.config.limits`) was
-        reached.
+            reached.
+        turns: name of a model in the spec → {"asked": turns in which it was asked, "answered": those in which it
+            answered, readably or not, kind of error: those that ended without an action}.
     """
 
     id: str
@@ -56,6 +59,7 @@ class EpisodeScore:
     error: str | None = None
     uses_ground_truth: bool = False
     limited: bool = False
+    turns: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
     def model(self) -> str:
@@ -66,6 +70,16 @@ class EpisodeScore:
     def case(self) -> str:
         """The id of the case that was played, from `id`."""
         return self.id[len(self.condition) + 1 :].rpartition("/")[0]
+
+    @property
+    def answered(self) -> dict[str, int]:
+        """Name of a model in the spec → turns in which it answered; only models that did."""
+        return {name: count for name, turns in self.turns.items() if (count := turns.get("answered", 0))}
+
+    @property
+    def unanswered(self) -> int:
+        """Turns in which models were asked, if none of them was answered; else 0."""
+        return 0 if self.answered else sum(counts.get("asked", 0) for counts in self.turns.values())
 
     @property
     def failed(self) -> bool:
@@ -100,7 +114,7 @@ class EpisodeScore:
         numbers = {name: _jsonable(x) for name, x in self.numbers.items()}
         line = {field.name: getattr(self, field.name) for field in fields(self)}
         line |= {"labels": dict(self.labels), "numbers": numbers}
-        return {key: value for key, value in line.items() if value or key not in ("uses_ground_truth", "limited")}
+        return {key: value for key, value in line.items() if value or key not in _OPTIONAL}
 
     @classmethod
     def from_json(cls, data: Any) -> EpisodeScore:
@@ -112,8 +126,11 @@ class EpisodeScore:
         if not isinstance(data, dict):
             raise DataError(f"a score is a JSON object, found {type(data).__name__}")
         for name, (kind, article) in _LINE.items():
-            if not isinstance(data.get(name), kind):
+            if not isinstance(data.get(name, {} if name == "turns" else None), kind):
                 raise DataError(f"{name} of a score is {article}, found {data.get(name)!r:.80}")
+        for model, counts in data.get("turns", {}).items():
+            if not isinstance(counts, dict) or not all(type(count) is int for count in counts.values()):
+                raise DataError(f"turns of {model} is {counts!r:.80}, not counts")
         for name, number in data["numbers"].items():
             if number is not None and not _is_number(number) and not _is_record(number):
                 kinds = 'a number, [numerator, denominator], {"record": …}'
@@ -136,7 +153,9 @@ _LINE: Final[dict[str, tuple[Any, str]]] = {
     "labels": (dict, "an object"),
     "numbers": (dict, "an object"),
     "error": (str | None, "a text or null"),
+    "turns": (dict, "an object"),
 }
+_OPTIONAL: Final = ("uses_ground_truth", "limited", "turns")
 
 
 def load_scores(path: Path) -> list[EpisodeScore]:
@@ -230,6 +249,8 @@ def aggregate(metric: Metric, scores: Sequence[EpisodeScore], name: str) -> Stat
         return Statistic(None, None, 0)
     try:
         statistic = metric.aggregate(values)
+    except NotApprovedError:  # its number is left out, and the reader hears of it (`harness.approvals.refusals`)
+        return Statistic(None, None, 0)
     except Exception as error:
         place = error.place if isinstance(error, UserError) else None
         why = error.message if isinstance(error, UserError) and place is not None else describe(error)

@@ -16,6 +16,7 @@ from .effects_model import many_levels, senseless
 from .entry import Kind, Means, Model, TableEntry, Value
 from .games import ResultsMetric
 from .groups import RowGroup, label_of, parsed, wrong_members
+from .split import Split, with_split, wrong_split
 from .table import DIGITS, Digits, Errors, ErrorStyle, Figure, Units, text
 
 # The names of a tidy row's own fields: a label of that name would be overwritten there.
@@ -97,6 +98,7 @@ class TableSpec:
     effects: tuple[str, ...] = ()
     interactions: bool = False
     games: Games | None = None
+    split: Split = field(default_factory=dict)
     where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     aggregate: Means = "mean_of_conditions"
     overall: Means | None = None
@@ -135,8 +137,8 @@ class TableSpec:
         "4"), by `paper` and by the published tables that stand beside it."""
         if name.casefold() == self.title.casefold():
             return True
-        words = _words(name)
-        return bool(words) and any(words <= _words(number) for number in (*self.paper, *self.published))
+        words = words_of_name(name)
+        return bool(words) and any(words <= words_of_name(number) for number in (*self.paper, *self.published))
 
     @classmethod
     def parse(cls, entry: Any) -> TableSpec:
@@ -151,7 +153,7 @@ class TableSpec:
         return spec
 
 
-def _words(name: str) -> frozenset[str]:
+def words_of_name(name: str) -> frozenset[str]:
     """Words and numbers of a table's name: mas_bench/table4 and "MAS-Bench, Table 4" have the same."""
     return frozenset(re.findall(r"[a-z]+|[0-9]+", name.casefold())) - {"bench"}
 
@@ -175,12 +177,13 @@ def check(
         entry, mistakes = _read(entry)
         if entry is None:
             return mistakes
+    mistakes = [*wrong_split(entry.split, labels, RESERVED)]
+    labels = with_split(entry.split, labels)
     compare = entry.compare
     names = {"model", "metric", *labels}
     compared = {compare.label: (compare.base, *compare.others)} if compare else {}
     paired_by = dict.fromkeys(compare.paired_by, ()) if compare else {}
-    values_of = labels if isinstance(labels, Mapping) else {}
-    mistakes = []
+    values_of = labels
     for key, values_by_label in (
         ("rows", dict.fromkeys(entry.rows, ())),
         ("columns", dict.fromkeys(entry.columns, ())),
@@ -293,7 +296,19 @@ def _wrong_keys(entry: Mapping[str, Any], spec: TableSpec) -> list[str]:
 _PAIRS: Final[tuple[Literal["ratio", "loss"], ...]] = ("ratio", "loss")
 _BY_METRIC: Final = ("error", "digits", "unit")
 _AS_IS: Final = frozenset(
-    {"title", "aggregate", "overall", "overall_title", "error_style", "hide_empty", "note", "labels", "digits", "unit"}
+    {
+        "title",
+        "split",
+        "aggregate",
+        "overall",
+        "overall_title",
+        "error_style",
+        "hide_empty",
+        "note",
+        "labels",
+        "digits",
+        "unit",
+    }
     | {"interactions"}
 )
 

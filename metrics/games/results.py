@@ -7,6 +7,8 @@ from typing import Any
 from harness.api import Episode, plugin
 from harness.tables import ResultsMetric
 
+from ._actions import turns_of
+
 
 @plugin
 class Results(ResultsMetric):
@@ -26,7 +28,7 @@ class Results(ResultsMetric):
         self.needs = (self.of,)
 
     def measure(self, episode: Episode) -> list[list[Any]] | None:
-        """[contestant, return] of each seat."""
+        """[contestant, return, turns] of each seat; turns as `turns_of` counts them."""
         returns = episode.grade.get(self.of)
         if returns is None:
             return None
@@ -35,7 +37,11 @@ class Results(ResultsMetric):
         numbers = {agent: number for agent, number in returns.items() if _is_number(number)}
         if not numbers or len(numbers) < len(returns):
             return None
-        return [[episode.roles.get(agent, "default"), float(number)] for agent, number in numbers.items()]
+        turns = turns_of(episode)
+        return [
+            [episode.roles.get(agent, "default"), float(number), *([turns[agent]] if agent in turns else [])]
+            for agent, number in numbers.items()
+        ]
 
 
 def _is_number(x: Any) -> bool:

@@ -14,6 +14,7 @@ from harness.authoring.traffic import Traffic
 from harness.authoring.worlds import SteppedTask
 from harness.errors import PluginError
 from harness.replies import ActionWithMessage, Choice, Labelled, MessageLine, Parsing
+from harness.replies.reading import read
 
 
 @plugin
@@ -34,7 +35,8 @@ class Steps(Protocol):
             an agent resolves within the turn does not count.
         talk_rounds: 0: no messages. 1: a message goes with each action, and others see it at their next decision.
             R > 1: R − 1 rounds of messages precede each action. An agent that talks or acts sees all messages of the
-            timestep so far, those of one neighbor joined by " / ".
+            timestep so far, those of one neighbor joined by " / ". The fact `no_message_line` counts actions beside
+            whose reply no message can be read, not even "None".
         channel: delivers each message to all neighbors. `neighbors` shows the messages of the last round; with
             `lifetime: latest` the last one of each neighbor, which suits sequential order.
         memory: how many of its own last observations an agent sees (0: each decision is a new conversation), or
@@ -64,7 +66,9 @@ class Steps(Protocol):
 
     needs = SteppedTask
     needs_channel = NeighborChannel
-    facts = ("timesteps", "rounds", "end", "deadlocks", "messages", "characters", "sent", "backoffs")
+    facts = (
+        "timesteps", "rounds", "end", "deadlocks", "messages", "characters", "no_message_line", "sent", "backoffs",
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         if self.talk_rounds and self.channel is None:
@@ -111,7 +115,7 @@ class _Game:
         self.end: str | None = None
         self.deadlocks: list[int] = []
         self.traffic = Traffic(case.agents)
-        self.timesteps = self.messages = self.characters = self.backoffs = self.passed = 0
+        self.timesteps = self.messages = self.characters = self.backoffs = self.passed = self.no_message_line = 0
 
     def acting(self, group: Sequence[str]) -> dict[str, Reply]:
         """Return agent → reply form for the agents of the group that get a turn; others are forced to back off."""
@@ -188,6 +192,8 @@ class _Game:
         """Advance the world by one timestep, if any agent acted."""
         if self.rules.talk_rounds:
             self.deliver(moves)
+            texts = [move.text for move in moves if move.text is not None]
+            self.no_message_line += sum(read(self.line, text).error is not None for text in texts)
         acts = {move.agent: self.act(move) for move in moves} | self.forced
         if not acts:
             self.passed += 1
@@ -233,6 +239,7 @@ class _Game:
             "deadlocks": self.deadlocks,
             "messages": self.messages,
             "characters": self.characters,
+            "no_message_line": self.no_message_line,
             "sent": self.traffic.sent,
             "backoffs": self.backoffs,
             **self.world.facts(),

@@ -45,9 +45,11 @@ from ._network.rules import Constraint, Rule, mean
 
 NETWORK = ("agents", "edges", "neighbors", "degree", "n")
 """What expressions know of a network."""
+OUTCOME = ("answer", "honest")
+"""What those about an outcome know beside it."""
 GRADES = ("solved", "score", "answered")
 TAKEN = frozenset({
-    *NETWORK, *GRADES, "gap", "answer", "solution", "agent", "u", "v", "diameter", "max_degree", "problem", "name",
+    *NETWORK, *OUTCOME, *GRADES, "gap", "solution", "agent", "u", "v", "diameter", "max_degree", "problem", "name",
     "goal", "question", "answer_format", "marker", "options", "rounds", "round", "rounds_left", "last_round", "inbox",
     "silent", "chain_of_thought", "previous", "error",
 })  # fmt: skip
@@ -64,7 +66,7 @@ class DeclaredNetwork(DeclaredTask, NetworkTask):
     Expressions know the network: `agents`, `edges` (pairs of neighbors, each once), `neighbors[a]`, `degree[a]` and `n`
     (the number of agents), and every fact: one of `known` as fact[a], the others by their name. In constraints,
     `answer[a]` is the answer of an agent, None if there is none that the form allows; there the network is that of the
-    scored agents, while facts and `answer` have the byzantine ones too.
+    scored agents, while facts and `answer` have the byzantine ones too. `honest` lists the scored agents, as in worlds.
 
     Grades: `solved` (1 if all agents have answers and all constraints hold, else 0), `score`, `answered` (the share of
     agents with an answer), for every constraint, soft ones included, the share that holds (none where nothing counts),
@@ -78,8 +80,8 @@ class DeclaredNetwork(DeclaredTask, NetworkTask):
         answer: the form of an answer.
         constraints: name → what must hold for every edge, agent or pair, or for the network.
         soft: name → what should hold: it counts in `score` alone.
-        score: an expression over the shares of constraints by name (1 where nothing counts), `answered`, `answer` and
-            the facts. By default their mean by `weight`; `answered` if nothing counts.
+        score: an expression over the shares of constraints by name (1 where nothing counts), `answered`, `answer`,
+            `honest` and the facts. By default their mean by `weight`; `answered` if nothing counts.
         graphs: a family, `{random: GENERATOR, parameters: {…}}` of networkx, an edge list [[a, b], …], or
             `{file: PATH}`.
         size: the number of agents. Edge lists have their own.
@@ -123,16 +125,16 @@ class DeclaredNetwork(DeclaredTask, NetworkTask):
         self._answers = AnswerRule(self.answer, (*NETWORK, *self.shared, *self.known))
         known = (*NETWORK, *self._facts)
         self._rules = {
-            name: Rule.of(name, entry, (*known, "answer"), self._answers.free, (key, name))
+            name: Rule.of(name, entry, (*known, *OUTCOME), self._answers.free, (key, name))
             for key in ("constraints", "soft")
             for name, entry in getattr(self, key).items()
         }
-        variables = (*known, "answer", "answered", *self._rules)
+        variables = (*known, *OUTCOME, "answered", *self._rules)
         self._score = None if self.score is None else compiled(self.score, variables)
         self._budget = compiled(self.budget, ("n", "max_degree", "diameter", *self.shared))
         if self.optimum is not None:
             self._best = compiled(self.optimum["best"], (*known, "solution"))
-            self._value = compiled(self.optimum["value"], (*known, "answer"))
+            self._value = compiled(self.optimum["value"], (*known, *OUTCOME))
         facts = ("name", "neighbors", "n", "options", *self.shared, *self.known)
         self._goal = Wording("goal", self.goal, facts)
         self._question = Wording("question", self.question, facts)
@@ -308,7 +310,9 @@ class DeclaredNetwork(DeclaredTask, NetworkTask):
         }
         readable = {agent: self._answers.value(case.private[agent]["answer"], one) for agent, one in answers.items()}
         hidden = {name: case.target[name] for name in self.hidden}
-        return names({**values, **case.public["shared"], **facts, **hidden, "answer": readable})
+        return names(
+            {**values, **case.public["shared"], **facts, **hidden, "answer": readable, "honest": list(team.agents)}
+        )
 
     def _scored(self, team: Honest, variables: Names, shares: Mapping[str, float | None]) -> float:
         if self._score is None:

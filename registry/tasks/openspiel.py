@@ -11,6 +11,7 @@ from harness.errors import PluginError
 from harness.replies import LegalAction
 
 from ._openspiel.example import ExampleState
+from ._openspiel.listing import games
 from ._openspiel.loading import Loaded, load, package, seats
 from ._openspiel.rules import about, described, payoffs, rules_of
 from ._openspiel.state import GameState, Rules
@@ -22,7 +23,8 @@ _EXAMPLE = "example"
 class OpenSpiel(GameTask):
     """A game of OpenSpiel: `task: {use: openspiel, game: "hanabi(players=3)"}`, with `protocol: steps`.
 
-    The package is an extra (`pip install "mas-eval-harness[games]"`). Games for two to ten players can be played:
+    The package is an extra (`pip install "mas-eval-harness[games]"`). `harness list tasks --openspiel [WORD]` names its
+    games. Games for two to ten players can be played:
     sequential and simultaneous ones, with chance and with hidden information; mean-field games cannot. An agent sees
     what the game itself gives its player, and chooses among the legal actions by their names. Actions that a game calls
     by the same name get a number.
@@ -47,6 +49,13 @@ class OpenSpiel(GameTask):
             if self.observes != "default" and self.observes not in loaded.observes:
                 hint = f"It gives: {', '.join(loaded.observes)}."
                 raise PluginError(f"{loaded.name} gives no {self.observes}", hint=hint, at=("observes",))
+
+    @staticmethod
+    def games(word: str) -> list[tuple[str, ...]]:
+        """What `harness list tasks --openspiel` prints: name, players, "open" or "hidden", whether there are rules, and
+        why a game cannot be played. Raises `SetupError`, `DataError`.
+        """
+        return [*games(word)]
 
     @property
     def loaded(self) -> Loaded:

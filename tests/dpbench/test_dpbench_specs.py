@@ -252,3 +252,25 @@ def test_latency_is_that_of_a_call_not_of_an_episode(tmp_path: Path) -> None:
 def test_what_is_out_of_range_is_reported(change: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         plan("dpbench", change)
+
+
+FORMS = (
+    "MESSAGE: I take left\nACTION: GRAB_LEFT",
+    '{"message": "I take left", "action": "GRAB_LEFT"}',
+    "### MESSAGE\nI take left\n\n### ACTION\nGRAB_LEFT",
+    "<message>I take left</message><action>GRAB_LEFT</action>",
+    "MESSAGE TO NEIGHBORS: I take left\nACTION: GRAB_LEFT",
+)
+
+
+@pytest.mark.parametrize(("form", "missing"), [*((form, 0) for form in FORMS), ("ACTION: GRAB_LEFT", 3)])
+def test_a_reply_in_any_form_talks_or_counts_as_one_without_a_message(form: str, missing: int, tmp_path: Path) -> None:
+    """A model that answers in JSON once played the condition with talk without a word, and nothing said so."""
+    run = harness.evaluate(
+        "dpbench", Mock(text=form), overrides=["matrix.condition=[sim3c]"], repeats=1, output_path=tmp_path / "r"
+    )
+    [score] = run.scores
+    numbers = {name: score.numbers[name] for name in ("messages", "no_message_line", "parse_failures")}
+    assert numbers == {"messages": 3 - missing, "no_message_line": missing, "parse_failures": 0}
+    [table] = [table for table in run.tables if table.title == "How it went, per episode"]
+    assert "no message line" in str(table)

@@ -21,13 +21,13 @@ BP = {**P2P, "sent": {"A": {"*": [2, 20]}, "B": {"*": [1, 9]}}, "messages": 3}
 SFS = {**P2P, "sent": {"A": {"*": [3, 20]}}, "reads": {"A": {"B": 2, "C": 1}, "B": {"C": 1}}, "messages": 3}
 GRADE = {
     "success": 2 / 3, "partial": 0.8, "premature": 1.0, "consensus": 1.0, "computation": 0.0, "timeout": 0.0,
-    "data_characters": 40.0,
+    "data_characters": {"A": 60, "B": 20, "C": 40},
 }  # fmt: skip
 
 
 def episode(
     facts: dict[str, Any] | None = None, moves: list[Move] | None = None, later: list[Move] | None = None,
-    **grade: float | None,
+    **grade: Any,
 ) -> Episode:  # fmt: skip
     outcome = Outcome(facts=P2P if facts is None else facts)
     return Episode("e", "c", "x", 0, {}, {}, [moves or [], later or []], outcome, {**GRADE, **grade})
@@ -106,15 +106,18 @@ def test_token_consumption_by_the_limit_and_by_rounds_played() -> None:
 
 
 def test_context_converts_characters_by_the_replies_own_tokens() -> None:
-    """Replies of 40 characters in 10 tokens: 4 characters a token; shards of 40 characters are 10 tokens."""
+    """40 characters of replies in 10 tokens: 4 characters a token; shards of 60 and 20 are 15 and 5 tokens."""
     first = Completion("x" * 20, input_tokens=100, output_tokens=5)
     later = Completion("x" * 20, input_tokens=300, output_tokens=5)
     of = episode(moves=[asked("A", first, later), asked("B", Completion("", input_tokens=60, output_tokens=0))])
-    assert value("silo/context", of, part="data") == 10
-    assert value("silo/context", of, part="base") == ((100 - 10) + (60 - 10)) / 2
     # A sent 30 and received 30 characters, B sent 30 and received 20
-    assert value("silo/context", of, part="communication") == (60 / 4 + 50 / 4) / 2
-    assert value("silo/context", of, part="communication", of="max") == 15
+    each = {"data": (15, 5), "base": (100 - 15, 60 - 5), "communication": (60 / 4, 50 / 4)}
+    for part, (a, b) in each.items():
+        assert value("silo/context", of, part=part) == (a + b) / 2
+        assert (value("silo/context", of, part=part, of="min"), value("silo/context", of, part=part, of="max")) == (
+            b,
+            a,
+        )
     assert value("silo/context", of, part="utilisation", window=1000) == pytest.approx((115 + 72.5) / 2 / 1000)
     assert value("silo/context", of, part="peak", of="max", window=1000) == 0.305
     assert value("silo/context", episode(), part="data") is None
@@ -191,7 +194,7 @@ def test_what_stands_behind_the_end_of_a_round_is_not_sent() -> None:
 def test_thoughts_count_for_the_characters_a_token_has() -> None:
     """100 characters in 25 tokens, of which 20 are reasoning: still 4 characters a token."""
     thinking = Completion("x" * 20, reasoning="y" * 80, input_tokens=100, output_tokens=25)
-    assert value("silo/context", episode(moves=[asked("A", thinking)]), part="data") == 10
+    assert value("silo/context", episode(moves=[asked("A", thinking)]), part="data") == 15
 
 
 def test_behaviour_of_what_is_no_message() -> None:

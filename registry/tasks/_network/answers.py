@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 from harness.api import Action, Parsed, Range, Reply
 from harness.errors import PluginError
 from harness.expressions import Compiled, Expression, ExpressionError, Names, compiled
-from harness.replies import Answer, AnswerForm, Boxed, Choice, FreeText, Number, Pattern, normalise
+from harness.replies import Answer, AnswerForm, Boxed, Choice, FreeText, Number, Pattern, normalise, spoken
 from harness.replies.wrapped import WrappedReply
 
 FINAL_ANSWER = "### Final Answer ###"
@@ -369,5 +369,6 @@ def _listed(text: str) -> list[str]:
 
 
 def _behind(marker: str, text: str) -> str:
+    text = spoken(text)
     markers = list(re.finditer(re.escape(marker), text, re.IGNORECASE))
     return text[markers[-1].end() :] if markers else text

@@ -6,11 +6,16 @@ So a game with parameters is tried in a process of its own first.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
+import os
 import re
 import subprocess
 import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +27,7 @@ _SECONDS = 10
 _GAME = re.compile(r"\s*(\w+)\s*(\(.*\))?\s*", re.DOTALL)
 _SEATS = re.compile(r"\b(?:players|num_players|numPlayers)\s*=\s*(\d{1,9})\b")
 _NOISE = re.compile(r"OpenSpiel exception: |/\S+/(?=[\w.-]+:\d)|\x1b\[[0-9;]*m")
+_ISSUES = re.compile(r"Warning! The implementation of '(\w+)' has known issues")
 _NEEDS = {
     "efg_game": "efg_game(filename=/path/to/game.efg)",
     "nfg_game": "nfg_game(filename=/path/to/game.nfg)",
@@ -125,11 +131,11 @@ def load(text: str) -> Loaded:
     types = {kind.short_name: kind for kind in pyspiel.registered_games()}
     if found is None or found[1] not in types:
         what = f"OpenSpiel has no game {text[:60]!r}" if found else f"{text[:60]!r} is no game"
-        playable = [name for name, kind in types.items() if _refusal(kind, pyspiel) is None]
+        playable = [name for name, kind in types.items() if refusal(kind, pyspiel) is None]
         form = "" if found else " Write a name, or name(parameter=value,…)."
         raise _mistake(what, near(found[1] if found else text.partition("(")[0][:60], playable) + form)
     kind = types[found[1]]
-    if (why := _refusal(kind, pyspiel)) is not None:
+    if (why := refusal(kind, pyspiel)) is not None:
         raise _mistake(f"{kind.short_name} {why}", "The task plays games of two to ten agents.")
     most = min(kind.max_num_players, PLAYERS[-1])
     if (count := seats(text)) is not None and not kind.min_num_players <= count <= most:
@@ -142,15 +148,48 @@ def load(text: str) -> Loaded:
     if found[2]:
         _try(text, kind, list(types))
     try:
-        game = pyspiel.load_game(text)
-        return _loaded(game, kind, pyspiel)
+        with _own_words():
+            game = pyspiel.load_game(text)
+            return _loaded(game, kind, pyspiel)
     except UserError:
         raise
     except Exception as error:
         raise _mistake(f"{text[:80]} cannot be loaded: {_words(str(error))}") from None
 
 
-def _refusal(kind: Any, pyspiel: Any) -> str | None:
+@contextlib.contextmanager
+def _own_words() -> Iterator[None]:
+    """Let what OpenSpiel's C++ code writes to stderr come as a Python warning, each text once.
+
+    Other threads' lines come later, not never.
+    """
+    try:
+        before = os.dup(2)
+    except OSError:  # there is no stderr
+        yield
+        return
+    sys.stderr.flush()
+    with tempfile.TemporaryFile() as caught:
+        os.dup2(caught.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(before, 2)
+            os.close(before)
+            caught.seek(0)
+            for line in caught.read().decode("utf-8", "replace").splitlines():
+                if found := _ISSUES.search(line):
+                    _warn(f"OpenSpiel says that its implementation of {found[1]} has known issues")
+                elif "OpenSpiel exception: " not in line:  # those are raised too
+                    print(line, file=sys.stderr)
+
+
+@functools.cache
+def _warn(message: str) -> None:
+    warnings.warn(message, stacklevel=2)
+
+
+def refusal(kind: Any, pyspiel: Any) -> str | None:
     """Why a kind of game cannot be played, whatever its parameters."""
     if kind.dynamics == pyspiel.GameType.Dynamics.MEAN_FIELD:
         return "is a mean-field game: it has a population and no agents"

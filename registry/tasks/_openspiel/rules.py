@@ -26,11 +26,13 @@ _WRAPPED = {
 
 @dataclass(frozen=True)
 class Described:
-    """A section of `rules.md`: rules, which text an agent sees, whether all can reach the greatest return at once."""
+    """A section of `rules.md`: rules, which text an agent sees, whether all can reach the greatest return at once, and
+    whether all get the same return where the game's type does not say so."""
 
     rules: str
     observes: str | None = None
     cooperative: bool = False
+    same: bool = False
 
 
 @functools.lru_cache(maxsize=1)
@@ -40,10 +42,12 @@ def described() -> dict[str, Described]:
     for section in _FILE.read_text("utf-8").split("\n## ")[1:]:
         name, *lines = section.strip().split("\n")
         keys = dict(itertools.takewhile(lambda pair: len(pair) == 2, (line.split(": ", 1) for line in lines)))
-        keys = {key: value for key, value in keys.items() if key in ("observes", "cooperative")}
+        keys = {key: value for key, value in keys.items() if key in ("observes", "cooperative", "returns")}
+        cooperative = keys.get("cooperative") == "yes"
+        same = cooperative or keys.get("returns") == "same"
         paragraphs = "\n".join(lines[len(keys) :]).split("\n\n")
         text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
-        sections[name] = Described(text, keys.get("observes"), keys.get("cooperative") == "yes")
+        sections[name] = Described(text, keys.get("observes"), cooperative, same)
     return sections
 
 
@@ -75,7 +79,7 @@ def about(loaded: Loaded) -> list[str]:
         "All players act at the same time." if loaded.simultaneous else "Players act one at a time.",
         "Nothing is hidden." if loaded.public else "Something is hidden: you see only what you may know.",
         *(["Chance plays a part."] if loaded.chance else []),
-        utility[loaded.utility],
+        utility["identical" if loaded.name in described() and described()[loaded.name].same else loaded.utility],
     ]
     if loaded.bounds is not None:
         least, greatest = loaded.bounds
