@@ -65,9 +65,10 @@ def test_requests_that_a_server_refuses_are_counted_beside_the_score(tmp_path: P
     with FakeOpenAI(faults=lambda body: status(400, "no such parameter")) as server:
         arguments = f"model=fake,base_url={server.url}"
         command = ["eval", "--spec", "toy", "--model", "openai", "--model_args", arguments, "--limit", "1"]
-        _, text = printed(*command, "--output_path", str(tmp_path / "run"), OPENAI_API_KEY="x")
+        more = "--output_path", str(tmp_path / "run"), "--max_error_rate", "1"
+        _, text = printed(*command, *more, OPENAI_API_KEY="x")
     count = json.loads((tmp_path / "run" / "run.json").read_text())["engines"]["model"]["requests"]
-    assert f"{count} of {count} requests to the engine 'model' failed" in text and "journal" in text
+    assert f"model: {count} turns, 0 % answered, 0 % read ({count} refused)" in text and "journal" in text
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """What the server of `harness view` answers: runs, episodes, transcripts, and a run that is going."""
 
 import json
+import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -12,12 +13,16 @@ from starlette.testclient import TestClient
 
 import harness
 from harness.engines.mock import Mock
+from harness.errors import DataError
+from harness.report import written
 from harness.report.render import grid
+from harness.report.written import TABLES
 from harness.runtime.runner import BudgetReachedError
 from harness.runtime.transcripts import Transcripts
 from harness.storage import write_atomically
 from harness.storage.index import INDEX
 from harness.storage.locks import Lock
+from harness.viewer._reading import Reader
 from tests.helpers.journals import as_killed, edited
 from tests.helpers.toy import TOY, run
 from tests.helpers.viewing import get, serving
@@ -75,6 +80,70 @@ def test_runs_have_their_headline(client: TestClient, results: Path) -> None:
         [cell] = done.headline.cells(done.scores).values()
         assert (headline["value"], headline["n"], headline["metric"]) == (cell.value, cell.n, done.headline.metric)
         assert headline["text"].startswith(f"{cell.value:.2f}") and headline["name"] == done.headline.title
+
+
+@pytest.fixture
+def idle(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The jobs that processes of the viewer were asked for; none of them is done."""
+    asked: list[str] = []
+
+    def do(self: Reader, job: str, *arguments: Any, **more: Any) -> Any:
+        asked.append(job)
+        raise DataError("no process here")
+
+    monkeypatch.setattr(Reader, "do", do)
+    return asked
+
+
+def test_tables_and_headlines_that_the_run_wrote_are_there_at_once(results: Path, idle: list[str]) -> None:
+    with serving(results) as client:
+        headlines = [line["headline"]["metric"] for line in get(client, "")["runs"]]
+        shown = get(client, "/coin")
+    assert headlines == ["agreed", "agreed"]
+    assert shown["tables_pending"] is False and [table["title"] for table in shown["tables"]] == ["Agreement"]
+    assert "results" not in idle
+
+
+Change = Callable[[Path], object]
+
+
+def added(name: str, text: str) -> Change:
+    return lambda folder: (folder / name).write_text((folder / name).read_text() + text)
+
+
+def with_entries(**entries: Any) -> Change:
+    return lambda folder: (folder / TABLES).write_text(
+        json.dumps({**json.loads((folder / TABLES).read_text()), **entries})
+    )
+
+
+FORGED: list[Change] = [
+    lambda folder: (folder / TABLES).unlink(),
+    lambda folder: (folder / TABLES).write_text("[" * 100_000),
+    added("spec.yaml", "\n# another\n"),
+    added("scores.jsonl", "\n"),
+    *(with_entries(schema=2), with_entries(tables=None), with_entries(tables=[{}]), with_entries(of="")),
+    with_entries(headline={"name": 5}),
+    with_entries(tables=[{"title": "", "notes": [], "rows": [], "heat": [], "grid": {}}]),
+]
+
+
+@pytest.mark.parametrize("change", FORGED)
+def test_tables_of_another_run_or_shape_do_not_count(change: Change, results: Path, tmp_path: Path) -> None:
+    shutil.copytree(results / "coin", tmp_path / "coin")
+    assert written.read(tmp_path / "coin") is not None
+    change(tmp_path / "coin")
+    assert written.read(tmp_path / "coin") is None
+
+
+def test_without_tables_of_its_own_a_run_has_those_that_are_made_now(results: Path, tmp_path: Path) -> None:
+    shutil.copytree(results / "coin", tmp_path / "coin")
+    (tmp_path / "coin" / TABLES).unlink()
+    with serving(tmp_path) as client:
+        while (shown := get(client, "/coin"))["tables_pending"]:
+            pass
+    made = written.read(results / "coin")
+    assert made is not None and shown["tables"] == made["tables"] and shown["headline"] == made["headline"]
 
 
 def test_pages_of_episodes(client: TestClient, results: Path) -> None:

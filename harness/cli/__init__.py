@@ -17,6 +17,8 @@ import threading
 from collections.abc import Iterator, Sequence
 from types import FrameType
 
+from harness import approvals
+from harness.approvals import NotApprovedError
 from harness.cli.parser import parser
 from harness.cli.terminal import clean_streams
 
@@ -35,7 +37,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> int:
     try:
         module, function = options.function.split(":")
-        code: int = getattr(importlib.import_module(f"harness.cli.{module}"), function)(options)
+        with _leave(options) as refused:
+            code: int = getattr(importlib.import_module(f"harness.cli.{module}"), function)(options)
+        for text in dict.fromkeys(error.line() for error in refused) if code == 0 else ():
+            print(f"left out: {text}", file=sys.stderr)
         sys.stdout.flush()
         return code
     except BrokenPipeError:  # e.g. `harness list tasks | head`
@@ -46,6 +51,13 @@ def _run(options: argparse.Namespace) -> int:
         return INTERRUPTED
     except (Exception, SystemExit) as error:
         return _report_error(error, options.debug)
+
+
+@contextlib.contextmanager
+def _leave(options: argparse.Namespace) -> Iterator[list[NotApprovedError]]:
+    """What --allow_code_execution allows; gives what was refused and a command went on without."""
+    with approvals.allowing(getattr(options, "allow_code_execution", False)), approvals.refusals() as refused:
+        yield refused
 
 
 @contextlib.contextmanager

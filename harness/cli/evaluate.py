@@ -63,7 +63,6 @@ def evaluate(options: argparse.Namespace) -> int:
         progress.close()
         bars.close()
     print_tables(done, options)
-    print(f"results: {folder}")
     return 1 if done.scores and len(done.failed) == len(done.scores) else 0
 
 
@@ -146,13 +145,14 @@ def place(*path: Hashable) -> Place:
     return Place("--model" if path in ((), ("use",)) else "--model_args")
 
 
-def load(options: argparse.Namespace) -> spec.Spec:
-    """The spec that the options name, with their changes."""
+def load(options: argparse.Namespace, proposals: bool = True) -> spec.Spec:
+    """The spec that the options name, with their changes; `proposals` as in `harness.config.spec.load`."""
     overrides = list(options.overrides)
     if options.data_dir:
         overrides.append(f"task.data_dir={options.data_dir}")
     changes = pairs(getattr(options, "gen_kwargs", ""), "--gen_kwargs")
-    loaded = spec.load(options.spec, find(), overrides, limit=options.limit, seed=options.seed, repeats=options.repeats)
+    keys = {"limit": options.limit, "seed": options.seed, "repeats": getattr(options, "repeats", None)}
+    loaded = spec.load(options.spec, find(), overrides, proposals=proposals, **keys)
     if changes:
         # One vocabulary first, so that max_gen_toks=8 here replaces max_tokens: 512 there.
         loaded.data["generation_kwargs"] = {**normalise(loaded.get("generation_kwargs", {})), **normalise(changes)}

@@ -1,4 +1,4 @@
-"""`harness validate | plan | show | list | schema`: everything one can know before running."""
+"""`harness validate | plan | list | schema`: everything one can know before running."""
 
 from __future__ import annotations
 
@@ -6,33 +6,28 @@ import argparse
 import functools
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from harness import check
-from harness.api import Action, Case, Turn
 from harness.authoring.declared import DeclaredTask
 from harness.authoring.games import GameTask
-from harness.authoring.informed import seed_of
 from harness.authoring.judged import JudgedMetric
 from harness.cli.evaluate import load
 from harness.cli.parser import KINDS as CLI_KINDS
-from harness.config import resolve, spec, yamls
+from harness.config import resolve, spec
 from harness.config.editors import schema_text
-from harness.config.plan import Condition, Plan, agent_seed, protocol_seed
+from harness.config.plan import Plan
 from harness.config.project import Project, find
 from harness.config.tournament import summary
-from harness.errors import CombinedSpecError, DataError, SpecError, UserError, near
+from harness.errors import CombinedSpecError, DataError, SpecError, UserError
 from harness.judges import judgings
 from harness.parameters import json_schema
 from harness.printable import clean, clean_name
-from harness.replies import Likelihoods, likelihoods_of
 from harness.report import load_published
-from harness.runtime.players import PolicyPlayer
 from harness.tables import check as check_table
 from harness.tables import check_headline, read_prices
-from harness.view_api import signature
 
 
 def validate(options: argparse.Namespace) -> int:
@@ -100,7 +95,8 @@ def _problems(
             for problem in check_table(
                 table, among, plan.metrics, published_ids if published_ids or not stems else ids("*")
             ):
-                problems.append(str(SpecError(problem, place=loaded.place("tables", i))))
+                advice = None if problems else loaded.advice
+                problems.append(str(SpecError(problem, place=loaded.place("tables", i), hint=advice)))
         problems = problems or [str(problem) for problem in check.unrated(plan)]
         if headline:
             place = loaded.place("headline", "where" if "where" in headline else "cell")
@@ -178,97 +174,14 @@ def plan(options: argparse.Namespace) -> int:
     return 0
 
 
-def show(options: argparse.Namespace) -> int:
-    """Print the resolved spec, or the prompts of one agent."""
-    loaded = load(options)
-    if options.case is None and options.agent is None and options.round is None and options.condition is None:
-        print(yamls.dump(loaded.data, width=110), end="")
-        return 0
-    from harness.engines.mock import Mock
-
-    resolved = resolve.plan(loaded, find(), Mock())
-    condition = _pick(options.condition, {c.id: c for c in resolved.conditions}, "condition")
-    cases = {case.id: case for case in condition.task.cases(resolved.limit, resolved.seed)}
-    case = condition.assign_groups(_pick(options.case, cases, "case"), resolved.seed)
-    agent = _pick(options.agent, {s: s for s in condition.protocol.possible_agents(case)}, "agent")
-    group = condition.group_of(case, agent)
-    print(f"# condition {condition.id} · case {case.id} · agent {agent} · prompts {group.prompts.name}")
-    seed = protocol_seed(resolved, condition, case, 0)
-    played = check.drive(condition.protocol, condition.task, case, _answers(resolved, condition, case), seed)
-    turns = [turn for turn in played.turns() if turn.agent == agent]
-    if options.round is not None and not 0 <= options.round < len(turns):
-        raise DataError(f"agent {agent!r} has turns 0 to {len(turns) - 1}, found --round {options.round}")
-    last = len(turns) - 1 if options.round is None else options.round
-    conversations = [i for i, turn in enumerate(turns[: last + 1]) if turn.fresh or i == 0]
-    for i in range(0 if options.round is None else conversations[-1], last + 1):
-        turn = turns[i]
-        for message in group.prompts.opening(turn.context) if i in conversations else ():
-            print(f"\n--- {message['role']}\n{message['content']}")
-        tools = group.prompts.tools(turn.reply.tools, turn.context) if i in conversations else ()
-        if tools:
-            print("\n".join(["", "--- tools", *map(signature, tools)]))
-        variables = {**turn.context, **turn.observation}
-        role = "user" if group.prompts.chat else "text"
-        results = turn.call_results if i not in conversations else ()
-        for result in results:
-            print(f"\n--- tool\n{result}")
-        if (text := group.prompts.render(turn.name, variables)) or not results:
-            print(f"\n--- {role} · turn {i} · {turn.name}.j2\n{text}")
-        if beginning := group.prompts.beginning(variables):
-            print(f"\n--- assistant · the reply begins\n{beginning}")
-        if (scored := likelihoods_of(turn.reply)) is not None:
-            print("\n".join(["", f"--- scored · {len(scored.continuations)} texts", *_texts(scored)]))
-        if i < last and i + 1 not in conversations:
-            print("\n--- assistant\n(the reply)")
-    return 0
-
-
-def _texts(form: Likelihoods) -> Iterator[str]:
-    """What is scored, a line a text, each with its context if that is not the conversation."""
-    for one in form.continuations:
-        yield json.dumps(one.text, ensure_ascii=False)
-        if one.context is not None and not form.rolling:
-            behind = one.context if isinstance(one.context, str) else list(one.context)
-            yield f"  behind {json.dumps(behind, ensure_ascii=False)}"
-
-
-def _answers(plan: Plan, condition: Condition, case: Case) -> Callable[[Turn], Action]:
-    """What the baseline does in a run's first repeat, so that prompts look as there; without one, agents are idle."""
-    if plan.spec.get("baseline") is None:
-        return lambda turn: turn.reply.noop
-    baseline = resolve.plan(plan.spec, plan.project).conditions
-    group = next(c for c in baseline if c.id == condition.id).groups[0]
-    if group.policy is None:
-        return lambda turn: turn.reply.noop
-    players: dict[str, PolicyPlayer] = {}
-
-    def answer(turn: Turn) -> Action:
-        if turn.agent not in players:
-            make = functools.partial(group.make_policy, turn.agent, case, seed_of(plan.seed, condition.task, case, 0))
-            players[turn.agent] = PolicyPlayer(make, agent_seed(plan, condition, case, 0, turn.agent))
-        return players[turn.agent].decide(turn).action
-
-    return answer
-
-
-def _pick(choice: str | None, choices: dict[str, Any], word: str) -> Any:
-    if not choices:
-        raise DataError(f"there is no {word}")
-    if choice is None:
-        return next(iter(choices.values()))
-    if choice in choices:
-        return choices[choice]
-    if choice.isdecimal() and int(choice) < len(choices):
-        return list(choices.values())[int(choice)]
-    raise DataError(f"there is no {word} {choice!r}", hint=near(choice, choices))
-
-
 def listing(options: argparse.Namespace) -> int:
-    """Print every plugin, prompt set or spec with its description; or the tasks of lm-eval, or of TextArena."""
+    """Print every plugin, prompt set or spec with its description; or the tasks of lm-eval, TextArena or OpenSpiel."""
     if options.lm_eval is not None:
         return _list_lm_eval(options)
     if options.textarena is not None:
         return _list_textarena(options)
+    if options.openspiel is not None:
+        return _list_openspiel(options)
     project = find()
     if options.kind is None:
         for kind, about in CLI_KINDS.items():
@@ -306,6 +219,18 @@ def _list_textarena(options: argparse.Namespace) -> int:
     width = max(len(name) for name, _, _ in lines)
     for name, players, note in lines:
         print(f"{clean(name):<{width}}  {players:<7}  {clean(note)}".rstrip())
+    return 0
+
+
+def _list_openspiel(options: argparse.Namespace) -> int:
+    """Print the games that the task `openspiel` takes: name, players, what is seen, rules; why one cannot be played."""
+    if options.kind not in (None, "tasks"):
+        raise DataError("--openspiel lists tasks", hint="Give: harness list tasks --openspiel [WORD]")
+    task: Any = find().load("tasks", "openspiel")
+    lines = task.games(options.openspiel)
+    width = max(len(line[0]) for line in lines)
+    for name, players, sees, rules, note in lines:
+        print(f"{clean(name):<{width}}  {players:<7}  {sees:<6}  {rules:<5}  {clean(note)}".rstrip())
     return 0
 
 

@@ -7,8 +7,9 @@ import re
 import shutil
 from pathlib import Path
 
+from harness.approvals import MARKER
 from harness.config.editors import SCHEMA, schema_text
-from harness.config.project import MARKER, find
+from harness.config.project import find
 from harness.errors import DataError, near
 
 PACKAGE = Path(__file__).parent.parent

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import shlex
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
+from harness.cli.terminal import terminal_width
+from harness.config import yamls
 from harness.config.project import find
-from harness.errors import DataError
+from harness.errors import DataError, HarnessError
 from harness.judges import in_words
 from harness.printable import clean_name
 from harness.report import load_published, page, render
 from harness.results import Run
 from harness.storage import write_atomically
 from harness.storage.plugin_errors import ERRORS, tracebacks
-from harness.tables import Published, Table, TableSpec
+from harness.tables import EpisodeScore, Published, Table, TableSpec, text
+from harness.tables.spec import words_of_name
+from harness.tables.table import words_of
 
 
 def published(options: argparse.Namespace) -> list[Published]:
@@ -26,8 +34,9 @@ def published(options: argparse.Namespace) -> list[Published]:
 
 
 def print_tables(run: Run, options: argparse.Namespace) -> None:
-    """Print a run's tables, and on stderr what failed."""
-    show(readable(run.with_published(published(options)), options), options.format, run.spec.name)
+    """Print a run's tables and where it is, and on stderr what failed."""
+    tables = run.with_published(published(options))
+    show(readable(tables, options), options.format, run.spec.name)
     judges = {name: one for name, one in run.meta.get("judges", {}).items() if name in run.metrics}
     for line in in_words(judges, str(run.meta["model"])):
         print(clean_name(line), file=sys.stderr)
@@ -35,17 +44,78 @@ def print_tables(run: Run, options: argparse.Namespace) -> None:
     if options.debug:
         for text in tracebacks(run.folder):
             print(text, file=sys.stderr)
-    for name, report in run.meta.get("engines", {}).items():
-        if count := report.get("failures", 0):
-            of = report.get("requests", count)
-            print(f"{count} of {of} requests to the engine {name!r} failed: moves without an answer.", file=sys.stderr)
-            print(f"  `error` in {run.folder}/journal*.jsonl says why.", file=sys.stderr)
+    for line in turns_in_words(run.scores, run.folder):
+        print(line, file=sys.stderr)
     if failed:
         print(f"{len(failed)} of {len(run.scores)} episodes failed and are not in the numbers; e.g.", file=sys.stderr)
         for score in failed[:3]:
             print(f"  {score.id}: {score.error}", file=sys.stderr)
         if not options.debug and any(tracebacks(run.folder)):
             print(f"  The tracebacks are in {log}; --debug prints them.", file=sys.stderr)
+    # Lines behind data would make it unreadable for what reads it.
+    with contextlib.redirect_stdout(sys.stdout if options.format in ("text", "markdown") else sys.stderr):
+        if missing := _missing(run, tables, getattr(options, "limit", None)):
+            print(missing)
+        print(f"to look at it: {shlex.join(['harness', 'view', str(run.folder)])}")
+        print(f"results: {run.folder}")
+
+
+def _missing(run: Run, tables: Sequence[Table], limit: int | None) -> str | None:
+    """What the headline's numbers lack for an error or an interval, where they have none."""
+    name = run.headline.metric
+    shown = [
+        cell
+        for table in tables
+        for row in table.rows
+        for column, cell in zip(table.columns, row.cells, strict=True)
+        if name == (column.metric or row.metric) and row.published is None and cell.n
+    ]
+    if all(cell.stderr is not None or cell.low is not None for cell in shown):
+        return None
+    cases: dict[str, set[str]] = {}
+    for score in run.scores:
+        cases.setdefault(score.condition, set()).update([score.case] if score.number(name) is not None else [])
+    few = sum(len(own) == 1 for own in cases.values())
+    if not few:
+        return None
+    where = f"harness show --spec {run.spec.name} says how many the task has"
+    more = "there are more without --limit" if limit else where
+    have = f"{few} of {len(cases)} conditions have" if len(cases) > 1 else "the condition has"
+    return f"missing for an interval: {have} only one case with a number for {words_of(name)}; {more}"
+
+
+def turns_in_words(scores: Iterable[EpisodeScore], folder: Path) -> list[str]:
+    """For each model of a run, which share of its turns was answered and read, and why others were not."""
+    turns: dict[str, Counter[str]] = {}
+    for score in scores:
+        for model, counts in score.turns.items():
+            turns.setdefault(model, Counter()).update(counts)
+    lines = []
+    for model, counts in turns.items():
+        asked, answered = counts.pop("asked", 0), counts.pop("answered", 0)
+        read = asked - counts.total()
+        what = f"{clean_name(model)}: {asked:,} turns, {_share(answered, asked)} answered, {_share(read, asked)} read"
+        why = ", ".join(f"{count:,} {_KINDS.get(kind, clean_name(kind))}" for kind, count in counts.most_common())
+        lines.append(f"{what} ({why})" if why else what)
+    if any("(" in line for line in lines):
+        lines.append(f"  `error` in {folder}/journal*.jsonl says why.")
+    return lines
+
+
+_KINDS = {
+    "parse": "unreadable",
+    "limit": "at a limit of the spec",
+    "refused": "refused",
+    "context_length": "longer than the context window",
+    "request": "failed after every retry",
+    "engine": "failed",
+}
+
+
+def _share(part: int, whole: int) -> str:
+    """In percent; never 100 % or 0 % for what is not all or nothing."""
+    share = 100 * part / whole if whole else 0.0
+    return f"{min(max(share, 0.1), 99.9):.1f} %" if 0 < part < whole else f"{share:.0f} %"
 
 
 def tables_named(tables: Sequence[Table], specs: Sequence[TableSpec], name: str) -> list[Table]:
@@ -55,8 +125,9 @@ def tables_named(tables: Sequence[Table], specs: Sequence[TableSpec], name: str)
         DataError: naming near matches and all tables there are.
     """
     matches = [table for table, entry in zip(tables, specs, strict=True) if entry.called(name)]
-    if matches:
-        return matches
+    if matches:  # "4" is Table 4 where there is one, and else Figure 4
+        numbered = [t for t, entry in zip(tables, specs, strict=True) if entry.called(f"table {name}")]
+        return numbered or matches
     matches = [table for table in tables if name.strip() and name.casefold() in table.title.casefold()]
     if len(matches) != 1:  # part of a title, if only one has it
         numbers = {entry.title: ", ".join((*entry.paper, *entry.published)) for entry in specs}
@@ -64,8 +135,29 @@ def tables_named(tables: Sequence[Table], specs: Sequence[TableSpec], name: str)
         what = f"several tables have {name!r} in their title" if matches else f"no table is called {name!r}"
         likely = get_close_matches(name.casefold(), map(str.casefold, numbers), n=1)
         hint = next((f"Did you mean {title!r}?" for title in numbers if title.casefold() in likely), None)
-        raise DataError(f"{what}; there are:\n{listed}", hint=hint)
+        raise DataError(f"{what}; there are:\n{listed}", hint=hint or _elsewhere(name))
     return matches
+
+
+def _elsewhere(name: str) -> str | None:
+    """Which specs of the project have a table that the name means."""
+    project, found = find(), []
+    for spec, file in sorted(project.files("specs").items()):
+        with contextlib.suppress(HarnessError, OSError, UnicodeDecodeError):
+            if words_of_name(name) <= words_of_name(f"{file.stem} {file.read_text('utf-8')}"):
+                entries = yamls.read(file).data.get("tables")
+                found += [(spec, text(e["title"])) for e in entries or () if _means(name, e)]
+    listed = "; ".join(f"{spec} has it ({title})" for spec, title in dict(reversed(found)).items())
+    return f"Specs with other tables: {listed}. `harness eval --spec` plays one of them." if found else None
+
+
+def _means(name: str, entry: Any) -> bool:
+    """Whether a name means the table of an entry that nobody has checked."""
+    if not isinstance(entry, Mapping) or "title" not in entry:
+        return False
+    numbers = [entry.get(key, ()) for key in ("paper", "published")]
+    paper, published = (tuple(map(text, [n] if isinstance(n, str) else n)) for n in numbers)
+    return TableSpec(title=text(entry["title"]), cells=(), paper=paper, published=published).called(name)
 
 
 def readable(tables: Sequence[Table], options: argparse.Namespace) -> list[Table]:
@@ -80,13 +172,14 @@ def readable(tables: Sequence[Table], options: argparse.Namespace) -> list[Table
 
 
 def show(tables: Sequence[Table], form: str, title: str, file: str | None = None) -> None:
-    """Print tables in a form, or write them to a file. JSON is one list, HTML one page."""
+    """Print tables in a form, fitted to the screen, or write them to a file. JSON is one list, HTML one page."""
     if form == "json":
         text = json.dumps([table.to_json() for table in tables], indent=1, default=str)
     elif form == "html":
         text = page(title, tables)
     else:
-        text = "\n\n".join(render(table, form) for table in tables)
+        width = terminal_width() if file is None else None
+        text = "\n\n".join(render(table, form, width) for table in tables)
     write(text, file)
 
 

@@ -9,6 +9,7 @@ from dataclasses import fields
 from typing import Any
 
 from harness import __version__
+from harness.cli.examples import ending
 from harness.cli.usage import Parser
 from harness.runtime.options import NAMES, Options
 
@@ -37,8 +38,12 @@ JUDGING = (
     *("one_engine_at_a_time", "max_error_rate", "overwrite"),
 )
 """The options of a run that a judge of a finished run takes."""
+LIMITS = ("max_calls", "max_tokens_total", "max_time", "max_error_rate", "max_concurrency")
+OUTPUT = ("output_path", "resume", "overwrite", "log_samples", "log_requests")
+"""Options of a run by their group in `--help`; the rest stands under `more`."""
 EXPORTS = ("parquet", "csv", "jsonl", "inspect", "lm_eval", "hub", "wandb")
 FORMATS = ("text", "markdown", "csv", "latex", "json", "html")
+OF_TABLES = f"of tables: {', '.join(FORMATS)} (default: text)"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -47,8 +52,11 @@ def parser() -> argparse.ArgumentParser:
         prog="harness",
         usage="harness COMMAND [options]",
         description="Evaluate groups of language models from YAML specs.",
+        epilog=f"`harness COMMAND --help` says more of each.\n\n{ending('eval')}",
     )
-    top.add_argument("--version", action="version", version=f"harness {__version__}")
+    more = top.group("options")
+    _help(more)
+    more.add_argument("--version", action="version", version=f"harness {__version__}", help="print the version")
     commands = top.add_subparsers(
         title="commands", required=True, metavar="COMMAND", prog="harness", parser_class=Parser
     )
@@ -56,7 +64,7 @@ def parser() -> argparse.ArgumentParser:
     run = _command(commands, "eval", "evaluate:evaluate", "run a spec and print its tables", "--spec FILE")
     _spec(run)
     _model(run)
-    _judge(run.add_argument_group("judge (without one, those that the spec's metrics name)"))
+    _judge(run.group("judge (without one, those that the spec's metrics name)"))
     _running(run)
     _format(run)
 
@@ -71,20 +79,24 @@ def parser() -> argparse.ArgumentParser:
     check.add_argument("specs", nargs="*", metavar="SPEC", help="files or names (default: every spec of the project)")
     check.add_argument("--spec", action="append", default=[], dest="more", metavar="SPEC", help="the same")
     _set(check)
+    _leave(check)
 
     plan = _command(
         commands, "plan", "inspect:plan", "say how many episodes, calls and tokens a spec will take", "--spec FILE"
     )
     _spec(plan)
+    _leave(plan)
 
     show = _command(
-        commands, "show", "inspect:show", "print the resolved spec, or the exact prompt of a turn", "--spec FILE"
+        commands, "show", "show:show", "print the resolved spec, or the exact prompt of a turn", "--spec FILE"
     )
     _spec(show)
     show.add_argument("--condition", metavar="ID", help="which condition (default: the first)")
     show.add_argument("--case", metavar="ID", help="show prompts of this case: its id or its number from 0")
+    show.add_argument("--repeat", type=int, metavar="N", help="which repeat of the case, from 0 (default: 0)")
     show.add_argument("--agent", metavar="NAME", help="whose prompts (default: the first agent)")
     show.add_argument("--round", type=int, metavar="N", help="up to the agent's N-th turn, from 0 (default: all)")
+    _leave(show)
 
     lister = _command(commands, "list", "inspect:listing", "list what there is, with one line each", "[KIND]")
     lister.add_argument(
@@ -94,6 +106,8 @@ def parser() -> argparse.ArgumentParser:
     lister.add_argument("--lm_eval", nargs="?", const="", metavar="WORD", help=text)
     text = "tasks: TextArena's environments, for the task textarena, whose names have WORD in them"
     lister.add_argument("--textarena", nargs="?", const="", metavar="WORD", help=text)
+    text = "tasks: OpenSpiel's games, for the task openspiel, whose names have WORD in them"
+    lister.add_argument("--openspiel", nargs="?", const="", metavar="WORD", help=text)
     text = "--lm_eval: also those of this folder of YAML files; repeatable"
     lister.add_argument("--include_path", action="append", default=[], metavar="DIR", help=text)
 
@@ -105,9 +119,10 @@ def parser() -> argparse.ArgumentParser:
     schema.add_argument("name", nargs="?", metavar="NAME", help="the plugin whose parameters to print")
 
     score = _of_run(commands, "score", "recompute a run's metrics from its journal, with no model")
-    _options(score, "allow_code_execution", "sandbox")
+    _leave(score)
+    _options(score, "sandbox")
     _format(score)
-    asking = score.add_argument_group("judge (nothing is asked without --judge)")
+    asking = score.group("judge (nothing is asked without --judge)")
     _judge(asking, nargs="?", const="")
     text = "parameters of a metric of the judge, added to the run, such as name=correct,prompt=judges/correctness"
     asking.add_argument("--judge_metric", metavar="K=V,…", help=text)
@@ -161,7 +176,7 @@ def parser() -> argparse.ArgumentParser:
     text = "these metrics (default: the headline, what stands beside it, and those of the first table)"
     versus.add_argument("--metrics", metavar="NAME,…", help=text)
     _output(versus)
-    versus.add_argument("--format", choices=FORMATS, default="text", help="of tables (default: text)")
+    versus.group("output").add_argument("--format", choices=FORMATS, default="text", metavar="FORM", help=OF_TABLES)
 
     pairs = _command(
         commands, "judge", "judge:judge", "have a judge choose between the answers of two runs", "RUN_A RUN_B --judge E"
@@ -172,7 +187,7 @@ def parser() -> argparse.ArgumentParser:
     pairs.add_argument(
         "--where", action="append", default=[], metavar="LABEL=VALUE", help="only these episodes; repeatable"
     )
-    asking = pairs.add_argument_group("judge")
+    asking = pairs.group("judge")
     _judge(asking)
     text = "its prompt set (default: judges/pairwise)"
     asking.add_argument("--prompt", default="judges/pairwise", metavar="SET", help=text)
@@ -183,13 +198,13 @@ def parser() -> argparse.ArgumentParser:
     _options(asking, *JUDGING)
     asking.add_argument("--quiet", action="store_true", help="no progress, only tables and errors")
     _output(pairs)
-    pairs.add_argument("--format", choices=FORMATS, default="text", help="of tables (default: text)")
+    pairs.group("output").add_argument("--format", choices=FORMATS, default="text", metavar="FORM", help=OF_TABLES)
 
     agree = _command(
         commands,
         "agreement",
         "agreement:agreement",
-        "say how far a judge agrees with people, or judges with each other",
+        "say how far judges agree with people and with each other",
         "RUN [--labels FILE]",
     )
     agree.add_argument("run", metavar="RUN", help="the run's folder")
@@ -197,13 +212,26 @@ def parser() -> argparse.ArgumentParser:
     agree.add_argument("--labels", metavar="FILE", help=text)
     agree.add_argument("--metric", metavar="NAME", help="the number to compare (default: the first judged metric)")
     _output(agree)
-    agree.add_argument("--format", choices=FORMATS, default="text", help="of tables (default: text)")
+    agree.group("output").add_argument("--format", choices=FORMATS, default="text", metavar="FORM", help=OF_TABLES)
 
     traffic = _of_run(commands, "messages", "print which agent sent how many messages to which in a run")
     traffic.add_argument("--condition", metavar="ID", help="of this condition only")
     traffic.add_argument("--format", choices=("csv", "json"), default="csv", help="of the data (default: csv)")
     _output(traffic)
     traffic.add_argument("--plots", metavar="DIR", help="also draw a heat map of every episode into this folder")
+
+    trust = _command(
+        commands,
+        "trust",
+        "trust:trust",
+        "approve what a spec or run would run or send",
+        "PATH",
+    )
+    trust.add_argument("paths", nargs="*", metavar="PATH", help="specs, runs' folders, projects' or tasks' folders")
+    text = "approve sending this environment variable to this address; repeatable"
+    trust.add_argument("--key", action="append", default=[], metavar="VARIABLE=URL", help=text)
+    trust.add_argument("--yes", action="store_true", help="approve without being asked")
+    trust.add_argument("--forget", action="store_true", help="take the approval of these back; without a PATH of all")
 
     view = _command(commands, "view", "view:view", "look at runs in a browser: what the agents said", "[RUN | FOLDER]")
     view.add_argument("runs", nargs="?", metavar="FOLDER", help="a run, or a folder of runs (default: results/)")
@@ -234,13 +262,22 @@ def parser() -> argparse.ArgumentParser:
         "names", nargs="+", metavar="FOLDER", help="a folder that does not exist yet, or is empty; or: task NAME"
     )
     new.add_argument("--kind", metavar="KIND", help="of a task: network, sharded, world or questions")
+    for command in commands.choices.values():  # last, so that they stand last
+        more = command.group("more")
+        _help(more)
+        more.add_argument("--debug", action="store_true", help="print whole tracebacks, also those of plugins")
     return top
 
 
+def _help(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("-h", "--help", action="help", help="show this help")
+
+
 def _command(commands: argparse._SubParsersAction[Parser], name: str, function: str, text: str, needs: str) -> Parser:
-    command = commands.add_parser(name, needs=needs, help=text, description=text[0].upper() + text[1:] + ".")
+    command = commands.add_parser(
+        name, needs=needs, help=text, description=text[0].upper() + text[1:] + ".", epilog=ending(name)
+    )
     command.set_defaults(function=function)
-    command.add_argument("--debug", action="store_true", help="print whole tracebacks of errors, also those of plugins")
     return command
 
 
@@ -290,23 +327,24 @@ def _share(text: str) -> float:
     return value
 
 
-def _set(command: argparse.ArgumentParser) -> None:
-    text = "change a value"
+def _set(command: argparse._ActionsContainer) -> None:
+    text = "change a value of the spec, such as matrix.size=[4]; repeatable"
     command.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", dest="overrides", help=text)
 
 
-def _spec(command: argparse.ArgumentParser, repeats: bool = True) -> None:
-    command.add_argument("--spec", required=True, metavar="FILE", help="a spec's file or name")
-    _set(command)
-    command.add_argument("--limit", type=_whole(1), metavar="N", help="at most N cases a condition")
-    command.add_argument("--seed", type=_whole(0), metavar="N", help="the run's seed")
+def _spec(command: Parser, repeats: bool = True) -> None:
+    group = command.group("what to run")
+    group.add_argument("--spec", required=True, metavar="FILE", help="a spec's file or name; `harness list specs`")
+    _set(group)
+    group.add_argument("--limit", type=_whole(1), metavar="N", help="at most N cases a condition")
+    group.add_argument("--seed", type=_whole(0), metavar="N", help="the run's seed")
     if repeats:
-        command.add_argument("--repeats", type=_whole(1), metavar="N", help="play every case N times")
-    command.add_argument("--data_dir", metavar="DIR", help="read the task's data from here (task.data_dir)")
+        group.add_argument("--repeats", type=_whole(1), metavar="N", help="play every case N times")
+    group.add_argument("--data_dir", metavar="DIR", help="read the task's data from here (task.data_dir)")
 
 
-def _model(command: argparse.ArgumentParser) -> None:
-    group = command.add_argument_group("model (without one, the spec's baseline policy plays)")
+def _model(command: Parser) -> None:
+    group = command.group("model (without one, the spec's baseline policy plays)")
     group.add_argument("--model", metavar="ENGINE", help="vllm, openai, mock, replay or an engine of the project")
     group.add_argument("--model_args", default="", metavar="K=V,…", help="the engine's arguments")
     group.add_argument("--gen_kwargs", default="", metavar="K=V,…", help="sampling, over the spec's generation_kwargs")
@@ -318,17 +356,22 @@ def _judge(group: argparse._ActionsContainer, **optional: str) -> None:
     group.add_argument("--judge_args", default="", metavar="K=V,…", help="the judge's arguments")
 
 
-def _running(command: argparse.ArgumentParser) -> None:
-    group = command.add_argument_group("running")
-    _options(group, *NAMES)
-    group.add_argument("--executor_args", default="", metavar="K=V,…", help="its arguments, e.g. workers=4,num_gpus=1")
-    group.add_argument("--quiet", action="store_true", help="no progress, only tables and errors")
+def _running(command: Parser) -> None:
+    _options(command.group("limits"), *LIMITS)
+    output = command.group("output")
+    _options(output, *OUTPUT)
+    output.add_argument("--quiet", action="store_true", help="no progress, only tables and errors")
+    more = command.group("more")
+    _options(more, *(name for name in NAMES if name not in (*LIMITS, *OUTPUT)))
+    text = "the executor's arguments, such as workers=4,num_gpus=1"
+    more.add_argument("--executor_args", default="", metavar="K=V,…", help=text)
 
 
 def _options(command: argparse._ActionsContainer, *names: str) -> None:
     """A flag for each of these fields of `Options`; its help is the field's line of the docstring."""
     texts = re.findall(r"^        (\w+): (.*(?:\n            .*)*)", Options.__doc__ or "", re.MULTILINE)
-    about = {name: " ".join(text.rstrip(".").replace("%", "%%").split()) for name, text in texts}
+    lines = {name: " ".join(text.rstrip(".").replace("%", "%%").split()) for name, text in texts}
+    about = {name: re.sub(r"[;.] in Python .*", "", text, flags=re.IGNORECASE) for name, text in lines.items()}
     for field in (field for field in fields(Options) if field.name in names):
         kind = field.type.removesuffix(" | None")
         more: dict[str, Any] = {"metavar": "N", "type": _whole(1)}
@@ -345,8 +388,12 @@ def _options(command: argparse._ActionsContainer, *names: str) -> None:
         command.add_argument(f"--{field.name}", default=field.default, help=about.get(field.name), **more)
 
 
-def _output(command: argparse.ArgumentParser) -> None:
-    command.add_argument("-o", "--output", metavar="FILE", help="write to a file instead of printing")
+def _leave(command: Parser) -> None:
+    _options(command.group("more"), "allow_code_execution")
+
+
+def _output(command: Parser) -> None:
+    command.group("output").add_argument("-o", "--output", metavar="FILE", help="write to a file instead of printing")
 
 
 def _table(command: argparse.ArgumentParser) -> None:
@@ -354,7 +401,8 @@ def _table(command: argparse.ArgumentParser) -> None:
     command.add_argument("--table", metavar="NAME", help=text)
 
 
-def _format(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--format", choices=FORMATS, default="text", help="of tables (default: text)")
-    command.add_argument("--figures", action="store_true", help="print figure data too (csv, json, html always do)")
-    command.add_argument("--with_published", action="store_true", help="show the paper's figures as marked rows")
+def _format(command: Parser) -> None:
+    group = command.group("output")
+    group.add_argument("--format", choices=FORMATS, default="text", metavar="FORM", help=OF_TABLES)
+    group.add_argument("--figures", action="store_true", help="print figure data too (csv, json, html always do)")
+    group.add_argument("--with_published", action="store_true", help="show the paper's figures as marked rows")

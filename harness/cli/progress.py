@@ -1,4 +1,4 @@
-"""How far a run is: a bar on a terminal, a plain line at every tenth otherwise."""
+"""How far a run is: a bar on a terminal; otherwise a plain line at every tenth, and every half minute."""
 
 from __future__ import annotations
 
@@ -41,16 +41,27 @@ class Progress:
         if self._bar is None:
             from tqdm import tqdm
 
+            _drawn.append(self)
             self._bar = tqdm(total=self.total, desc=self.title, unit="episode", leave=False, file=raw(sys.stderr))
         if self.failed:
-            self._bar.set_postfix(failed=self.failed, refresh=False)
+            self._bar.set_postfix_str(f"{self.failed} failed", refresh=False)
         self._bar.update(self.done - self._bar.n)
+
+    def show(self, counts: str) -> None:
+        """Show what else there is to count beside the bar."""
+        if self._bar is not None:
+            self._bar.set_postfix_str(", ".join([*([f"{self.failed} failed"] if self.failed else []), counts]))
 
     def close(self) -> None:
         """Leave the terminal clean."""
         if self._bar is not None:
+            _drawn.remove(self)
             self._bar.close()
             self._bar = None
+
+
+_drawn: list[Progress] = []
+"""The bars that are being drawn."""
 
 
 class SeveralProgress:
@@ -75,6 +86,9 @@ class _Notes(logging.Handler):
     """What the harness's modules log, a line each, above a bar that is being drawn."""
 
     def emit(self, record: logging.LogRecord) -> None:
+        if _drawn and hasattr(record, "counts"):
+            _drawn[-1].show(record.counts)
+            return
         text = self.format(record)
         if "tqdm" in sys.modules:
             from tqdm import tqdm

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
@@ -14,14 +14,16 @@ from harness.cli.parser import JUDGING
 from harness.cli.progress import SeveralProgress, notes
 from harness.config.project import find
 from harness.engine_api import AsksPeople
-from harness.errors import SpecError
+from harness.errors import DataError, SpecError
 from harness.evaluation import rescored
+from harness.printable import clean
 from harness.report import RunScores, draw
 from harness.report import leaderboard as merge
 from harness.report import messages as traffic
 from harness.results import Run, run_folder
 from harness.runtime.manifest import META, check_journals, read_meta
 from harness.runtime.options import Options
+from harness.storage import first_damaged, journals
 from harness.tables import Table
 
 
@@ -39,7 +41,6 @@ def score(options: argparse.Namespace) -> int:
         allowed = {"allow_code_execution": options.allow_code_execution, "sandbox": options.sandbox}
         done = rescored(options.run, **allowed)
     print_tables(done, options)
-    print(f"results: {done.folder}")
     return 0
 
 
@@ -61,7 +62,9 @@ def _judged(options: argparse.Namespace) -> Run:
 
 def report(options: argparse.Namespace) -> int:
     """Print the tables of one or several runs again; as HTML a page with everything about them."""
-    runs = [Run.load(folder) for folder in options.runs]
+    runs = [Run.load(folder, unfinished=True) for folder in options.runs]
+    for line in (line for run in runs for line in _warnings(run)):
+        print(clean(line), file=sys.stderr)
     tables = _merged(runs, options) if len(runs) > 1 else runs[0].with_published(published(options))
     if options.plots:
         for i, table in enumerate(table for table in tables if table.figure):
@@ -79,6 +82,23 @@ def report(options: argparse.Namespace) -> int:
     if options.output:
         print(f"report: {options.output}")
     return 0
+
+
+def _warnings(run: Run) -> Iterator[str]:
+    """What readers of a run's tables have to know of its journals: what they lack, and where they are damaged."""
+    if run.unfinished:
+        yield f"{run.folder}: {run.unfinished}"
+        return  # its journals were read, and are whole
+    aside = "The tables are those of scores.jsonl."
+    try:
+        check_journals(run.meta, run.folder)
+        for path in journals(run.folder):
+            if path.exists() and (line := first_damaged(path)) is not None:
+                yield f"{path}:{line}: the line is not as it was written (its checksum differs). {aside}"
+    except DataError as error:
+        yield f"{error.message}. {aside}"
+    except OSError as error:
+        yield f"{run.folder}: its journal cannot be read: {error.strerror or error}. {aside}"
 
 
 def messages(options: argparse.Namespace) -> int:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import filecmp
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from harness import storage
 from harness.cli.output import published, readable, show, tables_named
 from harness.cli.sides import two_sides
 from harness.config import resolve
@@ -28,12 +30,15 @@ from harness.tables import HeadlineSpec, Table, text
 
 CACHE = ".baselines"
 """The folder of results in which baselines are kept that were played for a leaderboard."""
+SCORES = "scores.jsonl"
+Doubt = tuple[tuple[str, str], str]
+"""The names of two runs that say that they are the same, and what differs between them."""
 
 
 def leaderboard(options: argparse.Namespace) -> int:
     """Standings of every benchmark, its tables, and one page over all benchmarks."""
     paths = [run_folder(path) for path in options.runs]
-    found, apart = _load(paths)
+    found, apart, doubts = _load(paths)
     if not found:
         listed = "".join(f"\n  {line}" for line in apart)
         where = ", ".join(map(str, paths))
@@ -51,6 +56,9 @@ def leaderboard(options: argparse.Namespace) -> int:
         baselines = _baselines(run, group) if options.with_baselines else ()
         papers = run.compared(figures)
         board = replace(standings(group.runs, baselines, name, papers), part=_part(run.spec))
+        names = {scores.id for scores in group.runs}
+        disputed = [_in_words(doubt) for doubt in doubts if not names.isdisjoint(doubt[0])]
+        board = replace(board, notes=(*disputed, *board.notes))
         if board.part:
             board = replace(board, notes=(f"Not the whole benchmark: {board.part}.", *board.notes))
         if group is ahead:
@@ -61,6 +69,8 @@ def leaderboard(options: argparse.Namespace) -> int:
     _print(sections, boards, options)
     for line in apart:
         print(f"not shown: {line}", file=sys.stderr)
+    for doubt in doubts:
+        print(f"warning: {_in_words(doubt)}", file=sys.stderr)
     return 0
 
 
@@ -168,16 +178,17 @@ def _of(benchmark: str, title: str) -> str:
     return title if title.startswith(benchmark) else f"{benchmark}: {title}"
 
 
-def _load(paths: Sequence[Path]) -> tuple[list[tuple[RunScores, Run]], list[str]]:
-    """The runs below the paths, and why the others are not shown, a line each.
+def _load(paths: Sequence[Path]) -> tuple[list[tuple[RunScores, Run]], list[str], list[Doubt]]:
+    """(the runs below the paths, why the others are not shown, those shown that cannot both be true).
 
     Raises:
         UserError: for a path that is a run itself and cannot be read.
     """
     found: list[tuple[RunScores, Run]] = []
     apart: list[str] = []
+    doubts: list[Doubt] = []
     seen: set[Path] = set()
-    started: dict[str, Path] = {}
+    started: dict[str, dict[Path, str]] = {}
     for path in paths:
         explicit = (path / META).is_file()
         for folder in [path] if explicit else _below(path):
@@ -194,14 +205,35 @@ def _load(paths: Sequence[Path]) -> tuple[list[tuple[RunScores, Run]], list[str]
                 apart.append(" ".join((why if str(folder) in why else f"{folder}: {why}").split()))
                 continue
             key = text([run.meta.get(name) for name in ("start", "spec_digest", "model", "command", "engine_args")])
-            if run.meta.get("start") and started.setdefault(key, folder) != folder:
-                apart.append(f"{folder}: the same run as {started[key]}")
-                continue
-            scores = RunScores(run.meta, run.scores, run.table_specs, run.metrics, run.prices, headline)
             place = folder.relative_to(path) if len(paths) == 1 else folder
             name = run.meta["run"] if explicit else place.as_posix()
+            name = str(folder) if name in [other.id for other, _ in found] else name
+            earlier = started.setdefault(key, {}) if run.meta.get("start") else {}
+            unlike = {other: _unlike(folder, other) for other in earlier}
+            if same := next((other for other in earlier if unlike[other] is None), None):
+                apart.append(f"{folder}: the same run as {same}")
+                continue
+            doubts += [((earlier[other], name), what) for other, what in unlike.items() if what is not None]
+            earlier[folder] = name
+            scores = RunScores(run.meta, run.scores, run.table_specs, run.metrics, run.prices, headline)
             found.append((replace(scores, run={**run.meta, "run": name}), run))
-    return found, apart
+    return found, apart, doubts
+
+
+def _in_words(doubt: Doubt) -> str:
+    (one, two), what = doubt
+    return (
+        f"{one} and {two} say that they are the same run, and their {what} differ: one of them was changed since. "
+        "`harness score` on each says which."
+    )
+
+
+def _unlike(one: Path, two: Path) -> str | None:
+    """What two folders of the same start differ in: journals, or scores; None where they hold the same run."""
+    first, second = ([path.name for path in storage.journals(folder) if path.exists()] for folder in (one, two))
+    if first != second or not all(filecmp.cmp(one / name, two / name, shallow=False) for name in first):
+        return "journals"
+    return None if filecmp.cmp(one / SCORES, two / SCORES, shallow=False) else "scores"
 
 
 def _without_hint(error: UserError) -> str:

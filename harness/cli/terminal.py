@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import sys
 import warnings
 from collections.abc import Iterable
@@ -30,6 +31,17 @@ class CleanStream:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.raw, name)
+
+
+def terminal_width() -> int:
+    """How many columns there are to print in: those of the terminal, or what COLUMNS says; else `WIDTH`."""
+    return max(shutil.get_terminal_size((WIDTH, 24)).columns, NARROWEST)
+
+
+WIDTH = 100
+"""Columns of what is printed to no terminal: a file, a pipe."""
+NARROWEST = 24
+"""Columns that a table needs."""
 
 
 def raw(stream: TextIO) -> TextIO:

@@ -4,10 +4,24 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, NoReturn
 
 MISSING = "the following arguments are required: "
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Help beside the options rather than below them; of a list of commands the commands alone."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=30)
+
+    def _format_action(self, action: argparse.Action) -> str:
+        text = super()._format_action(action)
+        return text.partition("\n")[2] if isinstance(action, argparse._SubParsersAction) else text
+
+    def _iter_indented_subactions(self, action: argparse.Action) -> Generator[argparse.Action, None, None]:
+        yield from action._get_subactions() if isinstance(action, argparse._SubParsersAction) else ()
 
 
 class Parser(argparse.ArgumentParser):
@@ -18,9 +32,15 @@ class Parser(argparse.ArgumentParser):
     """
 
     def __init__(self, *, needs: str | None = None, **settings: Any) -> None:
-        super().__init__(**settings)
+        super().__init__(formatter_class=_Help, add_help=False, **settings)
+        self._positionals.title = "arguments"
         if needs is not None:
             self.usage = " ".join(filter(None, (self.prog, needs, "[options]")))
+
+    def group(self, title: str) -> argparse._ArgumentGroup:
+        """The group of options with this title, in the order in which groups were first asked for."""
+        known = (group for group in self._action_groups if group.title == title)
+        return next(known, None) or self.add_argument_group(title)
 
     def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
         """As argparse does; what is left over is a mistake of the command, which `parse_known_args` has reported."""

@@ -13,7 +13,8 @@ from typing import Final
 from harness.printable import clean_name, cut
 from harness.tables import Table
 
-from .render import Grid, grid
+from .layout import Grid
+from .render import grid
 
 _STYLE: Final = """
 :root { color-scheme: light dark; --ink: #1f2328; --dim: #59636e; --page: #fff; --band: #f6f8fa; --line: #d1d9e0;

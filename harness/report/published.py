@@ -60,7 +60,7 @@ def load_published(path: Path) -> list[Published]:
     try:
         document = yamls.read(path)
     except UserError as error:
-        raise DataError(f"cannot read published figures: {error.message}", place=error.place) from error
+        raise DataError(f"cannot read published figures: {error.message}", place=error.place, hint=error.hint) from None
     for where, what in problems(document.data, Annotated[PublishedFile, OPEN]):
         raise DataError(what, place=document.place(*where))
     ids: set[str] = set()

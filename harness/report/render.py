@@ -7,8 +7,10 @@ import io
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import groupby
 from typing import Any, Final, Literal, get_args
 
 from harness.authoring.informed import WORD
@@ -16,22 +18,29 @@ from harness.errors import UserError, near
 from harness.printable import clean_name, csv_cell, shortened
 from harness.tables import SIMULATED, Cell, Column, ErrorKind, NumberForm, Row, Table, Unit, error_of, text
 
+from .layout import Grid, laid_out, wrapped
+
 Format = Literal["text", "markdown", "csv", "latex", "json"]
 FORMATS: Final[tuple[str, ...]] = get_args(Format)
 NOTHING: Final = "–"
 SEPARATED: Final = 1_000
 """From this number on thousands are separated: 104,373,000."""
+FACTORS: Final[dict[Unit | None, tuple[float, str]]] = {"thousands": (1e-3, "K"), "percent": (100, "%"), None: (1, "")}
+"""Unit → what numbers are multiplied by, what stands behind them."""
 
 
-def render(table: Table, form: str = "text") -> str:
+def render(table: Table, form: str = "text", width: int | None = None) -> str:
     """The table in one of `FORMATS`, ending in a newline.
 
-    text, markdown, latex: title, grid (a figure: its tidy rows), notes; numbers rounded as the table says.
+    text, markdown, latex: title, grid (a figure: its tidy rows), notes; numbers rounded as the table says. Text is
+    fitted to a screen of `width` columns (`harness.report.layout`), if one is given.
     csv: tidy rows, one a cell, numbers in full. json: `Table.to_json()`, every name exactly as it is.
 
     Raises:
         UserError: for another format.
     """
+    if form == "text":
+        return _text(table, width)
     if form not in _RENDERERS:
         raise UserError(f"unknown table format {form!r}", hint=near(form, FORMATS))
     return _RENDERERS[form](table)
@@ -58,7 +67,7 @@ def number(x: float | None, table: Table, metric: str | None = None) -> str:
 def _written(x: float | None, unit: Unit | None, digits: int) -> str:
     if x is None or not math.isfinite(x):
         return NOTHING
-    factor, suffix = {"thousands": (1e-3, "K"), "percent": (100, "%"), None: (1, "")}[unit]
+    factor, suffix = FACTORS[unit]
     rounded = f"{x * factor:.{digits}f}"
     if abs(float(rounded)) >= SEPARATED:
         rounded = f"{x * factor:,.{digits}f}"
@@ -86,40 +95,6 @@ def _ranged(cell: Cell, form: NumberForm) -> str:
     if form == "rank":
         return low if low == high else f"{low}–{high}"
     return f"{value} [{low}, {high}]"
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """What there is to read: header levels for each column, rows of cells as shown, how many columns hold names."""
-
-    header: list[tuple[str, ...]]
-    body: list[list[str]]
-    names: int
-    best: frozenset[tuple[int, int]] = frozenset()
-    """(row, column) of the cells to emphasize."""
-    groups: int = 0
-    """How many of the last rows stand for several others: they are set apart."""
-
-    def map(self, change: Callable[[str], str]) -> Grid:
-        """The grid with every text changed."""
-        header = [tuple(map(change, levels)) for levels in self.header]
-        return replace(self, header=header, body=[list(map(change, row)) for row in self.body])
-
-    def emphasized(self, form: str) -> Grid:
-        """The grid with the best cells put into `form`, such as `**{}**`."""
-        body = [
-            [form.format(cell) if (i, j) in self.best else cell for j, cell in enumerate(row)]
-            for i, row in enumerate(self.body)
-        ]
-        return replace(self, body=body)
-
-    def groups_emphasized(self, form: str) -> Grid:
-        """The grid with the names of the rows of groups put into `form`, where no line can set them apart."""
-        split = len(self.body) - self.groups
-        named = [
-            [*(form.format(x) if x else x for x in row[: self.names]), *row[self.names :]] for row in self.body[split:]
-        ]
-        return replace(self, body=[*self.body[:split], *named])
 
 
 def grid(table: Table) -> Grid:
@@ -204,10 +179,10 @@ def marks(row: Mapping[str, Any]) -> str:
     return (" †" if row["published"] else "") + (f" {SIMULATED}" if row.get("uses_ground_truth") else "")
 
 
-def _tabulate(texts: Grid, form: str, join: str) -> str:
+def _tabulate(texts: Grid, form: str) -> str:
     from tabulate import SEPARATING_LINE, tabulate
 
-    titles = [join.join(level for level in levels if level or join == "\n") for levels in texts.header]
+    titles = [" / ".join(filter(None, levels)) for levels in texts.header]
     align = ["left"] * texts.names + ["right"] * (len(titles) - texts.names)
     body: list[Any] = [*texts.body]
     if texts.groups and form != "pipe":  # Markdown has no line inside a table
@@ -215,16 +190,59 @@ def _tabulate(texts: Grid, form: str, join: str) -> str:
     return tabulate(body, titles, tablefmt=form, disable_numparse=True, colalign=align if texts.body else None)
 
 
-def _text(table: Table) -> str:
-    lines = [clean_name(table.title), "", _tabulate(grid(table), "simple", "\n")]
-    return "\n".join([*lines, *([""] if table.notes else []), *map(clean_name, table.notes)]) + "\n"
+def _text(table: Table, width: int | None) -> str:
+    lines = [clean_name(table.title)] if width is None else wrapped(clean_name(table.title), width)
+    lines += ["", *laid_out(grid(table), width, lambda: grid(fewest_decimals(table)))]
+    lines += [""] if table.notes else []
+    for note in map(clean_name, table.notes):
+        first, *more = [note] if width is None else wrapped(note, width - len(INDENT))
+        lines += [first, *(INDENT + line for line in more)]
+    return "\n".join(lines) + "\n"
+
+
+INDENT: Final = "  "
+"""Before the later lines of a note."""
+
+
+def fewest_decimals(table: Table) -> Table:
+    """The table with the fewest decimals that say something: an error keeps two digits, and no other number of its
+    metric changes but for zeros at its end."""
+    cells: dict[str, list[tuple[Column, Cell]]] = {}
+    for row in table.rows:
+        for column, cell in zip(table.columns, row.cells, strict=True):
+            if (metric := column.metric or row.metric) is not None and column.form in ("quantity", "plain"):
+                cells.setdefault(metric, []).append((column, cell))
+    digits = {
+        metric: next(
+            d for d in range(table.decimals(metric) + 1) if all(_enough(d, *one, table, metric) for one in own)
+        )
+        for metric, own in cells.items()
+    }
+    named = {name: table.decimals(name) for name in table.digits} if isinstance(table.digits, Mapping) else {}
+    return replace(table, digits={**named, **digits})
+
+
+def _enough(digits: int, column: Column, cell: Cell, table: Table, metric: str) -> bool:
+    """Whether a cell says with so many decimals what it says with the table's."""
+    full, unit = table.decimals(metric), table.unit_of(metric) if column.form == "quantity" else None
+    kind = error_of(table.error, metric) if column.form == "quantity" else None
+    spread = None if cell.low is None or cell.high is None else (cell.high - cell.low) / 4
+    error = {"std": cell.std, "sem": cell.stderr, "interval": spread, None: None}[kind]
+    if error is not None and error * FACTORS[unit][0] * 10**digits >= 9.5:
+        return True
+    shown = [cell.value, *([cell.low, cell.high] if kind == "interval" else [error])]
+    return all(
+        float(f"{x * FACTORS[unit][0]:.{digits}f}") == float(f"{x * FACTORS[unit][0]:.{full}f}")
+        for x in shown
+        if x is not None and math.isfinite(x)
+    )
 
 
 def _markdown(table: Table) -> str:
     lines = [
         f"### {_marked(table.title)}",
         "",
-        _tabulate(grid(table).map(markdown_escape).emphasized("**{}**").groups_emphasized("**{}**"), "pipe", " / "),
+        _tabulate(grid(table).map(markdown_escape).emphasized("**{}**").groups_emphasized("**{}**"), "pipe"),
     ]
     return "\n".join([*lines, *(f"\n{_marked(note)}" for note in table.notes)]) + "\n"
 
@@ -238,7 +256,7 @@ def _latex(table: Table) -> str:
         "\\begin{table}",
         "\\centering",
         f"\\caption{{{latex_escape(clean_name(table.title))}}}",
-        _booktabs(_tabulate(grid(table).map(latex_escape).emphasized(r"\textbf{{{}}}"), "latex_raw", " / ")),
+        _booktabs(_tabulate(grid(table).map(latex_escape).emphasized(r"\textbf{{{}}}"), "latex_raw")),
         *(f"\\par\\smallskip\\footnotesize {latex_escape(clean_name(note))}" for note in table.notes),
         "\\end{table}",
     ]
@@ -279,6 +297,7 @@ _LATEX: Final = str.maketrans(
         "<": r"\textless{}",
         ">": r"\textgreater{}",
         "[": "{[}",
+        "*": "{*}",
         "]": "{]}",
         "±": r"$\pm$",
         "†": r"\textdagger{}",
@@ -287,17 +306,41 @@ _LATEX: Final = str.maketrans(
         "↑": r"$\uparrow$",
         "↓": r"$\downarrow$",
         "−": r"$-$",
+        "×": r"$\times$",
+        "≥": r"$\geq$",
+        "≤": r"$\leq$",
+        "≈": r"$\approx$",
+        "→": r"$\rightarrow$",
     }
 )
+_ACCENTS: Final = frozenset("\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0327")
+_OTHERS: Final = frozenset("ßæÆøØœŒłŁ¡¿§¶©£·–—‘’“”…•")
+"""What pdfLaTeX typesets in its standard encodings, beside ASCII and letters with these accents."""
 
 
 def latex_escape(name: str) -> str:
-    """The name as LaTeX that prints it literally ("[" in braces: after a line break it would open an argument)."""
-    return name.translate(_LATEX)
+    """The name as LaTeX that prints it literally.
+
+    "[" and "*" stand in braces: after a line break they would be its argument and its star.
+    """
+    parts = groupby(unicodedata.normalize("NFC", name), _is_typeset)
+    return "".join("".join(part).translate(_LATEX) if plain else _either("".join(part)) for plain, part in parts)
+
+
+def _is_typeset(char: str) -> bool:
+    """Whether pdfLaTeX knows a character."""
+    parts = unicodedata.normalize("NFD", char)
+    accented = len(parts) == 2 and parts[0].isascii() and parts[1] in _ACCENTS
+    return char.isascii() or accented or char in _OTHERS or ord(char) in _LATEX
+
+
+def _either(text: str) -> str:
+    """The text where LuaLaTeX or XeLaTeX reads it, and its code points for pdfLaTeX, which would stop at it."""
+    points = " ".join(f"U+{ord(char):04X}" for char in text)
+    return rf"{{\ifdefined\Umathchar {text}\else {points}\fi}}"
 
 
 _RENDERERS: Final[dict[str, Callable[[Table], str]]] = {
-    "text": _text,
     "markdown": _markdown,
     "csv": _csv,
     "latex": _latex,

@@ -107,15 +107,14 @@ class _Viewer:
 
         def work() -> Response:
             runs = self.found.all()
-            lines = [self._line(run) for run in runs]
-            finished = [run for run, line in zip(runs, lines, strict=True) if line["status"] in _WITH_RESULTS]
-            self._results.look(finished)
+            lines = [self.found.line(run) for run in runs]
+            self._results.look(run for run, line in zip(runs, lines, strict=True) if line["status"] in _WITH_RESULTS)
+            lines = [self._with_headline(run, line) for run, line in zip(runs, lines, strict=True)]
             return _json({"root": self.found.root.name, "runs": lines})
 
         return await run_in_threadpool(work)
 
-    def _line(self, run: FoundRun) -> dict[str, Any]:
-        line = self.found.line(run)
+    def _with_headline(self, run: FoundRun, line: dict[str, Any]) -> dict[str, Any]:
         return {**line, "headline": self._results.headline(run) if line["status"] in _WITH_RESULTS else None}
 
     def run(self, run: FoundRun, request: Request) -> Response:

@@ -15,7 +15,7 @@ from typing import Any
 
 from harness.config import yamls
 from harness.errors import DataError, UserError
-from harness.runtime.manifest import META, SPEC, check_journals, read_meta
+from harness.runtime.manifest import META, SPEC, check_journals, read_meta, why_stopped
 from harness.storage import SCHEMA, journals, read_json
 from harness.storage.index import ClosedIndexError, Goal, RunIndex
 from harness.storage.locks import LOCK, holder
@@ -93,8 +93,8 @@ class FoundRun:
         status = str(meta.get("status"))
         if status == "running" and not self._is_held():
             return "stopped", "its process is gone: the same eval command goes on with it", meta
-        if status == "stopped" and isinstance(end := meta.get("stopped"), dict):
-            return status, f"{end.get('by')} {end.get('at')} ended it; the same eval command goes on with it", meta
+        if status == "stopped" and isinstance(meta.get("stopped"), dict):
+            return status, f"{why_stopped(meta)}; the same eval command goes on with it", meta
         if (index := self._index) is not None and self._work is None:
             with contextlib.suppress(DataError):
                 if damage := index.damage:

@@ -13,10 +13,10 @@ import signal
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.config.project import find
 from harness.errors import DataError, UserError
@@ -25,9 +25,6 @@ from harness.view_api import Transcript
 
 from ._recorded import Recording
 from ._transcripts import as_json, dumped, part_of
-
-if TYPE_CHECKING:
-    from harness.results import Run
 
 SECONDS = 30.0
 """What a transcript may take; the first one of a run resolves its whole spec."""
@@ -151,17 +148,12 @@ class _Jobs:
         from harness.runtime import transcripts  # noqa: F401 - what the first job needs
 
     def results(self, folder: str, with_tables: bool) -> str:
-        """The run's `headline` and `tables` as JSON, each table with its texts as reports show them (`grid`),
-        and of a heat map the numbers that are palest and strongest (`heat`)."""
-        from harness.report.render import grid
+        """The run's results as `harness.report.written` has them, as JSON; without tables if they are not wanted."""
+        from harness.report.written import results
         from harness.results import Run
 
         run = Run.load(folder, self._project)
-        tables = [
-            {**table.to_json(), "grid": asdict(grid(table)), "heat": table.heat if table.figure == "heat" else None}
-            for table in (run.tables if with_tables else ())
-        ]
-        return dumped({"tables": tables, "headline": _headline(run)})
+        return dumped(results(run.tables if with_tables else (), run.headline, run.scores, run.metrics))
 
     def episode(self, recording: Recording, more: dict[str, Any]) -> bytes:
         """A transcript as JSON; `more` are entries to add."""
@@ -205,20 +197,6 @@ class _Jobs:
         scenes, note = self._views.scenes(transcript, played and played.task, played and played.protocol)
         problem = "; ".join(filter(None, (transcript.problem, note))) or None
         return replace(transcript, problem=problem), as_json(scenes)
-
-
-def _headline(run: Run) -> dict[str, Any] | None:
-    """The number that stands for the run, and as readers see it; None where there is none."""
-    from harness.report.render import cell_text
-    from harness.tables import build, error_of
-
-    headline = run.headline
-    table = build(headline.table, run.scores, run.metrics)
-    if not table.rows or (cell := table.rows[0].cells[0]).value is None:
-        return None
-    shown = cell_text(cell, error_of(table.error, headline.metric), table, headline.metric)
-    numbers = {name: getattr(cell, name) for name in ("value", "low", "high", "n")}
-    return {"name": headline.title, "metric": headline.metric, "better": headline.better, "text": shown, **numbers}
 
 
 def _work(connection: Connection, project: Path) -> None:

@@ -1,19 +1,24 @@
-"""Tables and headlines of finished runs: made in processes that end, and again when the run's files change."""
+"""Tables and headlines of finished runs: as the run wrote them (`harness.report.written`).
+
+Where it wrote none that belong to its scores, they are made in processes that end. Both again when its files change.
+"""
 
 from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from harness.errors import DataError
+from harness.report import written
 
 from ._found import FoundRun
 from ._reading import SECONDS, TABLE_SECONDS, Reader, TooSlowError
 
-_WITHIN = 0.3  # seconds that a request for a run waits for its tables
+_WITHIN = 0.3  # seconds that a request waits for tables, or for headlines
 _FEW = 1 << 23  # bytes of scores.jsonl up to which a list of runs shows a headline that was not made yet
 
 
@@ -37,6 +42,8 @@ class Results:
         """(tables or None, what went wrong, whether they are still being made)."""
         if not (stamp := run.stamp()):
             return [], None, False
+        if self._of(self._made, run, stamp) is None and (there := written.read(run.folder)) is not None:
+            self._keep(run, stamp, {**there, "problem": None})
         with self._lock:
             if self._of(self._made, run, stamp) is None and run.id not in self._making:
                 self._making[run.id] = threading.Thread(target=self._make, args=(run, stamp), daemon=True)
@@ -52,9 +59,12 @@ class Results:
         return self._of(self._headlines, run, run.stamp())
 
     def look(self, runs: Iterable[FoundRun]) -> None:
-        """Begin to find the headlines of runs that have none yet."""
+        """Find the headlines of runs that have none yet: those that runs wrote for a moment, then in a thread."""
+        until = time.monotonic() + _WITHIN
+        new = [run for run in runs if (stamp := run.stamp()) and self._headlines.get(run.id, ("",))[0] != stamp]
+        while new and time.monotonic() < until and self._find_written(new[-1]):
+            new.pop()
         with self._lock:
-            new = [run for run in runs if (stamp := run.stamp()) and self._headlines.get(run.id, ("",))[0] != stamp]
             if new and self._looking is None and not self._is_closed:
                 self._looking = threading.Thread(target=self._find, args=(new,), daemon=True)
                 self._looking.start()
@@ -76,10 +86,24 @@ class Results:
             made = {"tables": [], "headline": None, "problem": f"no tables: {error}"}
         finally:
             reader.close()
+        self._keep(run, stamp, made)
+
+    def _keep(self, run: FoundRun, stamp: str, made: dict[str, Any]) -> None:
         with self._lock:
             self._made[run.id] = stamp, made
             self._headlines[run.id] = stamp, made["headline"]
             self._making.pop(run.id, None)
+
+    def _find_written(self, run: FoundRun) -> bool:
+        """Take the headline that the run wrote; False if it wrote none, or is too large for a list."""
+        stamp = run.stamp()
+        try:
+            if (run.folder / "scores.jsonl").stat().st_size > _FEW or (there := written.read(run.folder)) is None:
+                return False
+        except OSError:
+            return False
+        self._headlines[run.id] = stamp, there["headline"]
+        return True
 
     def _find(self, runs: list[FoundRun]) -> None:
         reader = Reader(self._project)
@@ -87,6 +111,8 @@ class Results:
             for run in runs:
                 if self._is_closed:
                     return
+                if self._find_written(run):
+                    continue
                 stamp, found = run.stamp(), None
                 if (run.folder / "scores.jsonl").stat().st_size <= _FEW:
                     try:

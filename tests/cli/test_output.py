@@ -24,6 +24,27 @@ def test_eval_prints_progress_tables_and_where_the_results_are(
     assert out.rstrip().endswith(f"results: {tmp_path / 'r'}")
 
 
+def test_a_run_ends_with_how_to_look_at_it_and_what_is_missing_for_an_interval(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "a run"
+    _, out, _ = eval_toy(capsys, folder)
+    assert out.splitlines()[-2:] == [f"to look at it: harness view '{folder}'", f"results: {folder}"]
+    assert "missing for" not in out
+    _, out, _ = eval_toy(capsys, tmp_path / "short", "--limit", "1")
+    missing = "missing for an interval: 2 of 2 conditions have only one case with a number for agreed; "
+    assert missing + "there are more without --limit" in out.splitlines()
+    _, out, _ = eval_toy(capsys, tmp_path / "small", "--set", "task.cases_made=1")
+    assert missing + "harness show --spec toy says how many the task has" in out.splitlines()
+    assert invoke(capsys, "score", str(tmp_path / "small"))[1].endswith(out[out.index("missing for") :])
+
+
+def test_data_is_followed_by_nothing(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code, out, err = eval_toy(capsys, tmp_path / "r", "--format", "json")
+    assert code == 0 and json.loads(out)
+    assert err.endswith(f"results: {tmp_path / 'r'}\n")
+
+
 def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert eval_toy(capsys, tmp_path / "r", "--quiet")[2] == ""
 

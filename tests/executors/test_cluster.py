@@ -284,7 +284,7 @@ def test_workers_lost_in_their_last_moments_take_no_episode_with_them(tmp_path: 
             if ill.exists():
                 os._exit(1)
 
-    with pytest.raises(RunStoppedError, match=r"the run stopped after \d+ episodes: .* lost"):
+    with pytest.raises(RunStoppedError, match=r"the run stopped after \d+ of \d+ episodes: .* lost"):
         run(folder, Dying(text="a"), {**RAY, "workers": 2}, max_concurrency=64)  # those that wait keep nobody waiting
     assert not [line for path in storage.journals(folder) for _, line in storage.confirmed(path) if line.get("error")]
     ill.unlink()

@@ -1,11 +1,15 @@
 """`harness export --to lm_eval`: read with lm-eval's own functions."""
 
 import json
+import platform
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import pytest
+from lm_eval.loggers.evaluation_tracker import GeneralConfigTracker
+from lm_eval.loggers.utils import add_tokenizer_info
 from lm_eval.result_schema import EvalResults, SampleResult
 from lm_eval.utils import (
     get_file_task_name,
@@ -17,6 +21,9 @@ from lm_eval.utils import (
 
 import harness
 from harness.config.project import find
+from harness.engine_api import Reports
+from harness.engines._tokens import tokenizer_facts
+from harness.engines.mock import Mock
 from harness.errors import DataError
 from harness.export import export
 from tests.helpers.commands import invoke
@@ -66,6 +73,44 @@ def test_the_table_that_lm_eval_prints(done: harness.Run, tmp_path: Path) -> Non
     assert "|toy agents=2" in shown and "±" in shown
     assert results["n-samples"] == {key: {"original": 4, "effective": 4} for key in results["results"]}
     assert results.keys() - EvalResults.__annotations__.keys() == {"harness_version"}
+
+
+class Served(Mock, Reports):
+    """Reports of its tokenizer what the engine vllm does."""
+
+    tokenizer: ClassVar[Any] = SimpleNamespace(
+        bos_token=None,
+        bos_token_id=None,
+        eos_token="<|im_end|>",
+        eos_token_id=2,
+        pad_token="<|endoftext|>",
+        pad_token_id=0,
+        chat_template={"default": "{% for message in messages %}é{{ message.content }}{% endfor %}", "tools": "…"},
+    )
+
+    def report(self) -> dict[str, Any]:
+        return {"platform": "cpu", "tokenizer": tokenizer_facts(self.tokenizer, None, 4096)}
+
+
+@pytest.mark.parametrize("chat", [False, True])
+def test_where_the_numbers_come_from(tmp_path: Path, chat: bool) -> None:
+    """The keys that lm-eval's own code adds, with its values; the environment is the run's."""
+    task = {"use": "lm_eval", "task": "local_two_filters", "include_path": str(BUILTIN.root / "tests/data/lm_eval")}
+    more = {"apply_chat_template": True, "system_instruction": "Be brief."} if chat else {}
+    spec = {"name": "t", "task": {**task, **more}, "protocol": "single", "limit": 2}
+    done = harness.evaluate(spec, Served(text="e"), output_path=tmp_path / "run", project=BUILTIN)
+    results = results_of(done, tmp_path / "out")
+    theirs: dict[str, Any] = {}
+    add_tokenizer_info(theirs, SimpleNamespace(tokenizer=Served.tokenizer, eot_token_id=2, max_length=4096))
+    tracker = GeneralConfigTracker()
+    template = Served.tokenizer.chat_template["default"] if chat else None
+    tracker.log_experiment_args("mock", "pretrained=mock", more.get("system_instruction"), template, chat)
+    names = ("system_instruction", "system_instruction_sha", "chat_template", "chat_template_sha")
+    theirs |= {name: getattr(tracker, name) for name in (*names, "fewshot_as_multiturn")}
+    assert len(theirs) == 10 and {name: results.get(name) for name in theirs} == theirs
+    environment = results["pretty_env_info"].splitlines()
+    assert f"python {platform.python_version()}" in environment and "engine model: cpu" in environment
+    assert results["config"]["fewshot_seed"] == 1234
 
 
 def test_files_have_names_that_lm_eval_finds_again(done: harness.Run, tmp_path: Path) -> None:

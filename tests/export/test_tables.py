@@ -3,6 +3,8 @@
 import csv
 import json
 import re
+import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from pyarrow import parquet
 import harness
 from harness.errors import DataError, StorageError
 from harness.export import export
+from harness.export._output import output
 from harness.runtime.tidy import TURN_COLUMNS, Tidy
 from harness.tables import NOT_RUN, EpisodeScore
 from tests.helpers.commands import invoke
@@ -128,6 +131,22 @@ def test_a_full_disk_leaves_nothing_behind(done: harness.Run, tmp_path: Path, fo
     with full_disk(20_000), pytest.raises(StorageError, match="cannot write the export"):
         export(done, form, tmp_path / "x")
     assert not (tmp_path / "x").exists()
+
+
+def test_what_a_killed_export_left_is_removed_by_the_next_one(done: harness.Run, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    script = (
+        "import os, signal, sys; from pathlib import Path; from harness.export._output import output\n"
+        "with output(Path(sys.argv[1]), ('a.csv',)) as target:\n"
+        "    (target.parts / 'a.csv').write_text('half'); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    assert subprocess.run([sys.executable, "-c", script, str(folder)], check=False).returncode == -signal.SIGKILL
+    [left] = folder.iterdir()
+    with output(folder, ("b.csv",)) as living:  # another export that is under way stays
+        (living.parts / "b.csv").write_text("b")
+        export(done, "csv", folder)
+        assert not left.exists() and living.parts.exists()
+    assert sorted(path.name for path in folder.iterdir()) == ["b.csv", "episodes.csv", "turns.csv"]
 
 
 def test_mistakes(capsys: pytest.CaptureFixture[str], done: harness.Run, tmp_path: Path) -> None:

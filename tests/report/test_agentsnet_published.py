@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import random
+import statistics
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,8 @@ import pytest
 import yaml
 
 from harness.api import Episode, Metric, Statistic
+from harness.config import spec
+from harness.config.project import builtin
 from harness.errors import DataError
 from harness.report import load_published, render
 from harness.tables import EpisodeScore, Published, Record, TableSpec, build, check, stats
@@ -206,6 +210,55 @@ def test_table_2_in_our_words() -> None:
     sonnet = next(line for line in lines if line.startswith("Claude 3.7 Sonnet †"))
     assert sonnet.split()[-2:] == ["0.70", "(0.02)"]
     assert "† published: AgentsNet, Table 2, profile agentsnet_reference; not run here." in lines
+
+
+def squares(scores: list[EpisodeScore]) -> tuple[float, float]:
+    """Mean and standard error by the paper's Appendix C, equations 1 to 4."""
+    conditions: dict[str, list[float]] = {}
+    for score in scores:
+        conditions.setdefault(score.condition, []).append(score.number("solved") or 0.0)
+    means = [sum(runs) / len(runs) for runs in conditions.values()]  # eq. 1
+    errors = [statistics.stdev(runs) / math.sqrt(len(runs)) for runs in conditions.values()]  # eq. 2
+    mean = sum(means) / len(means)  # eq. 3
+    return mean, math.sqrt(sum(error**2 for error in errors) / len(errors) ** 2)  # eq. 4
+
+
+@pytest.mark.parametrize("repeats", [1, 3])
+def test_errors_of_the_reference_are_the_papers_and_tables_say_which_they_have(repeats: int) -> None:
+    """On networks that are hard or easy for all five problems; the five outcomes of a network go together."""
+    lots = random.Random(7)
+    hard = {(size, family, i): lots.random() for size in (4, 8, 16) for family in FAMILIES for i in range(3)}
+    scores = [
+        EpisodeScore(
+            f"{problem}-{size}-{family}/{size}-{family}-{i}/{repeat}",
+            f"{problem}-{size}-{family}",
+            {"model": "m", "problem": problem, "size": size, "graphs": family},
+            {"solved": float(lots.random() < luck)},
+        )
+        for problem in PROBLEMS
+        for (size, family, i), luck in hard.items()
+        for repeat in range(repeats)
+    ]
+    mean, error = squares(scores)
+    tables = {}
+    for name in ("agentsnet", "agentsnet_reference"):
+        first = TableSpec.parse(spec.load(name, builtin()).tables[0])
+        tables[name] = build(first, scores, {"solved": Number()}, [PAPER["table2"]])
+    cells = {name: table.rows[0].cells for name, table in tables.items()}
+    overall = cells["agentsnet_reference"][-1]
+    assert (overall.value, overall.stderr) == (pytest.approx(mean), pytest.approx(error))
+    clustered = cells["agentsnet"][-1]
+    assert clustered.value == overall.value and clustered.stderr > 1.2 * error
+    for cell, problem in zip(cells["agentsnet_reference"][:-1], PROBLEMS, strict=True):
+        assert (cell.value, cell.stderr) == pytest.approx(
+            squares([s for s in scores if s.labels["problem"] == problem])
+        )
+    (theirs,), (ours,) = ([n for n in tables[name].notes if n.startswith("Errors take")] for name in tables)
+    printed = "Published errors (†) stand as they were printed."
+    assert theirs == f"Errors take episodes with equal case as one observation (clustered). {printed}"
+    squared = "those of conditions add in quadrature"
+    assert ours == f"Errors take every episode as an observation of its own; {squared}. {printed}"
+    assert any("eq. 4, for which every run is an observation of its own" in n for n in tables["agentsnet"].notes)
 
 
 def test_table_11_in_thousands() -> None:

@@ -12,6 +12,7 @@ from harness import evaluate
 from harness.config.project import find
 from harness.runtime.manifest import META
 from tests.helpers.commands import invoke
+from tests.helpers.journals import edited
 
 PLAYED = ("random", "agentsnet/classical")
 
@@ -195,6 +196,25 @@ def test_a_copy_of_a_run_is_the_same_run(copy: Path, capsys: Capsys) -> None:
     code, out, err = board(capsys, copy)
     assert (code, out) == before[:2]
     assert f"not shown: {copy}/twin: the same run as {copy}/random" in err.splitlines()
+
+
+@pytest.mark.parametrize("file, what", [("journal.jsonl", "journals"), ("scores.jsonl", "scores")])
+def test_a_changed_copy_stands_beside_the_run(file: str, what: str, copy: Path, capsys: Capsys) -> None:
+    """Which of the two is true is not known here: the one that is named first must not displace the other."""
+    honest, forged = copy / "random", copy / "forged"
+    shutil.copytree(honest, forged)
+    text = (honest / file).read_text()
+    if file == "journal.jsonl":
+        edited(forged / file, "0.0", "1.0")
+    else:
+        (forged / file).write_text(text.replace("0.0", "1.0"))
+    assert (forged / file).read_text() != text
+    message = f"say that they are the same run, and their {what} differ: one of them was changed since."
+    for first, second in ((forged, honest), (honest, forged)):
+        code, out, err = board(capsys, first, second)
+        assert code == 0 and "not shown" not in err
+        assert message in err and message in " ".join(out.split())
+        assert sum("random (" in line for line in out.partition("\n\n\n")[0].splitlines()) == 2
 
 
 def test_a_run_that_lost_scores_is_not_ranked_and_scored_again_it_is(copy: Path, capsys: Capsys) -> None:

@@ -11,11 +11,7 @@ import pytest
 from harness.config.project import find
 
 ROOT = Path(__file__).parent.parent.parent
-FAST = ("arithmetic", "dpbench_quick")
-SLOWER = (
-    *("agentsnet", "agentsnet_byzantine", "agentsnet_quick", "agentsnet_scale", "darkforest_quick", "dpbench"),
-    *("dpbench_scale", "mas_bench", "mas_quick", "silo_bench", "silo_panel", "silo_quick"),
-)
+FAST = ("arithmetic", "dpbench_quick", "networks/coloring", "sharded/auction")
 ELSEWHERE = {
     # of data or models that are not here
     *("darkforest", "darkforest_ablations", "darkforest_disclosure", "darkforest_panels", "finqa", "gpqa", "humaneval"),
@@ -24,27 +20,29 @@ ELSEWHERE = {
     *("agentsnet_camoc", "agentsnet_prompts", "agentsnet_reference", "dpbench_ablations", "dpbench_paper"),
     *("dpbench_release01", "dpbench_release02", "mas_coupling", "silo_camoc", "silo_rcc", "silo_scaffolds"),
     *("mas_calls", "silo_calls", "silo_silence"),
-    # about choices of a protocol: their tables of effects are the result
-    *("discussion_quick", "discussion_space"),
-    # of games that a package of its own has
-    "social_deduction",
-    # policies that meet each other: there is no model to rank
-    "tournament",
-    # games: how strong a player is depends on whom it meets, and tournaments say that
-    *("game_suite", "hanabi", "negotiation", "repeated_dilemmas"),
+    # 16,000 episodes, of which discussion_quick has a part; one of programs, another of two models
+    *("discussion_space", "teams/software", "teams/two_agents"),
     # judged by a script that is no judge
     "judged",
 }
 
 
-@pytest.fixture(scope="module")
-def make() -> ModuleType:
+def loaded() -> ModuleType:
     """results/make.py."""
     spec = importlib.util.spec_from_file_location("results_make", ROOT / "results" / "make.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+MAKE = loaded()
+SLOWER = [name for name in MAKE.SPECS if name not in FAST]
+
+
+@pytest.fixture
+def make() -> ModuleType:
+    return MAKE
 
 
 def unchanged(make: ModuleType, name: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,6 +61,15 @@ def test_all_files_are_what_the_code_gives(make: ModuleType, name: str, capsys: 
     unchanged(make, name, capsys)
 
 
+def test_every_group_is_on_the_page_over_all(make: ModuleType) -> None:
+    page = (make.FOLDER / make.INDEX).read_text("utf-8")
+    for title, group in make.GROUPS.items():
+        assert f"### {title}" in page
+        assert all(f"[{name}]({make.stem(name)}.md)" in page for name in group)
+    limited = (make.FOLDER / "tournament.md").read_text("utf-8")
+    assert "At most 4 cases of each condition." in limited and "always defect" in limited
+
+
 def test_a_file_that_was_changed_is_found(make: ModuleType, tmp_path: Path) -> None:
     for file in make.FOLDER.iterdir():
         text = file.read_text("utf-8")
@@ -73,10 +80,10 @@ def test_a_file_that_was_changed_is_found(make: ModuleType, tmp_path: Path) -> N
 
 
 def test_every_shipped_spec_has_a_leaderboard_or_a_reason_why_not(make: ModuleType) -> None:
-    listed = (entry.name for entry in find(ROOT).listing("specs"))
-    shipped = {name for name in listed if "/" not in name}  # folders hold tasks of our own, without published figures
+    shipped = {entry.name for entry in find(ROOT).listing("specs")}
     assert {*make.SPECS} | ELSEWHERE == shipped
     assert {*make.SPECS} == {*FAST, *SLOWER}, "a leaderboard that no test compares with the code"
+    assert len({make.stem(name) for name in make.SPECS}) == len(make.SPECS)
     assert not {*make.SPECS} & ELSEWHERE
-    names = {f"{name}.{suffix}" for name in make.SPECS for suffix in ("md", "json")} | {make.INDEX}
+    names = {f"{make.stem(name)}.{suffix}" for name in make.SPECS for suffix in ("md", "json")} | {make.INDEX}
     assert {file.name for file in make.FOLDER.iterdir()} == names

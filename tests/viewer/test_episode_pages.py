@@ -19,12 +19,14 @@ def test_an_episode_of_every_family_plays_to_the_end(run: str, page: Page, url: 
     page.clock.install(time=0)
     page.goto(address(url, run, "method=darkforest" if run.startswith("dark") else ""))
     where = page.locator("output")
-    expect(where).to_have_text("start")
     rounds = int(page.get_by_role("slider").get_attribute("max"))
     assert rounds >= 1
+    expect(where).to_have_text(f"round {rounds} of {rounds}")  # where it was decided
     page.clock.pause_at(3600)  # until here time went by of itself, and would go on beside what `run_for` adds
     captions = {page.locator(".caption").inner_text()}
     page.get_by_role("button", name="Play").click()
+    expect(where).to_have_text("start")
+    captions.add(page.locator(".caption").inner_text())
     for _ in range(rounds + 2):
         page.clock.run_for(1400)
         captions.add(page.locator(".caption").inner_text())
@@ -44,8 +46,10 @@ def test_keys_and_links_move_through_an_episode(page: Page, url: str) -> None:
     page.clock.install(time=0)
     page.goto(address(url, "agentsnet_quick", "coloring"))
     where, agent = page.locator("output"), page.get_by_label("Agent", exact=True)
-    expect(where).to_have_text("start")
+    expect(where).to_have_text("round 5 of 5")
+    assert "round=" not in page.url
     for key, expected in (
+        ("Home", "start"),
         ("ArrowRight", "round 1"),
         ("ArrowRight", "round 2"),
         ("ArrowLeft", "round 1"),
@@ -77,10 +81,10 @@ def test_keys_and_links_move_through_an_episode(page: Page, url: str) -> None:
     first = crumb.inner_text()
     page.keyboard.press("]")
     expect(crumb).not_to_have_text(first)
-    expect(where).to_have_text("start")
+    expect(where).to_contain_text("round")
     page.keyboard.press("[")
     expect(crumb).to_have_text(first)
-    expect(where).to_have_text("start")
+    expect(where).to_have_text("round 5 of 5")
     page.keyboard.press("u")
     expect(page.locator("#episodes-title")).to_be_visible()
 

@@ -78,7 +78,7 @@ def test_a_reader_comes_back_to_the_list_as_it_was(page: Page, url: str) -> None
     count = api(url, "runs/darkforest_quick/episodes", limit=1, **{"label.method": "vote"})["total"]
     expect(cells).to_have_text(["vote"] * count)
     page.locator("table.list tbody a").first.press("Enter")
-    expect(page.locator("output")).to_have_text("start")
+    expect(page.locator("output")).to_have_text("round 1 of 1")
     expect(page.locator("#main")).to_be_focused()  # the link is gone: Tab goes on in the page
     page.keyboard.press("u")
     expect(page.get_by_label("Any method")).to_have_value("vote")

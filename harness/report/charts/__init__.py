@@ -49,7 +49,7 @@ def chart(kind: str, material: Material, choice: ChartOptions) -> Chart:
             raise
         possible = ", ".join(other for other in KINDS if other != kind and _possible(other, material))
         hint = f"{error.hint} " if error.hint else ""
-        raise DataError(error.message, hint=f"{hint}The kinds that have data: {possible or 'none'}.") from error
+        raise DataError(error.message, hint=f"{hint}The kinds that have data: {possible or 'none'}.") from None
 
 
 def _possible(kind: str, material: Material) -> bool:

@@ -252,18 +252,16 @@ class EpisodePage {
       ? turn.round + 1
       : query.has("round")
         ? Number(query.get("round"))
-        : first && !this.data.finished
-          ? this.last
-          : first
-            ? 0
-            : this.round;
+        : first
+          ? this.last // where it was decided, or where it goes on
+          : this.round;
     this.go(Number.isFinite(round) ? round : 0, false, false, turn);
   }
 
   address() {
     const more = {
       ...this.list,
-      round: this.round || null,
+      round: this.round === this.last ? null : this.round,
       agent: this.agent !== this.data.agents[0] ? this.agent : null,
       turn: this.turn,
     };
