@@ -39,7 +39,8 @@ def calculator(skill: float) -> Callable[[Request], Completion]:
 def baselines(file: Path) -> None:
     """Where floor and ceiling of every benchmark lie, from results/leaderboards."""
     documents = [json.loads(path.read_text("utf-8")) for path in sorted(LEADERBOARDS.glob("*.json"))]
-    shown = [d for d in documents if "floor" in d and "ceiling" in d and not d["spec"].endswith("_quick")][::-1]
+    both = [d for d in documents if "floor" in d and "ceiling" in d]
+    shown = [d for d in both if not d["spec"].endswith("_quick") and "/" not in d["spec"]][::-1]
     with styled():
         figure = blank(0.3 * len(shown) + 0.8, 6.5)
         axis = figure.subplots()
