@@ -45,11 +45,24 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """How many workers `-n auto` starts.
 
-    One process for single files, where workers would cost more than they save, and for tests that share a cluster or
-    an export. Two for tests with vLLM: each has an engine of its own. Otherwise a worker for every core.
+    One process for single files, where workers would cost more than they save (not so the commands of the docs), and
+    for tests that share a cluster or an export. Two for tests with vLLM: each has an engine of its own. Otherwise a
+    worker for every core.
     """
+    if config.option.markexpr == "docs":
+        return None
     files = all(Path(argument.partition("::")[0]).suffix == ".py" for argument in config.args)
     return 0 if files else {"ray": 0, "export": 0, "vllm": 2}.get(config.option.markexpr)
+
+
+@pytest.fixture(autouse=True)
+def same_folder() -> Iterator[None]:
+    """A test that leaves another working directory fails itself, and none after it."""
+    before = Path.cwd()
+    yield
+    after = Path.cwd()
+    os.chdir(before)
+    assert after == before, "the test left another working directory"
 
 
 class Driven:
@@ -138,3 +151,9 @@ def _started(engine: VLLM) -> Iterator[Driven]:
         driven.run(driven.engine.start())
     yield driven
     driven.close()
+
+
+@pytest.fixture(autouse=True)
+def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests read what commands print in whole lines; tests of the fitting set widths of their own."""
+    monkeypatch.setenv("COLUMNS", "1000")

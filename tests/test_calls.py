@@ -49,6 +49,87 @@ def test_what_is_read(text: str, calls: list[dict[str, str]]) -> None:
     assert FORM.allows(parsed.action)
 
 
+SUBMIT = "<submit_result>5</submit_result>"
+WAITED = [{"call": "wait"}]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"<think>{SUBMIT}</think><wait/>",
+        f"<thinking>\nI could {SUBMIT} now.\n</thinking>\n<wait/>",
+        f"<Thinking about='it'>{SUBMIT}</thinking> <wait/>",
+        f"<reasoning>{SUBMIT}</reasoning><scratchpad>{SUBMIT}</scratchpad><wait/>",
+        f"{SUBMIT} would be early.</think>\n<wait/>",  # the chat template has written the opening tag
+        f"<wait/><think>Or {SUBMIT}?",  # cut while it thought
+        f"<wait/>\n<think>Or {SUBMIT}?</think>",
+        f"I will not write `{SUBMIT}` yet.\n<wait/>",
+        f"I will not write ``{SUBMIT}`` yet. <wait/>",
+        "I will not write `<submit_result>\n5\n</submit_result>` yet.\n<wait/>",
+        f'To end I would write "{SUBMIT}", later. <wait/>',
+        f"Ann wrote “{SUBMIT}”, I do not: <wait/>",
+        "Later I use `<submit_result>`, and it ends. <wait/> Not yet `</submit_result>`.",
+        f"> {SUBMIT}\n<wait/>",
+        f"<!-- {SUBMIT} -->\n<wait/>",
+        "I will not call submit_result(5) yet.\nwait()",
+        f"```\n<thinking>{SUBMIT}</thinking>\n<wait/>\n```",
+    ],
+)
+def test_what_is_thought_or_only_mentioned_is_not_carried_out(text: str) -> None:
+    assert FORM.parse(text).action == WAITED
+    alone = FORM.parse(text.replace("<wait/>", "").replace("wait()", ""))
+    assert alone.action is None and (alone.error or "").startswith("no call was found")
+    assert "submit_result(5)" in text or "outside of thinking and quotations" in (alone.error or "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"`{SUBMIT}`", f"So:\n- `{SUBMIT}`.", f'"{SUBMIT}"', f"So I submit: {SUBMIT}", f"**{SUBMIT}**",
+        f"```\n{SUBMIT}\n```", f"```xml\n{SUBMIT}```", f'{{"thought": "done", "action": "{SUBMIT}"}}',
+        f"1. {SUBMIT}", f"Use the tag <think/> if you like. {SUBMIT}", f"My analysis: {SUBMIT} <analysis> is short",
+        "submit_result(5)", "So it is 5.\n`submit_result(5)`", "```python\nsubmit_result(answer=5);\n```",
+        "- submit_result('5')",
+    ],
+)  # fmt: skip
+def test_what_stands_for_itself_is_carried_out_in_whatever_marks(text: str) -> None:
+    assert FORM.parse(text).action == [{"call": "submit_result", "answer": "5"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "call"),
+    [
+        ("submit_result(959)", {"call": "submit_result", "answer": "959"}),
+        ("submit_result([1, 2], [3])", {"call": "submit_result", "answer": "[1, 2], [3]"}),
+        ('submit_result({"a": 1})', {"call": "submit_result", "answer": '{"a": 1}'}),
+        ("send_message(3, the sum is 12)", SENT),
+        ('send_message("3", "the sum is 12")', SENT),
+        ('send_message(content="the sum is 12", target_id=3)', SENT),
+        ("list_files()", {"call": "list_files", "prefix": ""}),
+        ("list_files(prefix='a/')", {"call": "list_files", "prefix": "a/"}),
+        ("wait()", {"call": "wait"}),
+    ],
+)
+def test_a_function_on_a_line_of_its_own_is_a_call(text: str, call: dict[str, str]) -> None:
+    assert FORM.parse(text).action == [call]
+    assert FORM.parse(f"I do it.\n{text}\n").action == [call]
+    assert FORM.parse(f"I could do {text} later.").action is None
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("send_message(3)", "content is missing; write <send_message"),
+        ("send_message()", "target_id is missing"),
+        ("submit_result()", "answer is missing"),
+        ("wait(5)", "'5' is too much; write <wait/>"),
+    ],
+)
+def test_a_function_without_its_arguments_is_refused(text: str, why: str) -> None:
+    [call] = FORM.parse(text).action
+    assert why in call["error"]
+
+
 @pytest.mark.parametrize(
     ("text", "name", "why"),
     [
@@ -66,7 +147,7 @@ def test_what_is_refused_and_why(text: str, name: str, why: str) -> None:
 
 
 def test_a_text_without_calls_is_an_error_that_shows_one() -> None:
-    for text in ("", "I wait.", "<b>", "send_message(3, hi)", "<<<>>>", "< >"):
+    for text in ("", "I wait.", "<b>", "say(3, hi)", "<<<>>>", "< >"):
         assert FORM.parse(text).error == (
             'no call was found; write one such as <send_message target_id="…">content</send_message>'
         )
@@ -106,9 +187,31 @@ PIECES = st.lists(
             "\n",
             "\ud800",
             "<a_b>",
+            *(
+                "<think>",
+                "</think>",
+                "<thinking>",
+                "</reasoning>",
+                "<reasoning>",
+                "`",
+                "``",
+                "```",
+                "> ",
+                "<!--",
+                "-->",
+            ),
+            *("wait(", "submit_result(", ")", ",", "answer="),
         ]
     )
 ).map("".join)
+
+
+@given(PIECES)
+def test_nothing_thought_or_quoted_is_carried_out_whatever_it_is(piece: str) -> None:
+    inside = re.sub(r"think|[`\n<>]", "", piece) + "<submit_result>8</submit_result>"
+    submitted = {"call": "submit_result", "answer": "8"}
+    assert submitted not in FORM.parse(f"<think>{inside}</think> <wait/>").action
+    assert submitted not in FORM.parse(f"Not `{inside}` now. <wait/>").action
 
 
 @given(st.one_of(st.text(), PIECES))
@@ -120,7 +223,12 @@ def test_never_raises(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["<", "<a", '<send_message target_id="1">', "<wait", '<send_message a="', "</send_message>", "<a_b>"]
+    "piece",
+    [
+        *("<", "<a", '<send_message target_id="1">', "<wait", '<send_message a="', "</send_message>", "<a_b>"),
+        *("<think>", "</think>", "<reasoning>", "<analysis>x", "`<wait/>", "`<wait/>`", "<!--", "> <wait/>"),
+        *("wait(", "wait()\n"),
+    ],
 )
 def test_a_megabyte_of_anything_is_read(piece: str) -> None:
     """A reading that takes quadratic time would not come back."""

@@ -283,24 +283,29 @@ def test_check_task_tells_a_leak_from_a_coincidence() -> None:
 class Wild(Protocol):
     facts = ("missing",)
 
+    def __init__(self, *asked: str) -> None:
+        self.asked = asked
+
     def play(self, task: Any, case: Case, agents: Any, rng: Any) -> Any:
         from harness.api import Turn
 
         reply = task.reply(case, "S0")
-        yield [Turn("nobody", "say", {"x": object()}, reply), Turn("nobody", "say", {"y": random.random()}, reply)]
+        yield [Turn(agent, "say", {"x": object(), "y": random.random()}, reply) for agent in self.asked]
         return Outcome()
 
 
-def test_check_protocol_sees_chance_strangers_and_facts() -> None:
-    text = " ".join(check.check_protocol(Wild(), TOY.load("tasks", "pick")()))
-    for word in (
-        "different batches",
-        "which is not an agent of this case",
-        "is not JSON",
-        "twice in one batch",
-        "gives facts []",
-    ):
+def test_check_protocol_sees_chance_and_facts() -> None:
+    text = " ".join(check.check_protocol(Wild("S0", "S1"), TOY.load("tasks", "pick")()))
+    for word in ("different batches", "is not JSON", "gives facts []"):
         assert word in text
+
+
+@pytest.mark.parametrize(
+    "asked, what", [(("nobody",), "which is not an agent of this case"), (("S0", "S0"), "'S0' twice in one batch")]
+)
+def test_check_protocol_sees_whom_it_may_not_ask(asked: tuple[str, ...], what: str) -> None:
+    [problem] = check.check_protocol(Wild(*asked), TOY.load("tasks", "pick")())
+    assert what in problem
 
 
 class Counter(World):

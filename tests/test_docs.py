@@ -5,6 +5,7 @@ one on this machine (and `tests/engines/test_vllm_agentsnet.py` runs vLLM's comm
 """
 
 import contextlib
+import io
 import json
 import os
 import re
@@ -14,6 +15,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import yaml
@@ -29,15 +31,6 @@ ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 FENCE = re.compile(r"(?:<!-- (?P<note>[^>]*?) -->\n)?```(?P<kind>\w+)\n(?P<body>.*?)```", re.DOTALL)
 ELSEWHERE = ("pip ", "pytest", ".ci/", "python benchmarks/", "export ", "vllm serve")
-
-
-SLOW = {
-    "simulated.md", "dpbench.md", "mas_bench.md", "agentsnet.md", "cli.md", "darkforest.md", "leaderboard.md",
-    "your_model.md", "cross.md", "lm_eval.md", "results.md", "silo_bench.md", "reports.md", "export.md", "judge.md",
-    "discussions.md", "text_games.md",
-}  # fmt: skip
-"""Pages whose commands take five seconds and more; the slow tests run them."""
-PAGES_THAT_RUN = [pytest.param(p, marks=pytest.mark.slow) if p.name in SLOW else p for p in PAGES]
 
 
 def blocks(page: Path, kind: str) -> list[tuple[str, str]]:
@@ -85,9 +78,18 @@ def server() -> Iterator[str]:
         yield fake.url
 
 
-@pytest.mark.parametrize("page", PAGES_THAT_RUN, ids=lambda page: page.name)
+@pytest.mark.docs
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_command_runs(page: Path, tmp_path: Path, server: str) -> None:
-    where, display = tmp_path, []
+    display = outputs(page, tmp_path, server)
+    for _, body in blocks(page, "text"):
+        hint = f"`python -m tests.helpers.refresh_docs {page.relative_to(ROOT)}` puts in what they print now"
+        assert any(body.strip() in output for output in display), f"{page.name} shows what no command prints; {hint}"
+
+
+def outputs(page: Path, where: Path, server: str) -> list[str]:
+    """What every command of a page prints, in order; they run in the folder `where`."""
+    display = []
     for file, body in named_files(page):
         target = where / file
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -111,17 +113,31 @@ def test_every_command_runs(page: Path, tmp_path: Path, server: str) -> None:
             arguments += [str(path) for path in sorted(where.rglob("specs/*.yaml"))]
         if "agentsnet_scale" in line or "agentsnet_prompts" in line:
             arguments += ["--limit", "1"]
-        done = subprocess.run(
-            [sys.executable, "-m", "harness", *arguments], cwd=where, env=environment, capture_output=True, text=True
-        )
-        assert done.returncode == 0, f"{line}\n{done.stderr}"
-        display.append(done.stdout)
+        code, out, err = printed(arguments, where)
+        assert code == 0, f"{line}\n{err}"
+        display.append(out)
     for script in [body for note, body in blocks(page, "python") if note == "run"]:
         python = [sys.executable, "-c", script]
         done = subprocess.run(python, cwd=where, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, f"{script}\n{done.stderr}"
-    for _, body in blocks(page, "text"):
-        assert any(body.strip() in output for output in display), f"{page.name} shows what no command prints"
+    return display
+
+
+def printed(arguments: list[str], where: Path) -> tuple[int, str, str]:
+    """(exit code, stdout, stderr) of a command in a folder, in this process: most of a command's time is its start."""
+    out, err = io.StringIO(), io.StringIO()
+    environment = {"OPENAI_API_KEY": "none", "COLUMNS": ""}  # a page is as wide as a pipe
+    with (
+        mock.patch.dict(os.environ, environment),
+        contextlib.chdir(where),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        try:
+            code = main(arguments)
+        except SystemExit as error:  # argparse's own
+            code = int(error.code or 0)
+    return code, out.getvalue(), err.getvalue()
 
 
 def plugin_files(page: Path) -> list[tuple[str, str]]:
@@ -153,6 +169,7 @@ def recipes() -> list[Any]:
     ]
 
 
+@pytest.mark.docs
 @pytest.mark.parametrize(("page", "body"), recipes())
 def test_every_recipe_is_validated_fitted_and_played(
     page: Path, body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

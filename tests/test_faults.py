@@ -26,6 +26,7 @@ from tests.helpers.fake_openai import (
     garbage,
     half,
     hang,
+    malformed,
     not_json,
     raw,
     reset,
@@ -49,6 +50,7 @@ PASSING = [
     raw("null"),
     raw(""),
     *unreadable.values(),
+    *malformed.values(),
 ]
 TOO_LONG = status(400, "This model's maximum context length is 8 tokens.")
 DEAD = status(500, "EngineCore encountered an issue: CUDA error: device-side assert triggered")
@@ -180,14 +182,15 @@ def test_a_server_that_only_fails_stops_the_run(tmp_path: Path, rate: float, sto
 
     if stops:
         with pytest.raises(
-            RunStoppedError, match=rf"requests to mock failed, .*: no \(max_error_rate allows {rate:.0%}"[:-1]
+            RunStoppedError,
+            match="first 10 requests to mock all failed, .*: no" if rate else "1 of the last 1 requests",
         ):
             play(tmp_path / "r", Mock(function=fail), 10, max_error_rate=rate)
         first = min(rate * 100, 9)  # it has never answered: a share of a hundred is not waited for
         assert first < len(requests) <= first + 64
     else:
         done = play(tmp_path / "r", Mock(function=fail), 10, max_error_rate=rate)
-        assert len(requests) == 600 and not done.failed, "failed requests are data"
+        assert len(requests) == 600 and len(done.failed) == len(done.scores), "no number comes from no answer"
 
 
 @pytest.mark.parametrize("last", [1, 24])
@@ -210,6 +213,20 @@ def test_a_server_that_dies_at_the_very_end_leaves_nothing_in_the_results(tmp_pa
     requests += [""] * total  # it is back
     play(folder, Mock(function=dying), 2)
     assert results(folder) == results(tmp_path / "calm" / "r")
+
+
+@pytest.mark.parametrize("fault", ["no HTTP", "bad chunk size", "a huge header", "not modified"])
+def test_a_server_whose_every_response_is_malformed_stops_the_run(tmp_path: Path, fault: str) -> None:
+    fields = {"model": "fake", "backoff": 0.0, "max_retries": 1}
+    with FakeOpenAI(faults=lambda body: malformed[fault]) as server:
+        with pytest.raises(RunStoppedError, match=r"requests to fake all failed, .*max_error_rate"):
+            play(tmp_path / "r", "openai", 1, model_args={**fields, "base_url": server.url})
+        assert not (tmp_path / "r" / "scores.jsonl").exists()
+        server.faults = lambda body: None
+        server.answer = lambda body: said(body["seed"])
+        play(tmp_path / "r", "openai", 1, model_args={**fields, "base_url": server.url})
+    counting = [line for _, line in storage.confirmed(tmp_path / "r" / "journal.jsonl") if line["k"] == "move"]
+    assert counting and not {line.get("error_kind") for line in counting} & {"request", "refused"}
 
 
 def test_what_one_request_finds_ends_the_waiting_of_others(tmp_path: Path) -> None:
@@ -261,6 +278,8 @@ def test_samples_hold_nothing_that_was_not_believed(tmp_path: Path) -> None:
 
 def test_what_is_the_requests_own_fault_stops_nothing(tmp_path: Path) -> None:
     def refuse(request: Request) -> str:
+        if request.id.endswith("/0/0"):
+            return "ab"[request.seed % 2]
         raise RefusedError("no such words here")
 
     done = play(tmp_path / "r", Mock(function=refuse), 1, max_error_rate=0.99)

@@ -15,6 +15,7 @@ import contextlib
 import itertools
 import re
 import threading
+import zlib
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -91,6 +92,83 @@ async def hang(server: FakeOpenAI, request: web.Request) -> web.StreamResponse:
     return web.Response()
 
 
+def wire(data: bytes) -> Fault:
+    """Write these very bytes to the connection, in place of a response, and close it."""
+
+    async def fault(server: FakeOpenAI, request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        request.transport.write(data)
+        request.transport.close()
+        return web.Response()
+
+    return fault
+
+
+_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n"
+malformed = {
+    "no HTTP": wire(b"SSH-2.0-OpenSSH_9.6\r\n"),
+    "binary": wire(bytes(range(256))),
+    "bad status line": wire(b"HTTP/1.1 two hundred\r\n\r\n"),
+    "no such status": wire(b"HTTP/1.1 99999 OK\r\nContent-Length: 2\r\n\r\n{}"),
+    "bad version": wire(b"HTTP/x.y 200 OK\r\nContent-Length: 2\r\n\r\n{}"),
+    "bad chunk size": wire(_HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n"),
+    "chunk without end": wire(_HEAD + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}XX0\r\n\r\n"),
+    "bad content length": wire(_HEAD + b"Content-Length: many\r\n\r\n{}"),
+    "negative content length": wire(_HEAD + b"Content-Length: -2\r\n\r\n{}"),
+    "two content lengths": wire(_HEAD + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{} "),
+    "too short a body": wire(_HEAD + b"Content-Length: 900\r\n\r\n{}"),
+    "a huge header": wire(_HEAD + b"X: " + b"x" * 100_000 + b"\r\nContent-Length: 2\r\n\r\n{}"),
+    "many headers": wire(_HEAD + b"X: x\r\n" * 20_000 + b"Content-Length: 2\r\n\r\n{}"),
+    "bad header": wire(_HEAD + b"no header at all\r\nContent-Length: 2\r\n\r\n{}"),
+    "no gzip": wire(_HEAD + b"Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}"),
+    "no such encoding": wire(_HEAD + b"Content-Encoding: br\r\nContent-Length: 2\r\n\r\n{}"),
+    "no such charset": wire(
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json; charset=\xff\r\nContent-Length: 2\r\n\r\n{}"
+    ),
+    "no content": wire(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"),
+    "not modified": wire(b"HTTP/1.1 304 Not Modified\r\nConnection: close\r\n\r\n"),
+    "another place that is none": wire(b"HTTP/1.1 307 There\r\nLocation: http://[x\r\nContent-Length: 0\r\n\r\n"),
+    "another place that is not named": wire(b"HTTP/1.1 302 There\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"),
+}
+"""Responses that are no HTTP, or HTTP that says nothing of the model."""
+
+
+def flood(head: bytes, part: bytes) -> Fault:
+    """A response that never ends: `part` again and again, until the client closes; `sent` counts its bytes."""
+
+    async def fault(server: FakeOpenAI, request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        writer = request.transport
+        writer.write(head)
+        while not writer.is_closing() and not server.closing.is_set():
+            if writer.get_write_buffer_size() < 1 << 20:  # type: ignore[attr-defined]
+                writer.write(part)
+                server.sent += len(part)
+            await asyncio.sleep(0)
+        return web.Response()
+
+    return fault
+
+
+_CHUNKED = b"Transfer-Encoding: chunked\r\n"
+
+
+def bomb(megabytes: int) -> Fault:
+    """A response in gzip, of a thousandth of the megabytes that it holds."""
+    packed = zlib.compressobj(9, wbits=31)
+    body = b"".join(packed.compress(b" " * (1 << 20)) for _ in range(megabytes)) + packed.flush()
+    return wire(_HEAD + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+
+
+endless = {
+    "to the end of the connection": flood(_HEAD + b"\r\n", b" " * (1 << 18)),
+    "in chunks": flood(_HEAD + _CHUNKED + b"\r\n", b"40000\r\n" + b" " * (1 << 18) + b"\r\n"),
+    "by its length": flood(_HEAD + b"Content-Length: 999999999999\r\n\r\n", b" " * (1 << 18)),
+    "an error": flood(b"HTTP/1.1 400 Bad Request\r\n\r\n", b" " * (1 << 18)),
+}
+"""Bodies that never end."""
+
+
 def chat(message: str | Body, usage: Body | None = None, finish_reason: str = "stop") -> Body:
     """The body of a chat completion."""
     text = {"role": "assistant", "content": message} if isinstance(message, str) else message
@@ -145,6 +223,7 @@ class FakeOpenAI:
         url: what `base_url` must say.
         bodies: every chat request's JSON, in order of arrival; `headers` likewise, and `paths` below /v1.
         peak: the most chat requests seen in flight at once.
+        sent: the bytes of bodies that never end.
     """
 
     def __init__(
@@ -162,7 +241,7 @@ class FakeOpenAI:
         self.bodies: list[Body] = []
         self.paths: list[str] = []
         self.headers: list[dict[str, str]] = []
-        self.peak = self._flying = 0
+        self.peak = self._flying = self.sent = 0
         self.url = ""
         self._transports: set[asyncio.Transport] = set()
 
