@@ -154,6 +154,8 @@ def _started(engine: VLLM) -> Iterator[Driven]:
 
 
 @pytest.fixture(autouse=True)
-def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def wide_terminal() -> Iterator[None]:
     """Tests read what commands print in whole lines; tests of the fitting set widths of their own."""
-    monkeypatch.setenv("COLUMNS", "1000")
+    with pytest.MonkeyPatch.context() as patch:  # the test's own would be undone after other fixtures, folders too
+        patch.setenv("COLUMNS", "1000")
+        yield

@@ -229,10 +229,10 @@ def test_a_server_whose_every_response_is_malformed_stops_the_run(tmp_path: Path
     assert counting and not {line.get("error_kind") for line in counting} & {"request", "refused"}
 
 
-def test_what_one_request_finds_ends_the_waiting_of_others(tmp_path: Path) -> None:
+def test_what_one_request_finds_ends_the_waiting_of_the_engines_others(tmp_path: Path) -> None:
     slow = status(503, "overloaded", headers={"Retry-After": "3600"})
     faults = iter([slow] * 5 + [DEAD])
-    with FakeOpenAI(faults=lambda body: next(faults, DEAD), models=["fake", "other"]) as server:
+    with FakeOpenAI(faults=lambda body: next(faults, None), models=["fake", "other"]) as server:
         fields: dict[str, Any] = {"base_url": server.url, "max_backoff": 3600.0}
 
         async def talk() -> None:
@@ -245,10 +245,12 @@ def test_what_one_request_finds_ends_the_waiting_of_others(tmp_path: Path) -> No
                 while len(server.bodies) < 5:
                     await asyncio.sleep(0)
                 with pytest.raises(EngineFatalError, match="CUDA"):
-                    await two.complete(Request("x", Thread(), {}, 1))
+                    await one.complete(Request("x", Thread(), {}, 1))
                 ended = await asyncio.gather(*waiting, return_exceptions=True)
                 assert [type(one) for one in ended] == [EngineFatalError] * 5 and "CUDA" in str(ended[0])
                 assert len(server.bodies) == 6
+                await two.complete(Request("y", Thread(), {}, 1))
+                assert stop.reason is None, "another engine goes on"
             finally:
                 await one.close()
                 await two.close()
