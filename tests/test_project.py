@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.approvals import BUILTIN
 from harness.config import project
 from harness.errors import Place, PluginError, SpecError, UserError
 
@@ -34,7 +35,7 @@ class M(Metric):
 
 def test_found_by_walking_up() -> None:
     assert project.find(TOY / "registry" / "tasks").name == "toy"
-    assert project.find(Path("/")).name == project.BUILTIN
+    assert project.find(Path("/")).name == BUILTIN
 
 
 def test_names_are_paths_and_descriptions_are_docstrings(tmp_path: Path) -> None:

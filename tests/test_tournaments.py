@@ -412,19 +412,18 @@ def test_ratings_call_the_model_under_test_by_its_name(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("kind", ["illegal", "failed"])
-def test_a_model_that_never_plays_has_no_rating(tmp_path: Path, kind: str) -> None:
-    """Its seat goes on with the game's idle move, which beats some: that is no strength of the model."""
-
-    def answer(request: Request) -> str:
-        if kind == "failed":
-            raise RefusedError("not this")
-        return "I resign."
-
+def never_playing(answer: Callable[[Request], str], folder: Path) -> harness.Run:
+    """A tournament of a model that makes no legal move, and two policies."""
     rating: dict[str, Any] = {"title": "Ratings", "kind": "rating", "of": "games/results"}
     tables = [rating, {**rating, "title": "Matrix", "kind": "cross_play"}]
     pool: dict[str, Any] = {"pool": ["model", BOLD, MEEK], "games_per_pairing": 3}
-    run = harness.evaluate({**data(**pool), "tables": tables}, Mock(function=answer), output_path=tmp_path)
+    dice = {**data(**pool), "tables": tables}
+    return harness.evaluate(dice, Mock(function=answer), output_path=folder, max_error_rate=1.0)
+
+
+def test_a_model_that_never_plays_has_no_rating(tmp_path: Path) -> None:
+    """Its seat goes on with the game's idle move, which beats some: that is no strength of the model."""
+    run = never_playing(lambda request: "I resign.", tmp_path)
     ratings, matrix = run.tables
     rows = {row.key["contestant"]: row for row in ratings.rows}
     assert [*rows][-1] == "model" and rows["model"].cells[0].value is rows["model"].cells[1].value is None
@@ -433,9 +432,18 @@ def test_a_model_that_never_plays_has_no_rating(tmp_path: Path, kind: str) -> No
         str(column.key["statistic"]): cell.value
         for column, cell in zip(ratings.columns, rows["model"].cells, strict=True)
     }
-    assert (shares["substituted"], shares[kind]) == (1, 1)
+    assert (shares["substituted"], shares["illegal"]) == (1, 1)
     for table in (ratings, matrix):
         assert any("mock had no legal action in any of its turns" in note for note in table.notes), table.notes
-        assert any(f"mock: 100.0 % substituted, 100.0 % {kind}" in note for note in table.notes)
+        assert any("mock: 100.0 % substituted, 100.0 % illegal" in note for note in table.notes)
     again = {row.key["contestant"]: row.cells[0].value for row in rescored(tmp_path).tables[0].rows}
     assert again == {name: row.cells[0].value for name, row in rows.items()}
+
+
+def test_games_in_which_a_model_answers_no_request_count_in_no_rating(tmp_path: Path) -> None:
+    def answer(request: Request) -> str:
+        raise RefusedError("not this")
+
+    for table in never_playing(answer, tmp_path).tables:
+        assert {row.key["contestant"] for row in table.rows} == {"bold", "meek"}
+        assert "12 of 18 episodes failed and count in no number" in table.notes[0]

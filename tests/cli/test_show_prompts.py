@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import identity
 import pytest
 
 import harness
-from benchmarks import identity
 from harness import Run
 from harness.cli.show import conversations, played_without_model
 from harness.config import spec as specs

@@ -263,8 +263,11 @@ def test_a_local_metric_module_of_the_evaluate_library(tmp_path: Path) -> None:
     (tmp_path / "shouts.py").write_text(MODULE)
     jsonl(tmp_path / "test.jsonl", [{"q": "?", "a": "rome"}])
     code = (
+        "from harness import approvals\n"
         "from tests.documents.documents_kit import cases, graded, task_of\n"
         f"folder = {str(tmp_path)!r}\n"
+        "leave = approvals.allowing()\n"
+        "leave.__enter__()\n"
         "def score(*metrics):\n"
         "    task = task_of(data_files=folder + '/test.jsonl', doc_to_text='q', doc_to_target='a',\n"
         "                   answer={'form': 'text'}, metric_list=list(metrics))\n"

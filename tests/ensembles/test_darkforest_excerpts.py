@@ -38,7 +38,7 @@ def cut(form: Any, text: str, candidate: str | None, length: int = 900, **option
         (LETTER, "C", "Mass is conserved.\nThe answer is (C).\nConfidence: 0.9", "Mass is conserved."),
         (LETTER, "B", "One.\nTwo.\nThe answer is (B)", "One. Two."),
         (LETTER, "B", "The answer is (B)", ""),
-        (LETTER, "B", "B is likely.\nAnswer: B\nConfidence: 1", "B is likely."),
+        (LETTER, "B", "B is likely.\nAnswer: B\nConfidence: 1", ""),  # the first line says the answer too
         (LETTER, "B", "It buzzes.\n**Answer:**\n\nB", "It buzzes."),
         (LETTER, "B", "It buzzes.\nB. bee\nConfidence: 0.4\nThe answer is (B).", "It buzzes."),
         (LETTER, "D", "no such text", "no such text"),

@@ -78,7 +78,9 @@ def labels(episode: Episode) -> dict[str, str]:
     prompt = next(one.prompt for one in episode.asked if "these answers to the question are left" in one.prompt)
     lines = prompt.split("\n")
     return {
-        lines[i + 1]: line.strip("= ") for i, line in enumerate(lines) if line.startswith("=== ") and len(line) == 9
+        lines[i + 1].strip(): line.strip("= ")
+        for i, line in enumerate(lines)
+        if line.startswith("=== ") and len(line) == 9
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 import shutil
 import warnings
@@ -153,31 +152,29 @@ def test_long_names_beside_bars_stay_distinct_on_two_lines(tmp_path: Path) -> No
 
 
 def test_an_unsolved_episode_counts_under_the_gravest_cause(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    numbers = itertools.count()
+    vague, cut = Completion("no idea"), Completion("no i", finish_reason="length")
+    ends = iter([0, 1, vague, vague, cut, cut, vague, RequestError("refused"), RequestError("refused"), 0])
 
     def reply(request: Request) -> Completion:
+        end = next(ends)
+        if isinstance(end, RequestError):
+            raise end
+        if isinstance(end, Completion):
+            return end
         value = eval(max(re.findall(r"[-+*() \d]{5,}", request.thread.messages[-1]["content"]), key=len))
-        kind = next(numbers)
-        if kind == 4:
-            raise RequestError("refused")
-        return [
-            Completion(f"#### {value}"),
-            Completion(f"#### {value + 1}"),
-            Completion("no idea"),
-            Completion("no i", finish_reason="length"),
-        ][min(kind, 3) if kind < 4 else 0]
+        return Completion(f"#### {value + end}")
 
-    sums = ["task.size=6", "matrix.terms=[2]"]
+    sums = ["task.size=7", "matrix.terms=[2]", "protocol.parse_retries=1"]
     model = Mock(function=reply)
     harness.evaluate("arithmetic", model, overrides=sums, output_path=tmp_path / "r", max_concurrency=1)
     code, *_ = invoke(capsys, "plot", str(tmp_path / "r"), "--kind", "failures", "-o", str(tmp_path / "f.svg"))
-    kinds = ("solved", "unsolved", "unreadable reply", "cut-off reply", "engine error", "limit reached", "failed")
+    kinds = ("solved", "unsolved", "unreadable reply", "cut-off reply", "engine error", "failed", "limit reached")
     assert code == 0
-    assert [kind for kind in kinds if kind in texts_of(tmp_path / "f.svg")] == [*kinds[:5]]
+    assert [kind for kind in kinds if kind in texts_of(tmp_path / "f.svg")] == [*kinds[:6]]
     code, *_ = invoke(capsys, "report", str(tmp_path / "r"), "--format", "html", "-o", str(tmp_path / "r.html"))
     page = (tmp_path / "r.html").read_text("utf-8")
     row = re.search(r'<th class="name" scope="row">mock</th>((?:<td>[^<]*</td>)+)', page.partition("How episodes")[2])
-    assert row and re.findall(r"<td>([^<]*)</td>", row[1]) == ["6", "2", "1", "1", "1", "1"]
+    assert row and re.findall(r"<td>([^<]*)</td>", row[1]) == ["7", "2", "1", "1", "1", "1", "1"]
 
 
 def test_with_prices_quality_costs_dollars(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

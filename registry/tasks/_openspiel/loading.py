@@ -179,14 +179,10 @@ def _own_words() -> Iterator[None]:
             caught.seek(0)
             for line in caught.read().decode("utf-8", "replace").splitlines():
                 if found := _ISSUES.search(line):
-                    _warn(f"OpenSpiel says that its implementation of {found[1]} has known issues")
+                    message = f"OpenSpiel says that its implementation of {found[1]} has known issues"
+                    warnings.warn(message, stacklevel=2)
                 elif "OpenSpiel exception: " not in line:  # those are raised too
                     print(line, file=sys.stderr)
-
-
-@functools.cache
-def _warn(message: str) -> None:
-    warnings.warn(message, stacklevel=2)
 
 
 def refusal(kind: Any, pyspiel: Any) -> str | None:
