@@ -57,7 +57,8 @@ def _another(first: Path, folder: Path, skill: float) -> None:
     shutil.copy(first / "spec.yaml", folder)
     model, luck = f"model-{folder.name}", random.Random(folder.name)
     record = json.loads((first / "run.json").read_text())
-    (folder / "run.json").write_text(json.dumps({**record, "model": model, "run": folder.name, "start": folder.name}))
+    start = f"2026-01-01T00:00:00.{folder.name}000+00:00"
+    (folder / "run.json").write_text(json.dumps({**record, "model": model, "run": folder.name, "start": start}))
     with (folder / "scores.jsonl").open("w") as file:
         for i, line in enumerate((first / "scores.jsonl").read_text().splitlines()):
             score = json.loads(line)

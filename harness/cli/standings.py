@@ -6,9 +6,11 @@ import argparse
 import filecmp
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from harness import storage
 from harness.cli.output import published, readable, show, tables_named
@@ -24,7 +26,7 @@ from harness.report import Comparable, RunScores, Standings, comparison, grouped
 from harness.report import leaderboard as merge
 from harness.report.standings import Role
 from harness.results import Run, run_folder
-from harness.runtime.manifest import META
+from harness.runtime.manifest import META, read_meta
 from harness.runtime.options import Options
 from harness.tables import HeadlineSpec, Table, text
 
@@ -189,6 +191,7 @@ def _load(paths: Sequence[Path]) -> tuple[list[tuple[RunScores, Run]], list[str]
     doubts: list[Doubt] = []
     seen: set[Path] = set()
     started: dict[str, dict[Path, str]] = {}
+    claimed = Counter(map(_claimed, {path.resolve() for path in paths}))
     for path in paths:
         explicit = (path / META).is_file()
         for folder in [path] if explicit else _below(path):
@@ -206,7 +209,8 @@ def _load(paths: Sequence[Path]) -> tuple[list[tuple[RunScores, Run]], list[str]
                 continue
             key = text([run.meta.get(name) for name in ("start", "spec_digest", "model", "command", "engine_args")])
             place = folder.relative_to(path) if len(paths) == 1 else folder
-            name = run.meta["run"] if explicit else place.as_posix()
+            alone = explicit and claimed[run.meta["run"]] == 1  # of two that claim a name, neither gets it
+            name = run.meta["run"] if alone else place.as_posix()
             name = str(folder) if name in [other.id for other, _ in found] else name
             earlier = started.setdefault(key, {}) if run.meta.get("start") else {}
             unlike = {other: _unlike(folder, other) for other in earlier}
@@ -218,6 +222,14 @@ def _load(paths: Sequence[Path]) -> tuple[list[tuple[RunScores, Run]], list[str]
             scores = RunScores(run.meta, run.scores, run.table_specs, run.metrics, run.prices, headline)
             found.append((replace(scores, run={**run.meta, "run": name}), run))
     return found, apart, doubts
+
+
+def _claimed(path: Path) -> Any:
+    """The name that the run in a folder gives itself; None if there is none."""
+    try:
+        return read_meta(path / META).get("run")
+    except (UserError, OSError):
+        return None
 
 
 def _in_words(doubt: Doubt) -> str:

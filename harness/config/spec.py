@@ -1,6 +1,7 @@
 """Specs: YAML → one merged, checked, frozen value that knows the place of everything in it.
 
-`load` follows `extends:`, applies `--set`, checks the JSON Schema and the matrix; it loads no plugin.
+`load` follows `extends:`, applies `--set`, checks the JSON Schema and the matrix; of plugins it loads those that
+may propose keys that the spec leaves out (`_proposals`).
 Next: `harness.config.resolve`, which turns its names into objects.
 """
 

@@ -180,7 +180,7 @@ def test_a_run_goes_on_with_more_workers_than_it_began_with(tmp_path: Path, calm
     folder = tmp_path / "wild" / "r"
     with pytest.raises(RunStoppedError, match="the dice are gone"):
         run(folder, Dice(fatal_after=30), "local")
-    with pytest.raises(RunStoppedError, match=r"after \d+ episodes: the dice are gone(.|\n)*same command again"):
+    with pytest.raises(RunStoppedError, match=r"after \d+ of \d+ episodes: the dice are gone(.|\n)*same command again"):
         run(folder, Dice(fatal_after=9))
     assert not list(folder.glob(".lock-*")), "all workers are stopped when one engine is gone"
     data = json.loads((folder / "run.json").read_text())

@@ -214,7 +214,9 @@ def test_a_changed_copy_stands_beside_the_run(file: str, what: str, copy: Path, 
         code, out, err = board(capsys, first, second)
         assert code == 0 and "not shown" not in err
         assert message in err and message in " ".join(out.split())
-        assert sum("random (" in line for line in out.partition("\n\n\n")[0].splitlines()) == 2
+        ranked = " ".join(out.partition("\n\n\n")[0].split())
+        assert ranked.count("random (") == 2 and "forged" in ranked, "no run is called what two claim to be"
+        assert f"{first} and {second} say" in err
 
 
 def test_a_run_that_lost_scores_is_not_ranked_and_scored_again_it_is(copy: Path, capsys: Capsys) -> None:
