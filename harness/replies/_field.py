@@ -18,17 +18,20 @@ from typing import Any
 
 from ._options import marker_pattern
 from ._text import BLANK, WRAPPING, end_of
-from .fields import json_fields
-from .literals import masked, objects
+from .fields import BEFORE_KEY, json_fields
+from .literals import masked, objects, read
 
 _EDGE = r"^[ \t>#*_`([\d.)•-]{0,12}(?:my[ \t]+)?"
 _TO = r"(?:[ \t_]+\(?(?:to|for)\b[^:：\n<>\"{}]{0,60}?)"
 """What may follow a name: "to my neighbors"."""
-_NEXT = re.compile(r"[ \t]*(?:#{1,6}[ \t]*\S|\*\*[^*\n]{1,60}\*\*[ \t]*$|[*_`]*\w+[*_` \t]*[:：]|<\w+>|\[\w+\])")
+_NEXT = re.compile(r"[ \t]*(?:#{1,6}[ \t]*\S|\*\*[^*\n]{1,60}\*\*[ \t]*$|[*_`]*+\w++[*_` \t]*+[:：]|<\w+>|\[\w+\])")
 """A line that begins another field."""
 _LINES = 20
 """Lines of a field below its heading."""
-_FENCE = re.compile(r"[ \t]*`{3,}\w*[ \t]*$")
+_NEXT_LINE = re.compile(f"^(?:{_NEXT.pattern})", re.MULTILINE)
+_FENCE = re.compile(r"[ \t*_]*+`{3,}\w*+[ \t]*+$")
+_OBJECT_BELOW = re.compile(r"[\s*_]*+(?:`{3,}\w*+\s*+)?\{")
+_CLOSING = re.compile(r"^[ \t]*+`{3,}[ \t]*+$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +77,14 @@ def field_of(text: str, name: str) -> ReplyField | None:
     )
     if label is not None:
         end = _line_end(lines, label.end())
-        if lines[label.end() : end].strip(WRAPPING):
+        if lines[label.end() : end].strip(WRAPPING) and _fence(lines, label.end()) is None:
             return ReplyField(text[label.end() : end], label.end(), end, inline=True)
-        if member is None and text[label.end() : end].strip(WRAPPING):  # a message that is itself an object
+        bare = not lines[label.end() : end].strip(WRAPPING)
+        if member is None and bare and text[label.end() : end].strip(WRAPPING):  # a message that is itself an object
             end = max([end, *(stop for start, stop in spans if label.end() <= start < end)])
             return ReplyField(text[label.end() : end], label.end(), end, inline=True)
-    member = member or (_in_broken_object(text, names) if "{" in text and label is None else None)
+    if member is None and "{" in text and (label is None or _OBJECT_BELOW.match(lines, label.end())):
+        member = _in_broken_object(text, names)
     return (
         member
         or (_below(text, lines, label.end()) if label is not None else None)
@@ -148,7 +153,7 @@ def _is_named(key: str, names: _Names) -> bool:
     return names.key.fullmatch(re.sub(r"[\s_-]+", "", key)) is not None
 
 
-_KEY = re.compile(r"(?:^|[{,\n])[ \t]*+[\"'“‘`][ \t]*+([\w -]{1,60}?)[ \t]*+[\"'”’`][ \t]*+[:：]\s*+")
+_KEY = re.compile(rf"{BEFORE_KEY}[\"'“‘`][ \t]*+([\w -]{{1,60}}?)[ \t]*+[\"'”’`][ \t]*+[:：]\s*+")
 
 
 def _in_broken_object(text: str, names: _Names) -> ReplyField | None:
@@ -188,7 +193,15 @@ def _headed(text: str, lines: str, names: _Names) -> ReplyField | None:
 
 
 def _below(text: str, lines: str, at: int) -> ReplyField | None:
-    """What stands below a line that ends behind `at`: the next line, or all lines up to that of another field."""
+    """What stands below a line that ends behind `at`: what a fence encloses, else the next line, or all lines up to
+    that of another field."""
+    if (fence := _fence(lines, at)) is not None:
+        return _fenced(text, lines, *fence)
+    start = end_of(BLANK, text, _line_end(lines, at))
+    if text[start : start + 1] == "{" and lines[start : start + 1] == " ":  # an object, which may be the field's text
+        end = _line_end(text, end_of(BLANK, lines, start) - 1)
+        if text_in(text[start:end]) is not None:
+            return ReplyField(text[start:end], start, end)
     start = end_of(BLANK, lines, _line_end(lines, at))
     if start >= len(lines) or _NEXT.match(lines, start, _line_end(lines, start)):
         return None
@@ -202,6 +215,58 @@ def _below(text: str, lines: str, at: int) -> ReplyField | None:
             return ReplyField(text[start:end], start, end)
         end = stop
     return ReplyField(text[start:first], start, first) if text[start:first].strip(WRAPPING) else None
+
+
+def _fence(lines: str, at: int) -> tuple[int, int, int] | None:
+    """The fence that opens behind `at` on its line, or on the next one that is not empty, as (where it starts, where
+    what it encloses does, where that ends); one that opens behind `at` must be closed."""
+    end = _line_end(lines, at)
+    inline = _FENCE.match(lines, at, end) is not None
+    start = at if inline else end_of(BLANK, lines, end)
+    opened = _line_end(lines, start)
+    if not inline and not _FENCE.match(lines, start, opened):
+        return None
+    closing = _CLOSING.search(lines, opened + 1)
+    if closing is None and inline:
+        return None
+    return start, min(opened + 1, len(lines)), closing.start() if closing else len(lines)
+
+
+def _fenced(text: str, lines: str, start: int, begin: int, stop: int) -> ReplyField | None:
+    """What a fence encloses: all of it where another field follows behind it, else what stands before another field."""
+    end = _line_end(lines, stop)
+    if not _NEXT_LINE.search(lines, end):
+        following = _NEXT_LINE.search(lines, begin, stop)
+        if following is not None:
+            end = stop = following.start()
+        elif stop == len(lines):  # never closed
+            begin = end_of(BLANK, lines, begin)
+            end = stop = _line_end(lines, begin)
+        if not lines[begin:stop].strip(WRAPPING) and text_in(text[begin:stop]) is None:
+            return None  # an object in which another field stands
+    return ReplyField(text[begin:stop], start, end) if text[begin:stop].strip(WRAPPING) else None
+
+
+_SAYS = frozenset(("message", "content", "text", "body", "msg", "value"))
+
+
+def text_in(said: str) -> str | None:
+    """The text that an object says which has one: {"to": "all", "text": "I go first"}, or a list of such an object.
+
+    None if `said` is no such object, or has several texts or none.
+    """
+    bare = said.strip()
+    if not bare.startswith(("{", "[")) or not bare.endswith(("}", "]")):
+        return None
+    value = read(bare)
+    while isinstance(value, (dict, list)):
+        items = list(value)
+        if isinstance(value, dict):
+            items = [item for key, item in value.items() if key.strip().casefold() in _SAYS]
+        if len(items) != 1:
+            return None
+        value = items[0] if isinstance(value, dict) else value[0]
+    return _as_text(value) if value is None or isinstance(value, str) else None
 
 
 def _as_text(value: Any) -> str:

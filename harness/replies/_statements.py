@@ -28,7 +28,7 @@ _BARE_BOX = re.compile(r"\\frac[ \t]*\d{2}|\\(?!boxed|fbox)[A-Za-z]+|[^\s$\\{}]+
 _CANNOT = r"(?:(?:do|did|can|could)(?: not|n['’]?t)|cannot|can['’]?t|(?:am |was )?(?:not able|unable) to)"
 _VERBS = "know|say|tell|answer|solve|determine|decide|find|be sure|work|give|provide"
 _DECLINED = re.compile(
-    r"(?:(?:sorry|well|honestly|unfortunately|so|but)\b[, ]*)*(?:"
+    r"(?:(?:(?:i['’]?m )?sorry|well|honestly|unfortunately|so|but)\b[, ]*)*(?:as an? [^.:=]{1,80}?[, )]+)?(?:"
     r"(?:i|we)(?:['’]m| am| are| was)? (?:(?:really|just|simply) )?"
     rf"(?:(?:have|had|see|find) no (?:idea|clue|answer)|{_CANNOT} (?:really )?(?:{_VERBS})\b.*"
     r"|(?:not (?:sure|certain)|unsure|uncertain|sorry|lost|stuck)\b.*)"

@@ -2,6 +2,7 @@ r"""A mathematical answer in a box: `\boxed{\frac{1}{2}}`."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from harness.api import Parsed, Reply
 from ._aside import spoken
 from ._statements import LABEL, boxes, declines, labelled, last_line
 from ._text import says_nothing, valid
+from .fields import broken_object, json_fields
+from .literals import masked
 from .mathematics import math_canonical
 
 MAX_LINE = 120
@@ -26,6 +29,9 @@ _MATHEMATICAL = re.compile(r"[\d\\=+*/^_(){}\[\]<>-]|\A(?:yes|no|true|false)\Z",
 _CODE = re.compile(
     r"(?<![\w\\])(?:print|return|def|import|assert|input|len|str|int|float|range|printf)\b[ \t]*[(\w\"']"
 )
+_ANSWER_KEY = re.compile(r"[\"'“”„‘`][ \t]*+(?:final_)?answer[ \t]*+[\"'”’“`][ \t]*+[:：]", re.IGNORECASE)
+_MEMBER = re.compile(r"[\s{,\[]*+[\"'“”„‘`][\w \t-]{1,60}+(?:[\"'”’“`]\s*+[:：]|\Z)")
+"""A line that is a member of a JSON object."""
 _FENCE = re.compile(r"^[ \t]*`{3,}[ \t]*(\w*)", re.MULTILINE)
 _PLAIN_FENCES = ("", "text", "txt", "plaintext", "markdown", "md", "math", "latex", "tex")
 _DIGIT = re.compile(r"\d")
@@ -53,6 +59,9 @@ class Boxed(Reply):
        = + - * / ^ _ < > and brackets, or yes, no, true, false and nothing else, and with at most two plain words; words
        such as "therefore" or "it equals" before it are left out. Code is no answer.
 
+    In a JSON object the field `answer` or `final_answer` is read, by these rules or as what stands behind a label. Only
+    a box or a label outside of all objects comes before it. What such an object says besides is no answer.
+
     A text that only says that there is no answer ("I have no idea", "No answer", "N/A", "unknown") is none, in a box
     and behind a label too. "None" and "no solution" are answers in a box and behind a label. Thinking is left out.
     """
@@ -60,11 +69,15 @@ class Boxed(Reply):
     def parse(self, text: str) -> Parsed:
         r"""The answer's text."""
         text = spoken(text)
-        prose = _without_code(text) if "```" in text else text
-        for find, where in ((_boxed, text), (_labelled, prose), (_mathematical_line, prose)):
-            answer = find(where)
-            if answer:
-                return Parsed(valid(answer))
+        broken, cut_off = broken_object(text)
+        member = _member(text) if _ANSWER_KEY.search(text) else ""
+        outside = masked(text) if member else text
+        prose = _without_code(outside) if "```" in outside else outside
+        answer = (member if broken else "") or _boxed(outside) or _labelled(prose) or member
+        if not answer and not cut_off:
+            answer = _mathematical_line(prose)
+        if answer:
+            return Parsed(valid(answer))
         return Parsed(error="no final answer was found; end with the answer in a box, like \\boxed{42}")
 
     def well_formed(self, text: str) -> bool:
@@ -74,6 +87,14 @@ class Boxed(Reply):
     def constraint(self) -> Mapping[str, Any]:
         """Any work, then a box of up to 200 characters at the end."""
         return {"regex": r"(.|\n)*\\boxed\{[^\n]{1,200}\}"}
+
+
+def _member(text: str) -> str:
+    """The answer that a field of a JSON object gives."""
+    fields = json_fields(text, ("final_answer", "answer"))
+    value = next(iter(fields.values()), None)
+    said = value if isinstance(value, str) else "" if value is None else json.dumps(value)
+    return _boxed(said) or _labelled(said) or _mathematical_line(said) or _stated(said)
 
 
 def _boxed(text: str) -> str:
@@ -91,7 +112,7 @@ def _boxed(text: str) -> str:
 
 def _says_something(answer: str) -> bool:
     r"""Whether anything is left of an answer in its normal form; of `\boxed{}` and `{\,}` nothing is."""
-    return _DIGIT.search(answer) is not None or not (declines(answer) or says_nothing(math_canonical(answer)))
+    return not declines(answer) and (_DIGIT.search(answer) is not None or not says_nothing(math_canonical(answer)))
 
 
 def _labelled(text: str) -> str:
@@ -127,7 +148,7 @@ def _mathematical_line(text: str) -> str:
     sound = (
         _ALPHANUMERIC.search(line) and _MATHEMATICAL.search(line) and "\\boxed" not in line and not _CODE.search(line)
     )
-    sound = sound and not declines(line.rpartition(":")[2])
+    sound = sound and not declines(line.rpartition(":")[2]) and not _MEMBER.match(line)
     return line if sound and len(line) <= MAX_LINE and _plain_words(line) <= 2 else ""
 
 

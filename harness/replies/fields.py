@@ -14,7 +14,7 @@ from typing import Any
 
 from ._escapes import unescape
 from ._text import QUOTES
-from .literals import NOTHING, objects, read
+from .literals import NOTHING, NoValueError, objects, read, value_at
 
 MAX_TEXT = 400_000
 """Characters of a reply that are searched: the last ones, where the answer should be."""
@@ -27,10 +27,10 @@ def json_fields(text: str, keys: Sequence[str]) -> dict[str, Any]:
     r"""The values of `keys` in the last JSON object of `text` that has them all, else the most of them.
 
     Read first as JSON, with single quotes, raw line breaks, trailing commas and Python's words allowed; where that
-    fails, by the keys: a value reaches to the next wanted key, the last one to the brace that closes the object, so
-    that quotes and braces within a string do no harm. A string that is never closed is no value. Backslashes are read
-    as `unescape` says: `\frac` is no form feed. An object within one that has none of the keys is found too. Case of
-    keys does not matter.
+    fails, by the keys: a value reaches to the next member, the last one to the brace that closes the object, so that
+    quotes and braces within a string and missing commas do no harm. A string that is never closed is no value.
+    Backslashes are read as `unescape` says: `\frac` is no form feed. An object within one that has none of the keys is
+    found too. Case of keys does not matter.
 
     Returns:
         key, spelled as in `keys` and in their order → value (str, int, float, bool, None, list or dict); keys that are
@@ -99,70 +99,103 @@ def fields_by_key(text: str, keys: Sequence[str]) -> tuple[dict[str, Any], int]:
     return best[2], len(named) - len(best[2])
 
 
+BEFORE_KEY = r"(?:(?:^|[{,\n]|(?<=[\"'”’“`}\]]))[ \t]*+|(?<=\d)[ \t]++)"
+"""What stands before a key: a brace, a comma or a line break, or where they lack the end of another value."""
+_BEGINS = re.compile(r"\s*+(?:`{3,}\w*+\s*+)?(?:(?P<brace>\{)\s*+(?:[\"'“”„‘`]|\Z))")
+_CLOSED = re.compile(r"(?:[\"'”’“`]|:\s*+[\w.+%-]++)\s*+,?+\s*+\}")
+
+
+def broken_object(text: str) -> tuple[bool, bool]:
+    """Whether a text begins, but for a fence, with a JSON object that no parser reads, and whether it is cut off too:
+    no brace closes it."""
+    begins = _BEGINS.match(text)
+    if begins is None:
+        return False, False
+    try:
+        value_at(text, begins.start("brace"), unescape)
+    except NoValueError:
+        return True, _CLOSED.search(text) is None
+    return False, False
+
+
 @lru_cache(maxsize=256)
 def _key_pattern(names: tuple[str, ...]) -> re.Pattern[str]:
     any_of = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-    return re.compile(
-        rf"(?:^|[{{,\n])[ \t]*+([\"'“‘”„`])[ \t]*+({any_of})[ \t]*+[\"'”’“`][ \t]*+[:：]\s*+", re.IGNORECASE
-    )
+    return re.compile(rf"{BEFORE_KEY}([\"'“‘”„`])[ \t]*+({any_of})[ \t]*+[\"'”’“`][ \t]*+[:：]\s*+", re.IGNORECASE)
 
 
 def _raw(text: str, last: bool) -> Any:
-    """The value that `text` is but for a comma, or, if `last`, what stands of it before the object's end."""
+    """The value that `text` begins with: it ends before another member, or, if `last`, with its object."""
     text = text.strip()
     quote = QUOTES.get(text[:1], "")
     if quote:
         if comment := _COMMENT.search(text, max(0, len(text) - 300)):
             text = text[: comment.start()]
-        end = _end_of_string(text, quote) if last else text.rstrip(" \t\r\n,").rfind(quote)
+        end = _end_of_string(text, quote, last)
         return unescape(text[1:end]) if end > 0 else NOTHING
-    whole = not last or (len(text) > 1 and _CUT.search(text[-40:]) is None)
-    text = text[: _end_of_object(text)] if last else text
-    text = text.strip(" \t\r\n,")
+    end, ended = _end_of_bare(text, last)
+    whole = not last or ended or (len(text) > 1 and _CUT.search(text[-40:]) is None)
+    text = text[:end].strip(" \t\r\n,")
     value = read(text)
     if isinstance(value, float) and not math.isfinite(value):
         return text
-    if not whole:
-        return NOTHING
+    if not whole or (value is NOTHING and last and end == len(text) and text[:1] in ("[", "{")):
+        return NOTHING  # a list that is cut off
     return (unescape(text) or NOTHING) if value is NOTHING else value
 
 
-_MEMBER = r",\s*+[\"'“][\w \t-]{0,60}+(?:[\"'”][ \t]*+:|\Z)"
+_MEMBER = r",?+\s*+[\"'“”„‘`][\w \t-]{1,60}+[\"'”’“`][ \t]*+[:：]"
+"""Where another member begins behind a value; the comma may lack."""
+_MEMBER_OR_CUT = rf"(?:{_MEMBER}|(?:,\s*+|\s++)[\"'“”„‘`][\w \t-]{{0,60}}+[\"'”’“`]?+\s*+\Z)"
+"""The same, or one that is cut off in its key."""
 _COMMENT = re.compile(r"\s*(?://|#)[^\n\"'”’]*+\Z")
 _CUT = re.compile(r"[\d.+-]\Z")
 """The end of a number that may go on: the reply was cut off, or lacks its brace."""
 
 
-def _end_of_string(text: str, quote: str) -> int:
-    """Where the string that begins `text` ends, the last wanted one of its object: at a quote before a brace that
-    closes more than the string itself has opened, or before the next member; else at the last quote before a brace,
-    else at one that ends the text; else -1."""
+def _end_of_string(text: str, quote: str, last: bool) -> int:
+    """Where the string that begins `text` ends: at a quote before another member; if it is the `last` wanted one of its
+    object, also at a quote before a brace that closes more than the string itself has opened, else at the last quote
+    before a brace, else at one that ends the text; if it is not, else at the last quote; else -1."""
     depth, end = 0, -1
-    ends = re.compile(
-        rf"\\.|{re.escape(quote)}(?=\s*+(?:,?\s*+\}}|(?P<member>{_MEMBER})))|[{{}}]",
-        re.DOTALL,
-    )
+    member = _MEMBER_OR_CUT if last else _MEMBER
+    ends = re.compile(rf"\\.|{re.escape(quote)}(?=\s*+,?\s*+\}}|(?P<member>{member}))|[{{}}]", re.DOTALL)
     for match in ends.finditer(text, 1):
         if match[0] == "{":
             depth += 1
         elif match[0] == "}":
             depth -= 1
-        elif match[0] == quote and (depth <= 0 or not match["member"]):
+        elif match[0] == quote and (depth <= 0 if match["member"] else last):
             end = match.start()
             if depth <= 0:
                 return end
+    if not last:
+        return text.rfind(quote)
     bare = text.rstrip(" \t\r\n,").removesuffix("```").rstrip()
     return end if end > 0 or len(bare) < 2 or not bare.endswith(quote) else len(bare) - 1
 
 
-def _end_of_object(text: str) -> int:
-    """Where the first brace stands that closes more than `text` has opened, or else the line ends."""
+_BARE = {
+    last: re.compile(rf"\\.|[{{}}]|(?<!\s)(?P<member>{member})|\n", re.DOTALL)
+    for last, member in ((False, _MEMBER), (True, _MEMBER_OR_CUT))
+}
+
+
+def _end_of_bare(text: str, last: bool) -> tuple[int, bool]:
+    """Where a value without quotes ends, and whether another member follows: before one; if it is the `last` wanted one
+    of its object, also where a brace closes more than `text` has opened, or else the line ends."""
     depth = 0
-    for match in re.finditer(r"\\.|[{}\n]", text, re.DOTALL):
+    for match in _BARE[last].finditer(text):
+        if match["member"] is not None:
+            if depth <= 0 and match.start():
+                return match.start(), True
+            continue
+        if not last and depth <= 0 and match[0] in "}\n":
+            continue
         if match[0] == "{":
             depth += 1
         elif match[0] == "}":
             depth -= 1
         if depth < 0 or (depth == 0 and match[0] == "\n"):
-            return match.start()
-    return len(text)
+            return match.start(), False
+    return len(text), False

@@ -11,8 +11,9 @@ from typing import Any, Literal
 from harness.api import Action, Parsed
 
 from ._aside import spoken
+from ._options import KEYS as ANSWERS
 from ._text import says_nothing
-from .fields import fields_by_key, json_fields
+from .fields import broken_object, fields_by_key, json_fields
 from .wrapped import WrappedReply
 
 Style = Literal["none", "line", "json"]
@@ -43,7 +44,8 @@ class AnswerWithConfidence(WrappedReply):
     "line": "Confidence: 0.85", on a line of its own or at the end of one, is removed before `inner` reads the rest. The
     last one that is a number counts, and none within code fences does. "json": the answer is the text of the field
     `answer`; a reply without such an object is read as plain text, and is malformed. So is one that is not exactly one
-    object of valid JSON, alone or in a fence: broken or cut-off JSON is read where its answer is whole. A missing
+    object of valid JSON, alone or in a fence: broken or cut-off JSON is read where its answer is whole,
+    and what is cut off before its answer has none. A missing
     confidence does not make a reply malformed.
     """
 
@@ -98,7 +100,8 @@ class AnswerWithConfidence(WrappedReply):
     def _object(self, text: str) -> Parsed:
         members = json_fields(text, ("answer", "confidence", "confidence_level"))
         if "answer" not in members:
-            if fields_by_key(text, ("answer",))[1]:
+            unanswered = broken_object(text)[1] and not any(fields_by_key(text, ANSWERS))
+            if unanswered or fields_by_key(text, ("answer",))[1]:
                 return Parsed(error="the field 'answer' is cut off")
             return self._read(text, None, False)
         if members["answer"] is None or says_nothing(str(members["answer"])):

@@ -10,7 +10,7 @@ from typing import Any
 from harness.api import Action, Parsed, Reply
 
 from ._aside import spoken
-from ._field import ReplyField, field_of
+from ._field import ReplyField, field_of, text_in
 from ._options import marker_pattern
 from ._text import WRAPPING, Parsing, literal, valid
 from .actions import Actions
@@ -21,6 +21,7 @@ _NOTHING = frozenset({"", "none", "n/a", "na", "-", "–", "—", "null", "no me
 _TEMPLATE = re.compile(r"\[[^\]]{0,80}\bor [\"'“‘]none[\"'”’]\]", re.IGNORECASE)
 """The prompt's own placeholder, echoed: [Short message, or "None"]."""
 _ELEMENT = re.compile(r"<(\w{1,40})>([^<>]*)</\1>")
+_FENCED = re.compile(r"\A\s*+`{3,}\w*+[ \t]*+\n(.*)\n[ \t]*`{3,}\s*\Z", re.DOTALL)
 _CONSTRAINED = 200
 """Characters of a message that constrained decoding allows where no other limit is set."""
 
@@ -31,7 +32,8 @@ class MessageLine(Reply):
 
     The tolerant mode takes the last label's line, or the line below if the label stands alone, without quotes and
     brackets around it. Without such a label a message counts that is named in another way: in a JSON object, an
-    element, under a heading, behind a dash, with words such as "to my neighbors" behind the label. Blanks and control
+    element, under a heading, behind a dash, with words such as "to my neighbors" behind the label. A fence below a
+    label or heading encloses the message; an object with one text, {"text": "…"}, says that text. Blanks and control
     characters become single blanks, so a message never breaks out of the line in which other agents see it. none, n/a,
     - and the like are silence.
 
@@ -91,6 +93,8 @@ class MessageLine(Reply):
         if self.parsing == "reference":
             text = raw.strip()
             return None if text.lower() in ("none", "n/a", "-", "") else valid(text)[: self.max_chars]
+        raw = _FENCED.sub(r"\1", raw)
+        raw = said if (said := text_in(raw)) is not None else raw
         text = " ".join("".join(c if c.isprintable() else " " for c in valid(raw)).split()).strip(" *_`")
         if _TEMPLATE.fullmatch(text):
             return None

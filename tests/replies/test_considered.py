@@ -1,5 +1,6 @@
 """`AnswerWithConfidence`: an answer with a confidence, and whether the reply keeps to the form."""
 
+import itertools
 import json
 import re
 from typing import Any
@@ -212,3 +213,71 @@ def test_an_answer_that_may_go_on_is_none(text: str) -> None:
 def test_a_confidence_that_may_go_on_is_none() -> None:
     assert read('{"answer": "12", "confidence": 0.', Number(), "json") == (12, None, True)
     assert read('{"answer": "12", "confidence": 0.9\n', Number(), "json")[0] == 12
+
+
+MEMBERS = {
+    "plain": {"answer": '"12"', "reasoning": '"abc"', "confidence": "0.9"},
+    "quotes within": {"answer": '"12"', "reasoning": '"I said "half" "', "confidence_level": "0.9"},
+    "a word in quotes at the end": {"answer": '"12"', "reasoning": '"so "5""', "confidence": "0.9"},
+    "a number": {"answer": "12", "reasoning": '"abc 5"', "confidence": "0.9"},
+    "a number, quotes within": {"answer": "12", "reasoning": '"I said "5", or "half" "', "confidence": '"90%"'},
+    "formulas": {"answer": '"12"', "reasoning": '"\\\\frac{24}{2}, x = 5\\nso {1, 2}"', "confidence": "0.9"},
+    "raw lines": {"answer": '"12"', "reasoning": '"the answer is 5?\nx = 5\n\\boxed{7}\nx+5"', "confidence": "0.9"},
+    "single quotes": {"answer": "'12'", "reasoning": "'it's 5'", "confidence": "0.9"},
+    "curly quotes": {"answer": "“12”", "reasoning": "“a “half” 5”", "confidence": "0.9"},
+    "another member": {"answer": '"12"', "explanation": '"a "b" c"', "confidence": "0.9"},
+}
+"""Three members of a reply each, as they are written."""
+FRAMES = ("{{{}}}", "```json\n{{\n  {}\n}}\n```")
+
+
+def member(key: str, value: str) -> str:
+    quotes = {"'": "''", "“": "“”"}.get(value[0], '""')
+    return f"{quotes[0]}{key}{quotes[1]}: {value}"
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+@pytest.mark.parametrize("comma", [", ", ",\n  ", " ", "\n"], ids=["commas", "lines", "blanks", "breaks"])
+def test_wherever_it_is_cut_off_the_answer_is_read_or_none(name: str, comma: str) -> None:
+    for frame, order in itertools.product(FRAMES, itertools.permutations(MEMBERS[name].items())):
+        text = frame.format(comma.join(member(*pair) for pair in order))
+        for inner, answer in ((Boxed(), "12"), (Number(), 12)):
+            form = AnswerWithConfidence(inner, "json")
+            for end in range(len(text) + 1):
+                parsed = form.parse(text[:end])
+                assert parsed.action is None or parsed.action["answer"] == answer, text[:end]
+            if comma.strip() or order[0][0] == "answer":
+                assert form.parse(text).action is not None, text
+        for end in range(len(text) + 1):
+            if "boxed" not in text and "answer is" not in text:
+                assert Boxed().parse(text[:end]).action in (None, "12"), text[:end]
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "stated"),
+    [
+        ('{"answer": "12", "reasoning": "abc", "confidence": 0.', "12", None),
+        ('{"answer": "12", "reasoning": "I said "half" ", "confidence_level": 0.9}', "12", 0.9),
+        ('{"answer": 12, "reasoning": "ab', "12", None),
+        ('{"answer": 12, "reasoning": "step 1', "12", None),
+        ('{"answer": "12" "confidence": 0.9}', "12", 0.9),
+        ('{"answer": 12 "confidence": 0.9}', "12", 0.9),
+        ('{"confidence": 0.9 "answer": "12"}', "12", 0.9),
+        ('{"answer": "12" "reasoning": "abc" "confidence": 0.9}', "12", 0.9),
+        ('{"answer": [1, 2], "reasoning": "ab', "[1, 2]", None),
+        ('{"answer": {"x": 1, "y": 2}, "reasoning": "ab', '{"x": 1, "y": 2}', None),
+        ('{"answer": [0, 1), "reasoning": "ab "c"", "confidence": 0.9}', "[0, 1)", 0.9),
+        ('{"answer": \\frac{1}{2}, "reasoning": "ab', "\\frac{1}{2}", None),
+    ],
+)
+def test_an_answer_ends_where_another_member_begins(text: str, answer: str, stated: float | None) -> None:
+    assert read(text, Boxed(), "json") == (answer, stated, True)
+
+
+@pytest.mark.parametrize("inner", FORMS)
+@pytest.mark.parametrize(
+    "text", ["{", '{"', '{"reasoning": "so x = 5', '{"confidence": 0.9, "ans', '```json\n{"confidence": 0.9']
+)
+def test_an_object_cut_off_before_its_answer_has_none(inner: Any, text: str) -> None:
+    parsed = AnswerWithConfidence(inner, "json").parse(text)
+    assert parsed.action is None and parsed.error == "the field 'answer' is cut off"

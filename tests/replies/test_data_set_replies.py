@@ -141,12 +141,37 @@ def test_boxed(text: str, answer: str | None) -> None:
     assert Boxed().parse(text).action == answer
 
 
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ('{"answer": "12"', "12"), ('{"reasoning":"abc", "answer": "12"', "12"), ('{"answer": 12}', "12"),
+        ('{"answer": "12"}', "12"), ('```json\n{"reasoning": "so 5", "answer": "12"}\n```', "12"),
+        ('Here it is: {"reasoning": "Is the answer: 5?", "answer": "x = 12"} Bye.', "x = 12"),
+        ('{"reasoning": "\\\\boxed{5}?", "answer": "\\\\boxed{12}"}', "12"), ('{"Final_Answer": "12"}', "12"),
+        ('{"reasoning": "\\boxed{5} or "6"", "answer": "12"', "12"), ("{'answer': '\\frac{1}{2}'}", r"\frac{1}{2}"),
+        ('{"answer": "12", "confidence": 0.9', "12"), ('{"answer": "12" "confidence": 0.9}', "12"),
+        ('I read {"answer": "11"}. So \\boxed{12}', "12"), ('{"answer": "11"}\nNo, the answer is 12.', "12"),
+        ('{"answer": "11"}\nNo: {"answer": "12"}', "12"), ('{"answer": [1, 2]}', "[1, 2]"),
+        ('{"answer": "12', None), ('{"answer": 12', None), ('{"answer": ""}', None), ('{"answer": null}', None),
+        ('{"confidence": 0.9}', None), ('{\n"reasoning": "x",\n"confidence": 0.9\n}', None),
+        ('{"reasoning": "so\nx = 5', None), ('{"answer": "As an AI (v3) I cannot answer"}', None),
+        ('{"answer": "I have no idea"}', None), ('{"answer": "I cannot solve x+1"}', None),
+        ("As an AI (v3) I cannot solve x+1", None), ("Answer: I cannot solve x+1", None),
+        ("Answer: 12 as I said", "12 as I said"), ('{"answer": "a long tale of what (not) to say here"}', None),
+        ("{1, 2}", "{1, 2}"), (r"\{1, 2\}", r"\{1, 2\}"), ("{x : x < 3}", "{x : x < 3}"),
+    ],
+)  # fmt: skip
+def test_boxed_reads_the_answer_in_json(text: str, answer: str | None) -> None:
+    assert Boxed().parse(text).action == answer
+
+
 DECLINED = (
     "I have no idea.", "I have no idea", "No idea.", "No answer", "No answer.", "No answer found.",
     "N/A", "n/a", "NA", "N.A.",
     "I don't know.", "I don’t know", "I do not know the answer.", "We cannot determine it.", "I can't say.", "Unknown",
     "I am not sure.", "I'm unsure", "Not sure.", "Sorry, I cannot solve this.", "There is no answer.",
-    "Not available", "idk", "null",
+    "Not available", "idk", "null", "As an AI (v3) I cannot answer", "As an AI model (v3), I can't answer that.",
+    "I'm sorry, as a language model (v3) I am unable to solve it", "As an AI (v3), I do not know",
 )  # fmt: skip
 
 

@@ -1,12 +1,14 @@
 """A message is read wherever the action of the same reply is, and a reply without one can be told from silence."""
 
 import json
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.replies import ActionForm, ActionParameter, Actions, ActionWithMessage, Labelled, LegalAction, MessageLine
+from tests.helpers.linear import steps
 
 ACTIONS = ("GRAB_LEFT", "GRAB_RIGHT", "RELEASE", "WAIT")
 LINE = MessageLine()
@@ -57,6 +59,28 @@ FRAMES = {
         '{{"thinking": "I could say MESSAGE: no and ACTION: RELEASE", "message": "{m}", "action": "{a}"}}'
     ),
     "thinking in an element": "<think>MESSAGE: no\nACTION: RELEASE</think>\nMESSAGE: {m}\nACTION: {a}",
+    "label, fenced": "MESSAGE:\n```\n{m}\n```\nACTION: {a}",
+    "label, fenced last": "ACTION: {a}\nMESSAGE:\n```\n{m}\n```",
+    "label, fenced as text": "MESSAGE:\n\n```text\n{m}\n```\n\nACTION:\n```\n{a}\n```",
+    "label, fence on its line": "MESSAGE: ```\n{m}\n```\nACTION: {a}",
+    "label, fence as text on its line": "**MESSAGE:** ```text\n{m}\n```\n**ACTION:** {a}",
+    "label, fence never closed": "MESSAGE:\n```\n{m}\nACTION: {a}",
+    "label to neighbors, fenced": "MESSAGE TO NEIGHBORS:\n```\n{m}\n```\nACTION: {a}",
+    "heading, fenced": "### MESSAGE\n```\n{m}\n```\n\n### ACTION\n{a}",
+    "heading, fenced as text": "**Message**\n\n```text\n{m}\n```\n\n**Action**\n\n```text\n{a}\n```",
+    "element, fenced": "<message>\n```text\n{m}\n```\n</message>\n<action>{a}</action>",
+    "both in one fence": "```\nMESSAGE:\n{m}\nACTION: {a}\n```",
+    "both in the fence of the message": "MESSAGE:\n```\n{m}\nACTION: {a}\n```",
+    "json in a fence on the label's line": 'My message: ```json\n{{"message": "{m}", "action": "{a}"}}\n```',
+    "broken json in a fence below a label": 'Message:\n```json\n{{"message": "{m}", "action": "{a}"\n```',
+    "json without a comma": '{{"message": "{m}" "action": "{a}"}}',
+    "json without a comma, action first": '{{"action": "{a}" "message": "{m}"}}',
+    "json with an object of one text": '{{"Message": {{"text": "{m}"}}, "Action": "{a}"}}',
+    "json with an addressed object": '{{"message": {{"to": "all", "content": "{m}"}}, "action": "{a}"}}',
+    "json with a list of one text": '{{"message": [{{"type": "text", "text": "{m}"}}], "action": "{a}"}}',
+    "object of one text behind a label": 'MESSAGE: {{"text": "{m}"}}\nACTION: {a}',
+    "object of one text below a label": 'MESSAGE:\n{{"text": "{m}"}}\nACTION: {a}',
+    "object of one text in a fence": 'MESSAGE:\n```json\n{{"text": "{m}"}}\n```\nACTION: {a}',
     "one line": "MESSAGE: {m} ACTION: {a}",
 }
 
@@ -113,6 +137,15 @@ def test_a_reply_without_a_message_is_told_from_silence(text: str) -> None:
         ('{"message": {"left": "wait"}, "action": "WAIT"}', '{"left": "wait"}'),
         ('{"message": "two\\nlines", "action": "WAIT"}', "two lines"),
         ("### MESSAGE\nI take left.\nYou wait.\n### ACTION\nWAIT", "I take left. You wait."),
+        ("MESSAGE:\n```\nI take left.\n\nYou wait.\n```\nACTION: WAIT", "I take left. You wait."),
+        ("MESSAGE:\n```\nplan: left\nACTION: RELEASE\n```\nACTION: WAIT", "plan: left ACTION: RELEASE"),
+        ("MESSAGE:\n```\n```\nACTION: WAIT", None),
+        ('MESSAGE:\n```json\n{"left": "go"}\n```\nACTION: WAIT', '{"left": "go"}'),
+        ('MESSAGE:\n```json\n{"action": "WAIT"}\n```', None),
+        ('MESSAGE:\n{"action": "WAIT"}', None),
+        ('{"message": {"text": "a", "content": "b"}, "action": "WAIT"}', '{"text": "a", "content": "b"}'),
+        ('{"message": {"text": null}, "action": "WAIT"}', None),
+        ('{"message": {"text": {"body": "a"}}, "action": "WAIT"}', "a"),
         ("MESSAGE:\nI take left.\nWAIT", "I take left."),
         ("MESSAGE: <message>hi</message>\nACTION: WAIT", "hi"),
         ('MESSAGE: {"left": "go", "right": "wait"}\nACTION: WAIT', '{"left": "go", "right": "wait"}'),
@@ -151,7 +184,7 @@ PIECES = st.lists(
     st.sampled_from([
         *("MESSAGE", "message", "ACTION", ":", " ", "\n", "WAIT", "GRAB_LEFT", "{", "}", '"', ",", "<", ">", "/"),
         *("### ", "- ", "[", "]", "<message>", "</message>", "<think>", "</think>", " to ", "```", "//", "null"),
-        '"message": "',
+        *('"message": "', "```\n", "MESSAGE:\n```\n", '{"text": "', '"}'),
     ])
 ).map("".join)  # fmt: skip
 
@@ -163,3 +196,18 @@ def test_no_text_raises_and_a_message_is_one_line(text: str) -> None:
         assert parsed.error is not None or form.allows(parsed.action)
         message = (parsed.action or parsed.fallback_action or {"message": None})["message"]
         assert message is None or (message.isprintable() and LINE.parse(text).error is None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("MESSAGE:\n```\n", "### MESSAGE\n```\nx\n", "MESSAGE: ```\n", "```\n", "MESSAGE:\n_", "MESSAGE:\n{"),
+        *('MESSAGE:\n```json\n{"text": "', '{"message": {"text": ', '"message": "x" ', '{"message": "x" "action": '),
+    ],
+)
+def test_messages_are_read_in_linear_time(text: str) -> None:
+    for long in (lambda n: text * (n // len(text)), lambda n: text + "_" * n, lambda n: text + "x\n" * (n // 2)):
+        assert steps(FORM, long(20_000)) <= 2.3 * steps(FORM, long(10_000)) + 300
+        start = time.process_time()
+        FORM.parse(long(400_000))
+        assert time.process_time() - start < 10
