@@ -205,7 +205,7 @@ BASES = {
     "worlds.md": "worlds/four_way_stop",
     "graph_of_agents.md": "arithmetic", "networks.md": "networks/vertex_cover", "sharded.md": "sharded/ranks",
     "team.md": "arithmetic", "engines.md": "teams/star", "scaling.md": "agentsnet_quick",
-    "specs.md": "agentsnet_quick",
+    "specs.md": "agentsnet_quick", "tables.md": "agentsnet_quick",
 }  # fmt: skip
 """What parts of specs are parts of, by page."""
 
@@ -253,8 +253,8 @@ def test_links_lead_somewhere() -> None:
             assert (page.parent / link).exists(), f"{page.name}: {link}"
 
 
-def test_the_page_on_the_command_line_has_every_option() -> None:
-    page = (ROOT / "docs" / "reference" / "cli.md").read_text("utf-8")
+def test_the_pages_on_the_command_line_have_every_option() -> None:
+    page = "".join((ROOT / "docs" / "reference" / name).read_text("utf-8") for name in ("cli.md", "cli_runs.md"))
     [commands] = [a.choices for a in parser()._actions if isinstance(a.choices, dict)]
     options = {name for command in commands.values() for action in command._actions for name in action.option_strings}
     assert set(commands) <= set(re.findall(r"`harness (\w+)", page))
@@ -267,9 +267,9 @@ def rows_of(page: str, heading: str) -> set[str]:
     return {name for row in f"| `{table}".splitlines() for name in re.findall(r"`([^`]+)`", row.split(" | ")[0])}
 
 
-def test_the_page_on_specs_has_every_key() -> None:
-    page = (ROOT / "docs" / "reference" / "specs.md").read_text("utf-8")
+def test_the_pages_on_specs_have_every_key() -> None:
+    page, tables = ((ROOT / "docs" / "reference" / name).read_text("utf-8") for name in ("specs.md", "tables.md"))
     keys = SPEC["properties"]
     assert set(keys) | {"metric_list"} == rows_of(page, "Keys")
     assert set(keys["limits"]["properties"]) == rows_of(page, "Limits")
-    assert set(keys["tables"]["items"]["properties"]) <= rows_of(page, "Tables")
+    assert set(keys["tables"]["items"]["properties"]) <= rows_of(tables, "Keys")

@@ -22,13 +22,13 @@ def check() -> tuple[str, str | None]:
     except ImportError as error:
         raise SetupError(
             f"the engine vllm needs the package vllm ({one_line(str(error))})",
-            hint='Install it: pip install "mas-eval-harness[vllm]" (without a GPU: docs/reference/engines.md)',
+            hint='Install it: pip install "mas-eval-harness[vllm]" (without a GPU: docs/reference/vllm.md)',
         ) from error
     installed = f"vLLM {vllm.__version__}"
     if not current_platform.device_type:
         raise SetupError(
             f"{installed} finds no device that this build of it can use",
-            hint="Look at `nvidia-smi` and CUDA_VISIBLE_DEVICES. Without a GPU: docs/reference/engines.md.",
+            hint="Look at `nvidia-smi` and CUDA_VISIBLE_DEVICES. Without a GPU: docs/reference/vllm.md.",
         )
     warning = f"{installed} was not checked with this engine; those from {RANGE[0]} to {RANGE[1]} were"
     return f"{installed} on {current_platform.device_type}", warning if outside(vllm.__version__) else None
