@@ -11,7 +11,6 @@ from collections.abc import Coroutine, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-import hypothesis
 import pytest
 
 import harness
@@ -20,12 +19,9 @@ from harness.config.project import builtin
 from harness.engine_api import CountsTokens, Engine, Request, Thread
 from harness.engines.vllm import VLLM
 from tests.helpers.naming import Names
+from tests.helpers.samples import Samples
 
 T = TypeVar("T")
-hypothesis.settings.register_profile(  # a busy machine is no bug
-    "harness", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
-)
-hypothesis.settings.load_profile("harness")
 
 VLLM_ARGS: dict[str, Any] = {"max_model_len": 2048, "max_num_seqs": 16, "enforce_eager": True}
 """Engine arguments for the tiny model where a test watches the engine's bounds: small ones, and nothing compiled."""
@@ -35,6 +31,7 @@ VLLM_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Names())
+    config.pluginmanager.register(Samples())
     if config.option.markexpr == "vllm":
         for name, value in VLLM_ENVIRONMENT.items():
             os.environ.setdefault(name, value)

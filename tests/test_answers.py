@@ -12,6 +12,7 @@ from harness import check
 from harness.authoring.sharded import credit_for
 from harness.replies import Answer, normalise, same
 from harness.replies.answer import INTEGER, INTEGERS, NUMBERS, ROWS, TABLE, TEXT, TRUTH, one_of
+from tests.helpers.samples import examples
 
 VALUES = st.recursive(
     st.none()
@@ -83,6 +84,7 @@ def test_answers_keep_the_contract_of_replies(form: Any) -> None:
     assert check.check_reply(Answer(form)) == []
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "piece",
     [
@@ -160,7 +162,7 @@ def test_sequences_earn_their_longest_common_subsequence(answer: list[int], trut
 
 
 @given(VALUES, VALUES)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_credit_is_a_share_and_full_for_what_is_right(answer: Any, truth: Any) -> None:
     answer, truth = normalise(answer), normalise(truth)
     for kind in ("number", "exact", "entries", "cells", "sequence"):

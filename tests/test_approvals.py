@@ -107,7 +107,7 @@ def trust(*words: str) -> int:
 # ------------------------------------------------------------------------------------------ reading
 
 
-@pytest.mark.parametrize("command", READING)
+@pytest.mark.parametrize("command", [pytest.param(c, marks=pytest.mark.slow) if c == "list" else c for c in READING])
 def test_no_command_runs_what_is_not_approved(
     stranger: Stranger, tmp_path: Path, command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -134,6 +134,7 @@ def test_a_template_of_a_task_runs_nothing_unless_it_is_approved(stranger: Stran
     assert main(["plan", "--spec", str(file)]) == 0 and target.exists()
 
 
+@pytest.mark.slow
 def test_a_run_can_be_looked_at_without_its_code(
     stranger: Stranger, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -231,6 +232,7 @@ def test_without_a_terminal_nothing_is_approved(stranger: Stranger, capsys: pyte
     assert "--yes" in capsys.readouterr().err and approvals.approved() == {}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", '{"approved": 3}', '{"approved": {"a": []}}', "\0" * 100, "[" * 99_999]
 )
@@ -446,6 +448,7 @@ PAIRS: list[tuple[dict[str, Any], list[str]]] = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("fields", "pairs"), PAIRS)
 def test_a_foreign_spec_chooses_no_key_and_no_address(
     stranger: Stranger, fields: dict[str, Any], pairs: list[str]

@@ -56,6 +56,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     return folder, engine.asked
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("step", "width"),
     [(1, 3), (7, 1), (7, 256), (30, 3), *(pytest.param(1, w, marks=pytest.mark.slow) for w in (1, 256))],
@@ -223,6 +224,7 @@ def counted() -> tuple[Mock, Counter[Any]]:
     return Mock(function=answer), counts
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("width", [1, 2, 256])
 def test_a_shared_call_is_asked_and_counted_once(tmp_path: Path, width: int) -> None:
     data = {**QA, "share_calls": True}
@@ -329,6 +331,7 @@ def test_engines_share_a_budget_and_none_is_started_for_nothing(tmp_path: Path, 
     assert not done.failed and (one.asked, two.asked) == (10, 5)
 
 
+@pytest.mark.slow
 def test_a_second_phase_goes_on_in_the_middle(tmp_path: Path) -> None:
     data = {
         "name": "x",

@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from harness.replies import Code, assemble
+from tests.helpers.samples import examples
 
 PROMPT = '''import math
 from typing import List
@@ -152,6 +153,7 @@ HARD = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("text", HARD, ids=range(len(HARD)))
 def test_hard_texts_are_read_at_once(text: str) -> None:
     for whole in (text, f"```python\n{text}\n```", f"x = 1\n{text}", f"def area(x):\n {text}"):
@@ -199,9 +201,10 @@ def test_the_first_line_of_a_body_is_not_dropped_because_it_is_broken() -> None:
             compile(program, "program", "exec")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("way", BARE)
 @given(name=st.sampled_from([*RIGHT]), data=st.data())
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_no_slip_in_a_line_of_code_is_mended_by_dropping_the_line(way: str, name: str, data: st.DataObject) -> None:
     """Whatever one slip makes of a line, every line of the program is in what is graded."""
     right, _ = RIGHT[name]

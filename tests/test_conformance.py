@@ -20,6 +20,7 @@ ROOT = Path(__file__).parent.parent
 BUILTIN = project.builtin()
 
 
+@functools.cache
 def names(kind: str) -> list[str]:
     listed = BUILTIN.listing(kind)
     assert not [entry for entry in listed if entry.problem], "a broken plugin"
@@ -159,6 +160,7 @@ def test_every_protocol_is_here() -> None:
     assert {name for name, _ in PROTOCOLS} == set(names("protocols"))
 
 
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", names("tasks"))
 def test_tasks(name: str) -> None:
     task = build("tasks", name, **NEEDED.get(name, {}))
@@ -168,6 +170,7 @@ def test_tasks(name: str) -> None:
             assert check.check_world(task, seed) == []
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("task", names("tasks"))
 def test_protocols(task: str) -> None:
     for name, arguments in share(task):
@@ -180,6 +183,7 @@ def test_channels(name: str) -> None:
     assert check.check_channel(build("channels", name, **NEEDED.get(name, {})), case) == []
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("name", "task"), played())
 def test_policies(name: str, task: str) -> None:
     benchmark = name.split("/")[0] if "/" in name else None
@@ -207,6 +211,7 @@ LARGE = ("silo_camoc", "silo_scaffolds", "mas_coupling", "discussion_space")
 """Specs with so many conditions that they take seconds; what they consist of is in others too."""
 
 
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize(
     "name",
     [pytest.param(e.name, marks=pytest.mark.slow) if e.name in LARGE else e.name for e in BUILTIN.listing("specs")],
@@ -408,6 +413,7 @@ ROUNDS = [e.name for e in BUILTIN.listing("prompts") if e.name.split("/")[0] in 
 """Prompt sets of games in rounds; silo/panel puts a question to a panel, whose protocols have no second run."""
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", ROUNDS)
 def test_every_prompt_set_tells_of_a_second_run(name: str) -> None:
     task, protocol = SECOND.get(name) or SECOND[name.split("/")[0]]
@@ -417,6 +423,7 @@ def test_every_prompt_set_tells_of_a_second_run(name: str) -> None:
     assert check.examine(resolve.plan(loaded, BUILTIN, Mock())) == []
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("name", "prompts", "fit"),
     [

@@ -46,6 +46,7 @@ def test_copies_outvote_liars_as_far_as_arithmetic_goes(tmp_path: Path) -> None:
             assert 0 <= rate < 1
 
 
+@pytest.mark.slow
 def test_sparse_networks_lose_what_is_said_once(tmp_path: Path) -> None:
     sizes = ["task.samples=4"]
     once = rates(
@@ -71,6 +72,7 @@ def test_a_second_run_repairs_losses_and_no_mistakes(tmp_path: Path) -> None:
     assert sum(played["once"]) / 2 < 0.85 < sum(played["twice"]) / 2  # 0.95^7 = 0.70, and 1 − 0.30² = 0.91
 
 
+@pytest.mark.slow
 def test_a_crowd_is_wiser_the_more_it_hears_and_the_fewer_lie(tmp_path: Path) -> None:
     sizes = ["matrix.prompts=[network/aware]", "task.samples=10"]
     run = harness.evaluate("cross/crowd", overrides=sizes, output_path=tmp_path)

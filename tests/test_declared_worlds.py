@@ -97,6 +97,7 @@ def episode(task: SteppedTask, protocol: dict[str, Any], seed: int) -> Any:
     return turns, {name: fact for name, fact in result.outcome.facts.items() if name != "state"}, case.topology
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("episodes", [30, pytest.param(1_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("philosophers", [2, 3, 5])
 def test_the_dining_table_in_yaml_is_the_one_in_python(philosophers: int, episodes: int) -> None:
@@ -130,6 +131,7 @@ def test_the_dining_table_is_graded_and_prompted_as_in_python(tmp_path: Path) ->
 # ------------------------------------------------------------------------------------ shipped worlds
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", WORLDS)
 def test_shipped_worlds_keep_the_contract_of_worlds(name: str) -> None:
     task = world(name)
@@ -138,6 +140,7 @@ def test_shipped_worlds_keep_the_contract_of_worlds(name: str) -> None:
         assert check_world(task, seed) == []
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", [name for name in WORLDS if name != "worlds/dining_table"])
 def test_ceilings_are_above_floors(name: str, tmp_path: Path) -> None:
     loaded = spec.load(name, BUILTIN)
@@ -155,6 +158,7 @@ def test_ceilings_are_above_floors(name: str, tmp_path: Path) -> None:
     assert any(means[c, "ceiling"] > means[c, "floor"] for c in conditions)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("name", "reply"),
     [

@@ -22,6 +22,7 @@ SMALL = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", SMALL)
 def test_cases_of_one_shape_are_played_alike(name: str) -> None:
     plan = resolve.plan(spec.load(name, PROJECT, SMALL[name], limit=2), PROJECT, Mock())
@@ -39,6 +40,7 @@ def test_cases_of_one_shape_are_played_alike(name: str) -> None:
         assert first.setdefault((id(condition.protocol), shape), seen) == seen
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", SMALL)
 def test_turns_are_those_of_all_cases(name: str) -> None:
     plan = resolve.plan(spec.load(name, PROJECT, SMALL[name], limit=2), PROJECT, Mock())

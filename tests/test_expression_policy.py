@@ -114,6 +114,7 @@ def test_what_is_no_expression_is_found_when_the_spec_is_read(act: str) -> None:
         ByExpression(act=act)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

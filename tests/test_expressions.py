@@ -23,6 +23,7 @@ from harness.expressions import (
     names,
     random_functions,
 )
+from tests.helpers.samples import examples
 
 VALUES: dict[str, Any] = {
     "answer": {"Ann": "red", "Bob": "red", "Cid": None},
@@ -101,7 +102,7 @@ NUMBERS = st.recursive(
 
 
 @given(NUMBERS, st.integers(-9, 9), st.integers(-9, 9))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_they_mean_what_python_means(text: str, a: int, b: int) -> None:
     try:
         expected = eval(text, {"a": a, "b": b})
@@ -228,6 +229,7 @@ BOMBS = [
 ]
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("text", BOMBS, ids=lambda text: text[:40])
 def test_bombs_are_refused_or_stopped(text: str) -> None:
     """The CPU time, since the machine may be busy; the bound is ten times what is meant, since it may be slow."""

@@ -103,6 +103,7 @@ def play(folder: Path, model: Any, repeats: int, **more: Any) -> harness.Run:
     return harness.evaluate("toy", model, repeats=repeats, output_path=folder, project=TOY, max_concurrency=64, **more)
 
 
+@pytest.mark.slow
 def test_a_thousand_calls_to_a_server_that_fails_at_a_fifth_of_them(tmp_path: Path) -> None:
     """Faults of every kind; the model dies; everything fails; then it goes on. Nothing shows, nothing is twice."""
     repeats = 17
@@ -130,6 +131,7 @@ def test_a_thousand_calls_to_a_server_that_fails_at_a_fifth_of_them(tmp_path: Pa
     assert report["retries"] > 0.15 * report["requests"]
 
 
+@pytest.mark.slow
 def test_a_failing_model_leaves_no_results_while_the_other_goes_on(tmp_path: Path) -> None:
     dying = Model()
     with FakeOpenAI() as well, FakeOpenAI(faults=lambda body: dying.faults(body), models=["other"]) as ill:
@@ -215,6 +217,7 @@ def test_a_server_that_dies_at_the_very_end_leaves_nothing_in_the_results(tmp_pa
     assert results(folder) == results(tmp_path / "calm" / "r")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("fault", ["no HTTP", "bad chunk size", "a huge header", "not modified"])
 def test_a_server_whose_every_response_is_malformed_stops_the_run(tmp_path: Path, fault: str) -> None:
     fields = {"model": "fake", "backoff": 0.0, "max_retries": 1}

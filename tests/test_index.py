@@ -20,6 +20,7 @@ from harness.errors import DataError
 from harness.runtime.transcripts import Transcripts
 from harness.storage.index import INDEX, EpisodeQuery, Goal, RunIndex
 from tests.helpers.journals import sealed
+from tests.helpers.samples import examples
 from tests.helpers.toy import TOY, run
 
 
@@ -87,7 +88,7 @@ def at_once(folder: Path) -> Iterator[RunIndex]:
     index.close()
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(seed=st.integers(0, 10**6), cuts=st.lists(st.floats(0, 1), max_size=5), workers=st.sampled_from([1, 1, 3]))
 def test_an_index_that_grew_is_one_made_at_once(
     tmp_path_factory: pytest.TempPathFactory, seed: int, cuts: list[float], workers: int

@@ -170,6 +170,7 @@ def as_text(value: Any) -> Any:
     return [as_text(item) for item in value] if isinstance(value, list | tuple) else str(value)
 
 
+@pytest.mark.slow
 def test_every_kind(tmp_path: Path) -> None:
     results, exported, their, our = both(KINDS, tmp_path, {}, {})
     check(results, exported)
@@ -192,6 +193,7 @@ def test_conversations(tmp_path: Path, multiturn: bool) -> None:
     assert sorted(our.asked) == sorted(their.asked)
 
 
+@pytest.mark.slow
 def test_numbers_with_a_bootstrap(tmp_path: Path) -> None:
     how = {"f1": "f1", "mcc": "matthews_corrcoef", "brier_score": "brier_score", "perplexity": "perplexity"}
     metrics: list[Any] = [

@@ -17,6 +17,7 @@ from harness.engines.mock import Mock
 from harness.errors import RequestError
 from harness.runtime.runner import RunStoppedError
 from tests.helpers.journals import as_killed, sealed
+from tests.helpers.samples import examples
 from tests.helpers.toy import TOY
 
 RESUME = {"k": storage.RESUME}
@@ -224,7 +225,7 @@ def journal_of(events: Sequence[Any]) -> list[storage.Line]:
     return writer.lines
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(EVENTS)
 def test_reading_follows_the_definition(events: Any) -> None:
     lines = journal_of(events)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from harness.replies import Choice, Messages, literals, messages
 from tests.helpers.linear import steps
+from tests.helpers.samples import examples
 
 MARKER = "### Final Answer ###"
 YES_NO = Choice(("Yes", "No"), MARKER)
@@ -57,6 +58,7 @@ texts = (
 )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", NASTY)
 def test_a_megabyte_of_anything_is_read(name: str) -> None:
     for form in FORMS:
@@ -335,7 +337,7 @@ parts = st.sampled_from(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.lists(parts, max_size=12).map("".join))
 def test_the_reference_reading_is_the_plain_rule(text: str) -> None:
     assert REFERENCE.parse(text).action == plain_reference(text)

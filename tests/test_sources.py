@@ -190,6 +190,7 @@ def test_in_a_long_session_the_code_is_what_was_imported(project: Path) -> None:
     assert not set(meta(project, "new")["code"]["task"].values()) & set(first["task"].values())
 
 
+@pytest.mark.slow
 def test_a_leaderboard_merges_no_runs_that_were_graded_by_different_code(project: Path) -> None:
     play(project, "a", "aye")
     edit(project, TASK_FILE, "MARK}", "MARK / 2}")
@@ -264,6 +265,7 @@ def asked(project: Path) -> Path:
     return project
 
 
+@pytest.mark.slow
 def test_changed_right_answers_are_noticed_and_graded_again(asked: Path) -> None:
     edit(asked, "rows.jsonl", '"nay"', '"aye"')
     status, _, err = play(asked)

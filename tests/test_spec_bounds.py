@@ -94,6 +94,7 @@ def test_a_long_text_inserted_often(tmp_path: Path) -> None:
     assert "s.yaml:7:9: what ${…} inserts comes to more than" in refused(tmp_path, text)
 
 
+@pytest.mark.slow
 def test_fifty_thousand_keys(tmp_path: Path) -> None:
     report = refused(tmp_path, BASE + "".join(f"key{i}: 1\n" for i in range(50_000)))
     assert report.startswith("/s.yaml:24998:") and "holds more than 50,000 keys and values" in report

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.helpers.toy import TOY, results
 
 ROOT = Path(__file__).parent
@@ -23,6 +25,7 @@ def command(folder: Path, repeats: int, **arguments: Any) -> list[str]:
             "--output_path", str(folder), "--quiet", "--repeats", str(repeats), "--max_concurrency", "5"]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_kill_9_at_random_moments_gives_byte_identical_tables(tmp_path: Path) -> None:
     """The real thing: a process killed again and again until one of its successors gets through."""
     calm, wild = tmp_path / "calm" / "run", tmp_path / "wild" / "run"

@@ -17,6 +17,7 @@ from harness.errors import SpecError
 from harness.report import page, render
 from harness.tables import Cell, EpisodeScore, Table, TableSpec, build, check
 from harness.tables.groups import combined
+from tests.helpers.samples import examples
 
 
 class Right(Metric):
@@ -71,7 +72,7 @@ def cells(table: Table) -> dict[tuple[str, ...], tuple[Cell, ...]]:
 @given(
     st.lists(st.tuples(st.integers(2, 2000), st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=8), st.booleans()
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_values_and_errors_are_those_of_lm_eval_to_the_last_bit(
     members: list[tuple[int, float, float]], by_size: bool
 ) -> None:

@@ -255,6 +255,7 @@ def endless_games() -> Any:
     return clocked.games()
 
 
+@pytest.mark.slow
 def test_an_action_with_which_an_environment_never_ends_is_invalid(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clock, "SECONDS", 0.3)
     endless = clock.Clocked(f"{__name__}:endless_games")

@@ -31,6 +31,7 @@ from harness.runtime.players import ModelPlayer
 from harness.runtime.tidy import turn_rows
 from harness.runtime.transcripts import Transcripts
 from tests.helpers.journals import as_killed
+from tests.helpers.samples import examples
 
 VERBS = (
     Verb("send_message", ("target_id",), "content"),
@@ -224,7 +225,7 @@ def test_a_flood_of_calls_stays_out_of_the_conversation() -> None:
 steps = st.sampled_from(["call", "two", "text", "broken", "fail"])
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.lists(steps, min_size=12, max_size=12), st.integers(0, 3))
 def test_recalled_conversations_are_the_same_and_valid(script: list[str], known: int) -> None:
     made = {

@@ -94,6 +94,7 @@ def test_pipes_in_a_run_do_not_wait_for_a_writer(tmp_path: Path) -> None:
             assert "index.sqlite" not in answer.json()["error"]
 
 
+@pytest.mark.slow
 def test_a_doctored_index_is_made_anew(tmp_path: Path) -> None:
     for change in (
         "UPDATE episodes SET labels = '{'",

@@ -5,6 +5,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import harness
 from harness.config.project import find
 from tests.helpers.toy import TOY, run
@@ -46,6 +48,7 @@ def test_what_takes_too_long_is_ended(tmp_path: Path) -> None:
         assert text.text == shown["turns"][0]["calls"][0]["text"]
 
 
+@pytest.mark.slow
 def test_a_run_that_takes_too_long_leaves_other_runs_alone(tmp_path: Path) -> None:
     for name in ("endless", "other"):
         run(tmp_path / name)

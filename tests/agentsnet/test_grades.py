@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from harness.api import Case
 from tests.agentsnet.agentsnet_kit import PROBLEMS, case_of, grade, network, networks, task
+from tests.helpers.samples import examples
 
 Topology = Mapping[str, tuple[str, ...]]
 PATH = network({(0, 1), (1, 2)}, 3)  # Emma - Alan - Bob
@@ -78,7 +79,7 @@ SOLVED = {
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(data=st.data())
 def test_solved_is_what_the_definition_says(problem: str, data: st.DataObject) -> None:
     case, answers = data.draw(played(problem))
@@ -107,7 +108,7 @@ def paper_score(problem: str, topology: Topology, answers: Mapping[str, str]) ->
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(data=st.data())
 def test_score_is_the_papers_formula(problem: str, data: st.DataObject) -> None:
     case, answers = data.draw(played(problem))
@@ -117,7 +118,7 @@ def test_score_is_the_papers_formula(problem: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(data=st.data())
 def test_grading_is_total_and_unparsed_is_never_solved(problem: str, data: st.DataObject) -> None:
     case, answers = data.draw(played(problem, junk_too=True))
@@ -176,7 +177,7 @@ def test_corners(problem: str, topology: Topology, answers: list[Any], solved: i
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(data=st.data())
 def test_only_the_network_of_honest_agents_counts(problem: str, data: st.DataObject) -> None:
     """Whatever byzantine agents answer, the grades are those of the network without them."""

@@ -23,6 +23,7 @@ from harness.replies import Choice
 from harness.runtime.episode import play
 from harness.runtime.players import ModelPlayer
 from tests.agentsnet.agentsnet_kit import BUILTIN, PROBLEMS, case_of, load, local_rounds, networks, task
+from tests.helpers.samples import examples
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "agentsnet_coloring.txt"
 EXAMPLE = task("coloring").example()  # Emma - Alan, Bob, Evelyn; Alan - Evelyn
@@ -160,7 +161,7 @@ def test_an_agent_without_an_action_is_silent() -> None:
 # ------------------------------------------------------------------------------------------ channel
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(networks(), st.data())
 def test_the_channel_carries_messages_to_neighbors_only(
     topology: dict[str, tuple[str, ...]], data: st.DataObject

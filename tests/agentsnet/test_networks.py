@@ -18,6 +18,7 @@ from harness.api import Case
 from harness.cli import main
 from harness.errors import DataError, PluginError, SetupError
 from tests.agentsnet.agentsnet_kit import BUILTIN, PROBLEMS, task
+from tests.helpers.samples import examples
 
 FAMILIES = ("small_world", "scale_free", "delaunay")
 OTHERS = ("erdos_renyi", "grid", "ring", "tree", "star", "complete")
@@ -105,7 +106,7 @@ def test_what_the_paper_does_not_have_is_refused(wrong: dict[str, Any]) -> None:
 # ---------------------------------------------------------------------------------- other families
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.sampled_from((*FAMILIES, *OTHERS)), st.integers(2, 40), st.integers(0, 5))
 def test_every_family_is_connected_at_every_size(family: str, size: int, seed: int) -> None:
     first, again = (cases(seed=seed, graphs=family, size=size, samples=2, source="seeded") for _ in range(2))
@@ -143,6 +144,7 @@ def test_seeded_networks_differ_by_seed_and_sample() -> None:
     assert len({(case.agents, tuple((case.topology or {}).values())) for case in drawn}) == 6
 
 
+@pytest.mark.slow
 def test_ten_thousand_agents() -> None:
     (case,) = cases(size=10_000, samples=1, source="seeded")
     assert len(set(case.agents)) == 10_000 and "James" in case.agents and "James50" in case.agents
@@ -365,6 +367,7 @@ def test_data_that_is_no_data_set(tmp_path: Path, name: str, text: str, problem:
         dataset(tmp_path)
 
 
+@pytest.mark.slow
 def test_the_data_set_comes_through_the_datasets_package(tmp_path: Path) -> None:
     """A folder stands for the hub, which tests do not reach."""
     (tmp_path / "train.jsonl").write_text(json.dumps(ROWS["pairs and names"]) + "\n")

@@ -14,6 +14,7 @@ from harness.check import Drive
 from harness.errors import PluginError
 from harness.replies import Choice, Messages
 from tests.agentsnet.agentsnet_kit import PROBLEMS, case_of, grade, load, local_rounds, network, networks, play, task
+from tests.helpers.samples import examples
 
 EXAMPLE = task("coloring").example()
 LINE = case_of(network({(0, 1), (1, 2), (2, 3), (3, 4)}, 5))  # Emma Alan Bob Evelyn Mary; diameter 4
@@ -35,8 +36,9 @@ def solved(problem: str, case: Case, played: Drive) -> float | None:
 # ---------------------------------------------------------------------------------------- classical
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("problem", PROBLEMS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(topology=networks(high=8, connected=True), seed=seeds)
 def test_with_time_enough_everything_is_solved(problem: str, topology: dict[str, tuple[str, ...]], seed: int) -> None:
     case = case_of(topology)
@@ -44,7 +46,7 @@ def test_with_time_enough_everything_is_solved(problem: str, topology: dict[str,
 
 
 @pytest.mark.parametrize("problem", ["consensus", "leader_election"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(topology=networks(high=8, connected=True), seed=seeds)
 def test_flooding_never_fails_in_the_papers_budget(problem: str, topology: Any, seed: int) -> None:
     case = case_of(topology)
@@ -62,7 +64,7 @@ def test_flooding_needs_as_many_rounds_as_the_diameter() -> None:
     assert [leaders(rounds) for rounds in (0, 1, 3, 4)] == [ends, ["Alan", "Bob"], ["Alan", "Bob"], ["Alan"]]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(networks(high=7, connected=True), st.integers(0, 7), st.integers(1, 3), seeds)
 def test_no_budget_makes_the_algorithms_contradict_themselves(
     topology: Any, rounds: int, deliveries: int, seed: int
@@ -117,7 +119,7 @@ hostile = st.text(max_size=100) | st.builds(
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.data())
 def test_nothing_that_is_heard_makes_an_agent_break_a_rule(problem: str, data: st.DataObject) -> None:
     agent: Policy = load("policies", "agentsnet/classical")

@@ -158,6 +158,7 @@ def test_the_final_turn_is_the_papers() -> None:
 # ------------------------------------------------------------------------------- what every set must say
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("name", "problem"), EVERYTHING)
 def test_the_system_prompt_says_all_facts(name: str, problem: str) -> None:
     (start,) = turns(problem, "start")
@@ -181,6 +182,7 @@ def test_the_system_prompt_says_all_facts(name: str, problem: str) -> None:
     assert [part for part in specification[problem] if part not in text] == []
 
 
+@pytest.mark.sampled(13)
 @pytest.mark.parametrize(("name", "problem"), EVERYTHING)
 @pytest.mark.parametrize("chain_of_thought", [True, False])
 def test_turns_say_all_facts(name: str, problem: str, chain_of_thought: bool) -> None:
@@ -204,6 +206,7 @@ def test_turns_say_all_facts(name: str, problem: str, chain_of_thought: bool) ->
         assert bool(thought.search(re.sub(r"STEP \d", "", part))) == chain_of_thought
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("name", "problem"), EVERYTHING)
 def test_turns_without_messages_render(name: str, problem: str) -> None:
     of = prompts(name)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from harness.api import Case
 from harness.config import project, resolve, spec
 from tests.agentsnet.agentsnet_kit import PROBLEMS, case_of, grade, network, networks, task
+from tests.helpers.samples import examples
 
 BUILTIN = project.builtin()
 
@@ -44,7 +45,7 @@ def reference_cover(case: Case, answers: dict[str, Any]) -> float | None:
     return covered * essential / len(cover)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.data())
 def test_vertex_cover(data: st.DataObject) -> None:
     case, answers = data.draw(played("vertex_cover"))
@@ -57,7 +58,7 @@ def test_vertex_cover(data: st.DataObject) -> None:
         assert result["solved"] == (None if expected is None else float(expected == 1))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.data())
 def test_coloring(data: st.DataObject) -> None:
     case, answers = data.draw(played("coloring"))
@@ -69,7 +70,7 @@ def test_coloring(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("problem", sorted({*PROBLEMS} - {"coloring", "vertex_cover"}))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.data())
 def test_the_others_are_scored_alike(problem: str, data: st.DataObject) -> None:
     case, answers = data.draw(played(problem))

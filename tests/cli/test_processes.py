@@ -17,6 +17,7 @@ def as_from_a_terminal() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("sent", "before", "code"),
     [
@@ -114,6 +115,7 @@ def test_a_terminal_that_is_closed_ends_a_run_as_ctrl_c_does(tmp_path: Path) -> 
     assert json.loads((tmp_path / "r" / "run.json").read_text())["status"] == "stopped"
 
 
+@pytest.mark.slow
 def test_output_may_be_cut_by_a_pipe() -> None:
     command = f"{sys.executable} -m harness schema | head -1"
     done = subprocess.run(
@@ -131,6 +133,7 @@ def bash(command: str, **environment: str) -> "subprocess.CompletedProcess[str]"
     )
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("redirection", [">&-", "2>&-", ">&- 2>&-", "</dev/null"])
 def test_closed_streams_are_no_reason_to_fail(tmp_path: Path, redirection: str) -> None:
     done = bash(f"harness eval --spec toy --output_path {tmp_path}/r {redirection}")
@@ -148,6 +151,7 @@ def test_a_terminal_without_the_signs_shows_their_codes(tmp_path: Path) -> None:
     assert done.returncode == 0 and "(\\u2013)" in done.stdout and "\\xb7" in done.stderr
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("command", ["list tasks", "validate", "--help", "plan --spec toy"])
 def test_light_commands_import_nothing_heavy(command: str) -> None:
     heavy = ["torch", "vllm", "datasets", "pandas", "scipy", "numpy", "openai", "networkx", "matplotlib"]

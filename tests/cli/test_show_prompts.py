@@ -88,6 +88,7 @@ def alone(turn: RecordedTurn) -> RecordedTurn:
     return replace(turn, number=0, move=None)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", SMALL)
 def test_show_gives_the_prompts_of_the_journal(name: str, tmp_path: Path) -> None:
     run = played(name, tmp_path, *SMALL[name])
@@ -129,6 +130,7 @@ def printed(transcript: Transcript, agent: str) -> str:
     return "".join(f"\n--- {role}\n{text}\n" for role, text in texts(turns))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["agentsnet_byzantine", "silo_calls", "tournament"])
 def test_the_command_prints_every_message_and_nothing_else(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -184,6 +184,7 @@ class Same(evaluate.Metric):
 """
 
 
+@pytest.mark.slow
 def test_an_answer_with_which_a_metric_never_ends_counts_as_an_empty_one(tmp_path: Path) -> None:
     (tmp_path / "same").mkdir()
     (tmp_path / "same" / "same.py").write_text(ENDLESS)

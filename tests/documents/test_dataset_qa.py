@@ -259,6 +259,7 @@ class Shouts(evaluate.Metric):
 """
 
 
+@pytest.mark.slow
 def test_a_local_metric_module_of_the_evaluate_library(tmp_path: Path) -> None:
     (tmp_path / "shouts.py").write_text(MODULE)
     jsonl(tmp_path / "test.jsonl", [{"q": "?", "a": "rome"}])

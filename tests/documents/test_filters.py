@@ -17,6 +17,7 @@ from harness.authoring.panels import ballot, majority
 from harness.engines.mock import Mock
 from harness.errors import PluginError, SpecError
 from tests.documents.documents_kit import cases, graded, jsonl, plan_of, task_of
+from tests.helpers.samples import examples
 
 CHOICES = ("Guilty", "Guilty of Romance", "no. 1 (b)", "B")
 PIECES = ["#### 12", "#### -3.5,", "A", "(B)", "(c) ", ": B", ":\n A", "Answer", " ", "\n", "guilty of romance",
@@ -78,14 +79,14 @@ def same_as_theirs(texts: list[str], steps: list[dict[str, Any]]) -> None:
 
 
 @given(st.lists(TEXTS, min_size=3, max_size=5), st.lists(STEPS, max_size=3), LAST)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_every_step_gives_what_lm_evals_gives(texts: list[str], steps: list[Any], last: list[Any]) -> None:
     same_as_theirs(texts, [*steps, *last])
 
 
 @given(st.lists(TEXTS, min_size=20, max_size=20), OPTIONS)
 @example(["Guilty of Romance"] * 3, {"function": "multi_choice_regex"})
-@settings(max_examples=6, deadline=None)  # lm-eval walks through all of Unicode each time
+@settings(max_examples=examples(6), deadline=None)  # lm-eval walks through all of Unicode each time
 def test_options_are_found_as_lm_eval_finds_them(texts: list[str], step: dict[str, Any]) -> None:
     same_as_theirs(texts, [step])
 
@@ -177,6 +178,7 @@ def test_a_filter_alone_that_takes_each_reply_makes_the_answer(sums: Callable[..
     assert graded(task, case, said(task, case, "anything"))["score"] == 1.0
 
 
+@pytest.mark.slow
 def test_an_expression_without_end_finds_nothing(sums: Callable[..., Any]) -> None:
     task = sums(filter_list=[{"filter": [{"function": "regex", "regex_pattern": "(a+)+$"}]}])
     case = cases(task)[0]

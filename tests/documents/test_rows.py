@@ -118,6 +118,7 @@ def test_what_cannot_be_read_is_reported_with_its_place(tmp_path: Path) -> None:
         read(Source(dataset_path="json"))
 
 
+@pytest.mark.slow
 def test_a_data_set_that_cannot_be_had_says_what_to_do(tmp_path: Path) -> None:
     code = (
         "from harness.authoring.documents.rows import Source\n"
@@ -130,6 +131,7 @@ def test_a_data_set_that_cannot_be_had_says_what_to_do(tmp_path: Path) -> None:
     assert "--data_dir FOLDER" in done.stdout
 
 
+@pytest.mark.slow
 def test_what_is_no_local_folder_comes_through_the_datasets_package(tmp_path: Path) -> None:
     """A loading script's place is taken by the package's own csv reader, which needs no hub."""
     file = write(tmp_path, "csv")

@@ -202,6 +202,7 @@ def test_simulated_agents_have_their_declared_skill(tmp_path: Path) -> None:
     assert sum(one.numbers["score"] == 1 for one in run.scores) / 400 == pytest.approx(0.7, abs=0.06)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("protocol", ["debate", "darkforest", "reconcile", "self_refine", "mixture_of_agents"])
 def test_protocols_in_which_agents_read_answers_are_refused(tmp_path: Path, protocol: str) -> None:
     with pytest.raises(UserError, match=rf"'{protocol}': its agents read what others answer.*\n.*: single, vote\."):

@@ -15,6 +15,7 @@ from harness.api import Action, Case, Channel, Facts, Move, OpenChannel, Policy,
 from harness.errors import PluginError
 from harness.replies import ActionWithMessage, MessageLine
 from tests.dpbench.dining_kit import ORDERS, SCRIPTED, dine, fairness, load, meals, player, steps, table, throughput
+from tests.helpers.samples import examples
 
 SIZES = (2, 3, 4, 5, 8)
 TALK = (("simultaneous", 1), ("simultaneous", 2), ("simultaneous", 3), ("sequential", 1))
@@ -53,6 +54,7 @@ def test_one_who_begins_on_the_other_side_is_enough_against_deadlock() -> None:
     assert dine(steps("simultaneous"), table(5), lefts).outcome.facts["end"] == "limit"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["dpbench/resource_ordering", "dpbench/odd_even"])
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("rules", ["paper", "dpbench-0.1"])
@@ -108,7 +110,7 @@ def test_a_convention_serves_more_than_chance() -> None:
 # --------------------------------------------------------------------------------------------- polite
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(2, 7), st.sampled_from(ORDERS), st.sampled_from([0.0, 0.5, 0.9]), seeds)
 def test_polite_ones_never_wait_with_a_fork_in_the_hand(n: int, order: str, hesitation: float, seed: int) -> None:
     for turn, action in acts(dine(steps(order), table(n), player("dpbench/polite", hesitation=hesitation), seed)):
@@ -120,6 +122,7 @@ def test_polite_ones_never_wait_with_a_fork_in_the_hand(n: int, order: str, hesi
             assert action in ("GRAB_LEFT", "GRAB_RIGHT") and observation[f"{action[5:].lower()}_available"]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("n", [2, 3, 5, 7])
 def test_polite_ones_all_eat_in_the_end(order: str, n: int) -> None:
@@ -155,6 +158,7 @@ def all_eat_in_turn(played: check.Drive) -> None:
     assert max(eaten) - min(eaten) <= 2
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("order, talk", TALK)
 @pytest.mark.parametrize("rules", ["paper", "dpbench-0.1"])
 @pytest.mark.parametrize("n", SIZES)
@@ -166,6 +170,7 @@ def test_with_right_of_way_no_agent_starves(order: str, talk: int, rules: str, n
         assert throughput(played) >= 0.97 * (n // 2) / 3
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("order, talk", TALK)
 @pytest.mark.parametrize("n", range(2, 8))
 def test_no_two_with_right_of_way_want_the_same_fork(order: str, talk: int, n: int) -> None:
@@ -178,7 +183,7 @@ def test_no_two_with_right_of_way_want_the_same_fork(order: str, talk: int, n: i
         before[turn.agent] = turn, action
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.integers(2, 6), st.sampled_from([1, 2]), st.integers(1, 3), seeds)
 def test_being_made_to_give_up_disturbs_no_other(n: int, talk: int, threshold: int, seed: int) -> None:
     rules = steps("simultaneous", talk, max_timesteps=150, backoff_threshold=threshold)
@@ -208,7 +213,7 @@ class Lossy(Channel):
         return Open()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.integers(2, 6), st.sampled_from([1, 2]), seeds)
 def test_lost_and_repeated_messages_only_cost_time(n: int, talk: int, seed: int) -> None:
     rules = load("protocols", "steps", order="simultaneous", talk_rounds=talk, channel=Lossy(seed), max_timesteps=300)
@@ -255,7 +260,7 @@ counts = st.one_of(st.integers(0, 5).map(str), st.sampled_from(["-1", "٣", "9" 
 imitations = st.builds("left: {} {}; right: {} {}".format, words, counts, words, counts)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.lists(st.one_of(st.none(), st.text(max_size=60), imitations), min_size=1, max_size=4), seeds)
 @pytest.mark.parametrize("order, talk", TALK)
 def test_whatever_is_heard_nothing_raises(order: str, talk: int, texts: list[str | None], seed: int) -> None:
@@ -265,6 +270,7 @@ def test_whatever_is_heard_nothing_raises(order: str, talk: int, texts: list[str
     dine(steps(order, talk), table(4), agents, seed)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("order, talk", TALK)
 @pytest.mark.parametrize("text", [None, "Shall I take my left fork?", "left: mine", "left: mine 0; right: mine 0 "])
 @pytest.mark.parametrize("agent", ["P0", "P1", "P2"])
@@ -295,6 +301,7 @@ def test_a_neighbor_that_falls_silent_is_a_stranger_in_time() -> None:
 # ------------------------------------------------------------------------------------------ all of them
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("order, talk", [s for s in SETTINGS if s[1] <= 2])
 @pytest.mark.parametrize("n", [2, 3, 5])
 @pytest.mark.parametrize("name", [*(f"dpbench/{name}" for name in SCRIPTED), "random", "all_agree"])
@@ -303,7 +310,7 @@ def test_policies_keep_their_contract(name: str, n: int, order: str, talk: int) 
 
 
 @pytest.mark.parametrize("name", SCRIPTED)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.integers(2, 6), st.sampled_from(SETTINGS), st.sets(st.integers(0, 5)), seeds)
 def test_policies_sit_beside_random_ones(
     name: str, n: int, how: tuple[str, int], scripted: set[int], seed: int

@@ -54,6 +54,7 @@ def test_the_eight_conditions_of_table_1() -> None:
     assert 250 < result.input_tokens / result.turns < 400, "the paper's models took 348 tokens a call, replies included"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["dpbench_scale", "dpbench_ablations", "dpbench_quick"])
 def test_the_other_specs_run_with_their_baseline(name: str, tmp_path: Path) -> None:
     run = harness.evaluate(name, repeats=1, output_path=tmp_path / "r")
@@ -263,6 +264,7 @@ FORMS = (
 )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("form", "missing"), [*((form, 0) for form in FORMS), ("ACTION: GRAB_LEFT", 3)])
 def test_a_reply_in_any_form_talks_or_counts_as_one_without_a_message(form: str, missing: int, tmp_path: Path) -> None:
     """A model that answers in JSON once played the condition with talk without a word, and nothing said so."""

@@ -63,6 +63,7 @@ def test_release_02_gives_the_published_random_baseline_to_the_last_digit() -> N
         assert round(value, 3) == record.value, record
 
 
+@pytest.mark.slow
 def test_release_01_reports_the_deadlocks_that_release_02_loses() -> None:
     """By the rules of 0.1 three of the same 30 sequential episodes end in a deadlock."""
     result = replayed("dpbench_release02", "task.rules=dpbench-0.1", "protocol.deadlock=terminal")
@@ -72,6 +73,7 @@ def test_release_01_reports_the_deadlocks_that_release_02_loses() -> None:
 SCRIPTS = st.lists(st.lists(st.sampled_from(ACTIONS), min_size=4, max_size=4), max_size=40)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("rules", ["paper", "dpbench-0.1"])
 @given(SCRIPTS)
 def test_but_for_release_02_no_agent_holds_a_fork_that_lies_on_the_table(rules: str, script: list[list[str]]) -> None:
@@ -113,6 +115,7 @@ def differences(run: Run) -> list[str]:
     return [note for note in dict.fromkeys(notes) if note.startswith("† This run is not the profile")]
 
 
+@pytest.mark.slow
 def test_tables_say_where_a_run_is_not_the_profile(tmp_path: Path) -> None:
     def played(name: str, *overrides: str, folder: str) -> Run:
         return evaluate(

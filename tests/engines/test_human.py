@@ -79,6 +79,7 @@ def moves(folder: Path) -> list[dict[str, Any]]:
     return [line for line in lines if line["k"] == "move"]
 
 
+@pytest.mark.slow
 def test_what_is_shown_is_the_prompt_and_only_what_is_new_in_it(tmp_path: Path) -> None:
     done = piped("a\nb\n1\n[2]\na\na\n", tmp_path, "--model", "human")
     assert done.returncode == 0, done.stderr
@@ -117,6 +118,7 @@ def test_without_help_a_person_gets_what_a_model_gets(tmp_path: Path) -> None:
     assert len(moves(tmp_path)[-1]["calls"]) == 2 and moves(tmp_path)[-1]["error_kind"] == "parse"
 
 
+@pytest.mark.slow
 def test_rules_that_were_read_in_this_episode_are_not_shown_again(tmp_path: Path) -> None:
     """A philosopher's turns are conversations of their own, each with the same system message."""
     words = ["--spec", "dpbench_quick", "--model", "human", "--limit", "1", "--output_path", str(tmp_path)]
@@ -132,6 +134,7 @@ def test_rules_that_were_read_in_this_episode_are_not_shown_again(tmp_path: Path
     assert "--- system, as before\n--- user\n" in second and "right fork" in second
 
 
+@pytest.mark.slow
 def test_where_the_input_ends_the_run_stops_and_goes_on_later(tmp_path: Path) -> None:
     done = piped("a\nb\n", tmp_path, "--model", "human")
     assert done.returncode != 0 and "Traceback" not in done.stderr
@@ -157,6 +160,7 @@ def test_two_people_share_a_keyboard_beside_a_policy(tmp_path: Path) -> None:
     assert "human (Ann), human (Bo): a person played. This measures no model." in done.stdout
 
 
+@pytest.mark.slow
 def test_a_terminal_has_lines_to_edit_answers_of_several_lines_and_control_keys(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, "--model", "human")
     assert "Ctrl-C stops" in terminal.until("S0> ")
@@ -196,6 +200,7 @@ def test_control_d_stops_also_where_the_keyboard_changes_hands(tmp_path: Path) -
     assert terminal.end() == 130
 
 
+@pytest.mark.slow
 def test_a_person_judges_a_finished_run_and_goes_on_after_a_pause(tmp_path: Path) -> None:
     def harness(answers: str, *words: str) -> "subprocess.CompletedProcess[str]":
         command = [sys.executable, "-m", "harness", *words]

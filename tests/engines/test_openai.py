@@ -234,6 +234,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_passing_fault_is_retried(fault: str) -> None:
     async def work(engine: OpenAI) -> tuple[str, Any]:
@@ -246,6 +247,7 @@ def test_a_passing_fault_is_retried(fault: str) -> None:
     assert len({json.dumps(b) for b in server.bodies}) == 1  # the same question each time, seed and all
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_lasting_fault_fails_the_request_and_not_the_engine(fault: str) -> None:
     async def work(engine: OpenAI) -> str:

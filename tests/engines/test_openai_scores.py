@@ -300,6 +300,7 @@ DAMAGE: dict[str, Any] = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", DAMAGE)
 def test_damaged_answers_are_asked_for_again(name: str) -> None:
     with FakeOpenAI(echoed, script=[None, DAMAGE[name]]) as server:
@@ -307,6 +308,7 @@ def test_damaged_answers_are_asked_for_again(name: str) -> None:
     assert good.likelihoods == mended.likelihoods and len(server.bodies) == 3
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", [name for name in DAMAGE if name != "reset"])
 def test_lasting_damage_is_an_error_of_the_request(name: str) -> None:
     with FakeOpenAI(echoed, script=[None, *[DAMAGE[name]] * 3]) as server:
@@ -323,6 +325,7 @@ def test_impossible_and_huge_numbers_are_bounded() -> None:
         assert logprob == -9999.0 and type(greedy) is bool
 
 
+@pytest.mark.slow
 def test_deep_and_long_answers_cost_no_run() -> None:
     long = raw(json.dumps({"choices": [{"index": 0, "logprobs": {
         "tokens": ["a"] * 200_000, "token_logprobs": [-1] * 200_000, "top_logprobs": [None] * 200_000}}]}))  # fmt: skip

@@ -16,6 +16,7 @@ from harness.engine_api import Request, Thread
 from harness.engines.replay import Replay
 from harness.errors import ContextLengthError, DataError, EngineFatalError, RequestError, SetupError
 from tests.helpers.journals import sealed
+from tests.helpers.samples import examples
 
 
 def move(episode: str, agent: str, turn: int, *texts: str, **more: Any) -> dict[str, Any]:
@@ -108,7 +109,7 @@ def test_a_broken_line_in_the_middle_is_named(tmp_path: Path) -> None:
         started(tmp_path)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(texts=st.lists(st.text(), min_size=1, max_size=4), cut=st.integers(0, 10_000))
 def test_cut_anywhere_it_holds_all_whole_lines(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str], cut: int

@@ -282,6 +282,7 @@ def test_the_questioning_is_a_vote_of_the_same_panel() -> None:
     assert result == {"use": "vote", "agents": 5, "confidence": "json", "parse_retries": 1}
 
 
+@pytest.mark.slow
 def test_what_was_fitted_helps_where_two_of_three_are_wrong_together(tmp_path: Path) -> None:
     """B and C copy each other and are right half of the time; A is nearly always right, and outvoted."""
     panel = {"use": "simulated", "accuracy": 0.5, "trap": 1.0, "agents": {A: {"accuracy": 0.95}},

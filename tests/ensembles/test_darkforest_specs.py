@@ -167,6 +167,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Run, Model]]
     yield played("darkforest", tmp_path_factory.mktemp("darkforest"))
 
 
+@pytest.mark.slow
 def test_every_method_takes_the_calls_it_declares(ran: tuple[Run, Model]) -> None:
     run, _ = ran
     assert not run.failed
@@ -179,6 +180,7 @@ def test_every_method_takes_the_calls_it_declares(ran: tuple[Run, Model]) -> Non
         assert (peer_characters == 0) == (alone or agreed), (score.id, peer_characters)
 
 
+@pytest.mark.slow
 def test_first_answers_are_asked_for_once_and_billed_to_every_agent(ran: tuple[Run, Model]) -> None:
     run, model = ran
     for benchmark in BENCHMARKS:
@@ -193,6 +195,7 @@ def test_first_answers_are_asked_for_once_and_billed_to_every_agent(ran: tuple[R
             assert (measured["first"], measured["available"]) == (same["first"], same["available"])
 
 
+@pytest.mark.slow
 def test_temperatures_reach_the_engine(ran: tuple[Run, Model]) -> None:
     _, model = ran
     assert model.temperatures == {
@@ -200,6 +203,7 @@ def test_temperatures_reach_the_engine(ran: tuple[Run, Model]) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_table_1_has_the_papers_columns_and_rows(ran: tuple[Run, Model]) -> None:
     run, _ = ran
     table = run.with_published(PAPER)[0]
@@ -232,6 +236,7 @@ def beside(run: Run) -> set[str]:
     return values
 
 
+@pytest.mark.slow
 def test_every_column_is_filled_and_the_papers_figures_have_their_place(ran: tuple[Run, Model]) -> None:
     run, _ = ran
     for table in run.tables:
@@ -239,6 +244,7 @@ def test_every_column_is_filled_and_the_papers_figures_have_their_place(ran: tup
     assert beside(run) == {"DarkForest, Table 1", "DarkForest, Figure 3"}
 
 
+@pytest.mark.slow
 def test_what_is_lost_was_available_and_what_is_gained_was_not(ran: tuple[Run, Model]) -> None:
     run, _ = ran
     for score in run.scores:
@@ -267,6 +273,7 @@ def ablated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Model]:
     return played("darkforest_ablations", tmp_path_factory.mktemp("ablated"), benchmarks=WITH_ABLATIONS)
 
 
+@pytest.mark.slow
 def test_all_ablations_together_take_four_calls_a_question(ablated: tuple[Run, Model]) -> None:
     run, model = ablated
     assert not run.failed and model.asked == dict.fromkeys(WITH_ABLATIONS, 4 * QUESTIONS)
@@ -355,6 +362,7 @@ def test_without_fitted_parameters_nothing_is_evaluated(tmp_path: Path) -> None:
     assert "harness fit" in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_metric_that_one_benchmark_has_is_missing_in_the_others(ran: tuple[Run, Model]) -> None:
     run, _ = ran
     results = {score.labels["benchmark"] for score in run.scores if score.numbers["program"] is not None}

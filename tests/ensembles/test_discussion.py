@@ -12,6 +12,7 @@ from harness.api import Turn
 from harness.errors import ContextLengthError, PluginError, RequestError
 from tests.documents.documents_kit import BUILTIN
 from tests.ensembles.exchange_kit import Episode, played, question, says, scripted
+from tests.helpers.samples import examples
 
 TALE = says(
     Agent_0=[1, 2, 2, 2], Agent_1=["what?", 3, 1, 2], Agent_2=[2, 2, 3, 2],
@@ -223,6 +224,7 @@ def test_each_style_is_asked_for(style: str, drafted: str, talked: str) -> None:
 # -------------------------------------------------------------------- seats that fail; checks of plans
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("style", ["free", "critical", "agree"])
 @pytest.mark.parametrize("visible", ["all", 1])
@@ -267,7 +269,7 @@ REPLIES = [
 ]  # fmt: skip
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     st.fixed_dictionaries({name: st.sampled_from(values) for name, values in CHOICES.items()}),
     st.randoms(use_true_random=False),

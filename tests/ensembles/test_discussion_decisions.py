@@ -186,6 +186,7 @@ def garbles(agent: str, number: int) -> str:
     return str(number) if agent == "Agent-0" else f"{agent[-1]}.{number} or 13 \x00\ud800" if agent == "Agent-1" else ""
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("say", [fails, garbles])
 @pytest.mark.parametrize("decision", DECISIONS)
 def test_every_rule_comes_to_an_end_whatever_members_say(decision: str, say: Say) -> None:

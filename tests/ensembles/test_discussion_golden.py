@@ -91,6 +91,7 @@ def transcripts(option: str) -> str:
     )  # fmt: skip
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("option", OPTIONS)
 def test_golden_transcripts(option: str) -> None:
     """To look at a wanted change: write `transcripts(option)` over the file and read the difference."""

@@ -12,6 +12,7 @@ from harness.errors import PluginError
 from harness.expressions import Expression
 from tests.documents.documents_kit import BUILTIN
 from tests.ensembles.exchange_kit import MARK, Asked, Episode, mark, question, read, scripted
+from tests.helpers.samples import examples
 
 PATTERNS: dict[str, list[list[int]]] = {
     "all": [[1, 2, 3, 4], [0, 2, 3, 4], [0, 1, 3, 4], [0, 1, 2, 4], [0, 1, 2, 3]],
@@ -82,7 +83,7 @@ def graphs(draw: st.DrawFn) -> list[list[int]]:
     return [sorted(draw(st.sets(st.sampled_from([j for j in range(n) if j != i])))) for i in range(n)]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     hears=graphs(),
     order=st.sampled_from(["simultaneous", "proposer", *SEQUENTIAL]),
@@ -102,6 +103,7 @@ def test_a_word_is_read_by_those_that_may_hear_it_and_by_no_other(
     check(episode, hears, order, visible, drafts)
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("order", ["simultaneous", "proposer", *SEQUENTIAL])
 @pytest.mark.parametrize("visible", ["all", 1])
 @pytest.mark.parametrize("pattern", PATTERNS)

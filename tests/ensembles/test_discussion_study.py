@@ -24,6 +24,7 @@ def row(table: Table, factor: str, level: object = None) -> Row:
     return found
 
 
+@pytest.mark.slow
 def test_drafts_matter_and_the_control_does_not(run: Run) -> None:
     effects = run.tables[0]
     drafts, control = (row(effects, *key).cells[2] for key in (("drafts", "all"), ("seat", "third")))
@@ -33,6 +34,7 @@ def test_drafts_matter_and_the_control_does_not(run: Run) -> None:
     assert max(shares, key=lambda factor: shares[factor]) == "drafts" and shares["seat"] < 0.005
 
 
+@pytest.mark.slow
 def test_who_hears_less_follows_what_it_hears(run: Run) -> None:
     minds = {row.key["hears"]: [cell.value for cell in row.cells] for row in run.tables[2].rows}
     assert minds["all"][3] > minds["star"][3], "towards the majority"

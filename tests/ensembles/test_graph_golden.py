@@ -135,6 +135,7 @@ def test_a_confidence_that_is_missing_or_nonsense_brings_the_general_agent() -> 
     assert Episode(says).outcome.facts["replaced"] == [], "90 is 0.9"
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "given", [{}, {"top_k": -1}, {"pooling": "max", "conformance": "official"}, {"threshold": 0.9}]
 )

@@ -153,6 +153,7 @@ def answers(request: Request) -> str:
     return f"The answer is ({'ABC'[request.seed % 3]})."
 
 
+@pytest.mark.slow
 def test_a_stopped_run_goes_on_where_it_was_and_a_replay_gives_the_same(tmp_path: Path) -> None:
     whole, parts, again = (tmp_path / name for name in ("whole", "parts", "again"))
     options: dict[str, Any] = {"project": BUILTIN, "max_concurrency": 2}
@@ -168,6 +169,7 @@ def test_a_stopped_run_goes_on_where_it_was_and_a_replay_gives_the_same(tmp_path
     assert sum(move["k"] == "move" for move in moves) == 12 * 7
 
 
+@pytest.mark.slow
 def test_simulated_members_are_as_sure_as_they_would_say(tmp_path: Path) -> None:
     """So what is known of methods on simulated panels holds for either source of confidence."""
     baseline = {"use": "simulated", "accuracy": 0.6, "confidence_wrong": 0.6, "conformity": 0.5}

@@ -98,6 +98,7 @@ def test_strings_that_are_no_docstrings_and_imports_that_differ_are_kept() -> No
     assert same_program("f()\nf()") != same_program("f()"), "only imports count once"
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     "hostile",
     [

@@ -110,6 +110,7 @@ def calibration(joint: dict[tuple[int, ...], float], questions: int = 10**8) -> 
     return {"agents": list(AGENTS), "episodes": questions, "tallies": tallies, "patterns": listed, **mapping}
 
 
+@pytest.mark.slow
 def test_belief_that_weighs_nothing_is_a_vote() -> None:
     exact = condorcet.expert_and_pair(0.85, 0.55, 0.8, 3)
     vote, uniform = BUILTIN.load("protocols", "vote")(agents=3), darkforest(terms="uniform")
@@ -117,6 +118,7 @@ def test_belief_that_weighs_nothing_is_a_vote() -> None:
     assert likely(right(vote, EXPERT), exact) and math.isclose(exact, condorcet.plurality(JOINT))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("terms", [["agent"], ["pattern"], ["agent", "pattern"]])
 @pytest.mark.parametrize("panel", ["expert", "equals", "mixed"])
 def test_calibrated_belief_is_as_often_right_as_all_outcomes_say(terms: list[str], panel: str) -> None:
@@ -194,6 +196,7 @@ def test_methods_meet_the_same_answers_so_that_what_they_lose_can_be_compared(qu
     assert len(available) == 8 * 300 and all(len(item) == 1 for item in available.values())
 
 
+@pytest.mark.slow
 def test_the_files_that_ship_are_what_fit_makes_of_the_spec(tmp_path: Path) -> None:
     root = BUILTIN.root / "results" / "fitted" / "darkforest_quick"
     loaded = spec.load("darkforest_quick", BUILTIN)

@@ -16,6 +16,7 @@ from harness.errors import PluginError
 from harness.replies import AnswerWithConfidence, Boxed, Choice, Code, FreeText, Label, Letter, Number, Pattern
 from tests.documents.documents_kit import BUILTIN
 from tests.ensembles import condorcet
+from tests.helpers.samples import examples
 
 SIMULATED = BUILTIN.load("policies", "simulated")
 AGENTS = ("Agent-0", "Agent-1", "Agent-2")
@@ -99,6 +100,7 @@ def test_wrong_answers_are_all_as_likely_unless_one_tempts() -> None:
 # ------------------------------------------------------------------------------------ correlations
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("a", "b", "rho"), [(0.6, 0.6, 0.8), (0.8, 0.5, 0.4), (0.3, 0.5, 0.6), (0.7, 0.7, 1.0)])
 def test_pairs_are_as_alike_as_declared(a: float, b: float, rho: float) -> None:
     declared: dict[str, Any] = {
@@ -153,6 +155,7 @@ def test_an_agent_answers_the_same_whatever_the_method_beside_any_others() -> No
         assert player.choose(TURN, random.Random(99)) == alone, "the turn's own chance is not used"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("steady", [0.0, 0.6, 1.0])
 def test_who_is_asked_again_is_as_steady_as_declared(steady: float) -> None:
     rounds = [asked("Agent-0", n, TURN, TURN, TURN, accuracy=0.6, steady=steady) for n in range(1500)]
@@ -219,11 +222,13 @@ def _right(protocol: Any, task: Any, case: Case, seed: int, declared: dict[str, 
     return task.grade(case, played.outcome)["score"] == 1
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("p", "wrong"), [(0.4, 3), (0.6, 1), (0.7, 3)])
 def test_three_equals_vote_as_condorcet_says(p: float, wrong: int) -> None:
     assert likely(voted(1500, accuracy=p, wrong=wrong), 1500, condorcet.three_equals(p, wrong))
 
 
+@pytest.mark.slow
 def test_an_expert_is_outvoted_by_a_correlated_pair_unless_weights_know_better() -> None:
     declared: dict[str, Any] = {
         "accuracy": 0.5,
@@ -322,7 +327,7 @@ def test_what_no_panel_can_be_is_refused_in_words(declared: dict[str, Any], mess
         SIMULATED(**declared)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(shares, st.floats(0, 1), st.floats(0, 1))
 def test_malformed_answers_fit_the_accuracy_or_are_refused(a: float, m: float, b: float) -> None:
     fits = m * b <= a and m * (1 - b) <= 1 - a

@@ -14,6 +14,7 @@ from harness.cli import main
 from harness.errors import PluginError, RequestError
 from tests.ensembles.exchange_kit import MARK, mark, read
 from tests.ensembles.team_kit import facts, idle, order, roles, scripted, team
+from tests.helpers.samples import examples
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 SHAPES: dict[str, dict[str, Any]] = {
@@ -80,7 +81,7 @@ def test_seats_act_level_by_level_and_only_with_news(parameters: dict[str, Any],
     assert played.order == order(idle(**parameters)), "idle agents play as long as it lasts"
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(n=st.integers(2, 12), data=st.data())
 def test_levels_are_the_generations_of_the_graph(n: int, data: st.DataObject) -> None:
     place = st.integers(0, n - 1)
@@ -109,7 +110,7 @@ def test_a_graph_within_a_role_joins_sources_and_sinks(within: Any, n: int) -> N
 NAMES = ("red", "green", "blue")
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(data=st.data())
 def test_a_word_stands_in_the_prompts_of_successors_and_nowhere_else(data: st.DataObject) -> None:
     shape = {name: data.draw(st.integers(1, 2), label=name) for name in NAMES[: data.draw(st.integers(1, 3))]}

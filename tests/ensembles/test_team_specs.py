@@ -20,6 +20,7 @@ ROW = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", OFFLINE)
 def test_a_spec_plays_with_and_without_a_model(name: str, tmp_path: Path) -> None:
     floor = harness.evaluate(name, limit=2, output_path=tmp_path / "floor")
@@ -29,6 +30,7 @@ def test_a_spec_plays_with_and_without_a_model(name: str, tmp_path: Path) -> Non
     assert all(score.numbers["answered"] == 1 and score.numbers["calls"] > 1 for score in model.scores)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("seats", "calls"), [(4, 5), (64, 65)])
 def test_every_seat_of_a_graph_is_asked_once(seats: int, calls: int, tmp_path: Path) -> None:
     overrides = [f"matrix.seats=[{seats}]"]

@@ -33,6 +33,7 @@ def command(hub: str, run: Path, home: Path, *more: str, token: str = TOKEN) -> 
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_a_run_is_uploaded_in_one_commit(done: harness.Run, tmp_path: Path) -> None:
     with FakeHub(TOKEN) as hub:
         code, printed = command(hub.url, done.folder, tmp_path, "--repo", "me/runs")
@@ -55,6 +56,7 @@ def test_a_run_is_uploaded_in_one_commit(done: harness.Run, tmp_path: Path) -> N
         assert code == 0 and len(repo.commits) == 2 and (tmp_path / "kept" / "README.md").is_file()
 
 
+@pytest.mark.slow
 def test_what_the_hub_refuses_is_one_line(done: harness.Run, tmp_path: Path) -> None:
     with FakeHub(TOKEN, {"/commit/main": 403}) as hub:
         more = ("--public", "-o", str(tmp_path / "x"))

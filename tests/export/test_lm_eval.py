@@ -92,6 +92,7 @@ class Served(Mock, Reports):
         return {"platform": "cpu", "tokenizer": tokenizer_facts(self.tokenizer, None, 4096)}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("chat", [False, True])
 def test_where_the_numbers_come_from(tmp_path: Path, chat: bool) -> None:
     """The keys that lm-eval's own code adds, with its values; the environment is the run's."""

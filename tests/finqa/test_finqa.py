@@ -21,6 +21,7 @@ from tests.finqa.finqa_kit import (
     size,
     trees,
 )
+from tests.helpers.samples import examples
 
 Problem, execute, execution_equal, program_equal = (
     finqa.Problem,
@@ -37,7 +38,7 @@ TABLE = [
     ["empty"],
 ]
 GOLD = "subtract(5829, 5735), divide(#0, 5735)"
-every = settings(deadline=None, max_examples=200)
+every = settings(deadline=None, max_examples=examples(200))
 
 
 def run(text: str) -> Any:

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from harness import check
 from tests.finqa.finqa_kit import finqa, nested, read, sequential, trees
+from tests.helpers.samples import examples
 
 CHANGE = "subtract(5829, 5735), divide(#0, 5735)"
 Problem, ProgramReply, execute, parse = finqa.Problem, finqa.ProgramReply, finqa.execute, finqa.parse
 STRICT, REPAIR = ProgramReply(), ProgramReply(repair=True)
-every = settings(deadline=None, max_examples=200)
+every = settings(deadline=None, max_examples=examples(200))
 
 
 @pytest.mark.parametrize(
@@ -177,7 +178,7 @@ PIECES = st.sampled_from([*PARTS.split("|"), "\n", "|", "\\", "\ud800", "²"])
 
 
 @given(st.lists(PIECES, max_size=40).map("".join) | st.text())
-@settings(deadline=None, max_examples=500)
+@settings(deadline=None, max_examples=examples(500))
 def test_any_text(text: str) -> None:
     strict, mended = parse(text), parse(text, repair=True)
     if isinstance(strict, finqa.Program):
@@ -197,6 +198,7 @@ LONG = (
 )
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("piece", [*LONG.split("|"), "\n", "add(1, 2)\n\n", "|"])
 def test_a_megabyte_is_read_in_linear_time(piece: str) -> None:
     """Were the time quadratic, any of these would take hours."""

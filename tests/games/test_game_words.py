@@ -36,6 +36,7 @@ def ends(loaded: Any, count: int) -> list[list[float]]:
     return finished
 
 
+@pytest.mark.sampled(15)
 @pytest.mark.parametrize("name", GAMES)
 def test_what_is_said_of_returns_is_true(name: str) -> None:
     task = task_of(GRIDS.get(name, name))

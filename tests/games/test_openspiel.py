@@ -104,6 +104,7 @@ def same_as_openspiel(text: str, episodes: int) -> None:
         assert not any(world.facts()["invalid"].values())
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("text", FEW)
 def test_a_game_is_that_of_openspiels_own_loop(text: str) -> None:
     same_as_openspiel(text, 3)
@@ -368,6 +369,7 @@ def test_an_observation_that_a_game_lacks_is_refused() -> None:
 WITHOUT = "import sys; sys.modules['pyspiel'] = None; from harness.__main__ import main; sys.exit(main())"
 
 
+@pytest.mark.slow
 def test_without_the_package_specs_validate_and_runs_say_what_to_install(tmp_path: Path) -> None:
     def call(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([sys.executable, "-c", WITHOUT, *arguments], capture_output=True, text=True, check=False)

@@ -173,6 +173,7 @@ class Mortal(Engine):
 '''
 
 
+@pytest.mark.slow
 def test_a_killed_or_interrupted_judge_goes_on_with_the_same_command(tmp_path: Path) -> None:
     (tmp_path / "registry/engines").mkdir(parents=True)
     (tmp_path / "registry/engines/mortal.py").write_text(ENGINE)

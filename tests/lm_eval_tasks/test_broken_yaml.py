@@ -78,6 +78,7 @@ def test_values_that_no_metric_takes_have_a_mean(
     assert "{use: grade, of: 'of_doc,none', optional: true}" in caplog.text
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("change", "says"),
     [

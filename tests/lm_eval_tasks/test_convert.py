@@ -52,6 +52,7 @@ KINDS: list[tuple[str, str, dict[str, Any], list[str]]] = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("kind", "data", "more", "metrics"), KINDS, ids=[f"{kind}-{len(more)}" for kind, _, more, _ in KINDS]
 )

@@ -297,6 +297,7 @@ def test_a_copy_takes_the_place_of_a_data_set_of_the_hub(tmp_path: Path) -> None
         run(own(folder, data_files=files), tmp_path / "c", Mock())
 
 
+@pytest.mark.slow
 def test_without_a_network_the_missing_data_set_is_named(tmp_path: Path) -> None:
     folder = own_task(tmp_path / "tasks", dataset_path="nobody/nothing", dataset_kwargs=None, dataset_name="main")
     (tmp_path / "s.yaml").write_text(yaml.safe_dump(own(folder)))

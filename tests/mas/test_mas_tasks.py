@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.api import Case, Outcome
+from tests.helpers.samples import examples
 from tests.mas.mas_teams import FAMILIES, TASKS, graded, task_of
 
 SIZES = st.tuples(st.integers(1, 8), st.integers(1, 6))
@@ -165,7 +166,7 @@ ANSWERS = st.none() | st.integers() | st.text(max_size=3) | st.lists(st.integers
 
 
 @given(st.lists(ANSWERS, min_size=3, max_size=3), st.sampled_from(TASKS))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_grading_is_total_and_the_global_check_agrees_with_every_agent_being_right(answers: list, task: str) -> None:  # type: ignore[type-arg]
     grade = graded(task, answers, agents=3, items=3)
     assert set(grade) == set(task_of(task).grades)

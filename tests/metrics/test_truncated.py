@@ -47,6 +47,7 @@ def test_truncated_is_the_share_of_all_calls_whose_end_is_known(tmp_path: Path) 
     assert all(0 < (row.cells[place].value or 0) < 1 for row in table.rows)
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", SPECS)
 def test_where_parse_failures_are_shown_truncated_replies_are_too(name: str) -> None:
     for table in spec.load(name, BUILTIN).get("tables", []):

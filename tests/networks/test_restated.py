@@ -33,6 +33,7 @@ def compare(problem: str, number: int) -> None:
     assert seen > 0.9 * number and solved > 0.02 * number
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_the_same_grades(problem: str) -> None:
     compare(problem, 700)

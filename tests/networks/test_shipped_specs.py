@@ -32,6 +32,7 @@ def test_there_are_eleven() -> None:
     assert len(SPECS) == 11
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", SPECS)
 @pytest.mark.parametrize("model", [None, Mock(function=chatter)], ids=["random", "mock"])
 def test_it_can_be_played(name: str, model: Mock | None, tmp_path: Path) -> None:
@@ -43,18 +44,21 @@ def test_it_can_be_played(name: str, model: Mock | None, tmp_path: Path) -> None
             assert score.numbers["parse_failures"] == 0
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("prompts", ["network/standard", "network/aware", "network/byzantine", "network/camoc"])
 @pytest.mark.parametrize("name", SPECS)
 def test_prompts_render(name: str, prompts: str) -> None:
     assert examine(resolve.plan(load(name, BUILTIN, [f"prompts={prompts}"]), BUILTIN)) == []
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("problem", ["coloring", "consensus", "leader_election", "matching", "vertex_cover"])
 def test_prompts_of_agentsnet_render_declared_problems(problem: str) -> None:
     for prompts in ("agentsnet/standard", "agentsnet/minimal", "agentsnet/camoc"):
         assert examine(resolve.plan(load(f"networks/{problem}", BUILTIN, [f"prompts={prompts}"]), BUILTIN)) == []
 
 
+@pytest.mark.slow
 def test_prompts_of_agentsnet_take_a_template_of_the_problems_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -112,6 +116,7 @@ def is_solvable(problem: Any, case: Case) -> bool:
     return False
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", SPECS)
 def test_a_solution_exists(name: str) -> None:
     for problem in of_spec(name)[:3:2]:  # a small network and a large one

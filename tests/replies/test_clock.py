@@ -134,6 +134,7 @@ def lazy() -> Any:
     return act
 
 
+@pytest.mark.slow
 def test_a_fork_and_the_end_of_a_program(tmp_path: Path) -> None:
     """A forked process has a reader of its own; none is left when programs end, however they do."""
     program = (

@@ -13,6 +13,7 @@ from harness import check
 from harness.api import Reply
 from harness.replies import Boxed, FreeText, Label, Letter, Number, json_fields
 from tests.helpers.linear import steps
+from tests.helpers.samples import examples
 
 FORMS: dict[str, Reply] = {
     "boxed": Boxed(),
@@ -91,7 +92,7 @@ words = st.sampled_from(
 
 
 @pytest.mark.parametrize("name", FORMS)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(text=st.lists(words, max_size=25).map("".join) | st.text(max_size=60))
 def test_no_text_raises_and_every_action_is_legal(name: str, text: str) -> None:
     parsed = FORMS[name].parse(text)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from harness.api import Parsed, Reply
 from harness.replies import Likelihoods
 from harness.replies.reading import MAX_CHARS, read
+from tests.helpers.samples import examples
 from tests.replies.every_form import ACTIONS, FORMS, MARKER, every_name, name_of
 
 ODD = [
@@ -42,6 +43,7 @@ def test_each_reads_its_example(name: str) -> None:
     assert parsed.error is None and parsed.action is not None and form.allows(parsed.action)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", FORMS)
 def test_no_character_at_any_place_raises(name: str) -> None:
     """At every border between a word and what is none, instead of what follows it, and in place of all that follows."""
@@ -58,8 +60,9 @@ def test_no_character_at_any_place_raises(name: str) -> None:
 PIECES = st.sampled_from([*ODD, " ", "\n", ":", "1", "0", "/", "of", "%", "(", ")", "{", "}", '"', "\\", ",", ".", "-"])
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", FORMS)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(data=st.data())
 def test_no_text_raises(name: str, data: st.DataObject) -> None:
     form, text = FORMS[name]
@@ -195,6 +198,7 @@ AS_WRITTEN = {
 THOUGHTS = ("<think>{}</think>\n", "<thinking>\n{}\n</thinking>\n\n", "<reasoning>{}</reasoning> ", "{}</think>\n")
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", sorted(FORMS.keys() - AS_WRITTEN))
 def test_what_is_thought_is_not_read(name: str) -> None:
     """Alone it gives nothing; before or behind a reply it changes nothing."""
@@ -209,6 +213,7 @@ def test_what_is_thought_is_not_read(name: str) -> None:
             assert form.parse(f"{text}\n{thought.format('I could also say: ' + text)}") == form.parse(text)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", FORMS)
 def test_a_number_of_any_length_raises_nowhere(name: str) -> None:
     """In place of every number of the example, of every value of JSON, and where none is expected."""

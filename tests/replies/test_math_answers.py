@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from harness.errors import SetupError
 from harness.replies import math_canonical, math_equal
+from tests.helpers.samples import examples
 
 SAME = [
     ["0.5", r"\frac12", "1/2", r"$\dfrac{1}{2}$", ".5", "0.50", r"\boxed{\frac{1}{2}}", r"\(\tfrac{1}{2}\)",
@@ -143,7 +144,7 @@ def test_threads_may_ask() -> None:
     assert mapping == dict.fromkeys(range(2, 6), True)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.lists(pieces, max_size=6).map("".join), st.lists(pieces, max_size=6).map("".join))
 def test_comparison_is_total_and_symmetric(one: str, two: str) -> None:
     assert math_equal(one, two, seconds=0.5) == math_equal(two, one, seconds=0.5)

@@ -29,6 +29,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("kind", "folders", "texts"), KINDS, ids=[kind for kind, _, _ in KINDS])
 def test_every_kind_is_a_valid_svg_that_names_its_axes(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, folders: list[str], texts: list[str]
@@ -68,6 +69,7 @@ def test_what_was_chosen_is_said_and_can_be_chosen(
     assert (code, condition in out) == (0, True)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("folder", "more", "error", "hint"),
     [
@@ -189,6 +191,7 @@ def test_with_prices_quality_costs_dollars(tmp_path: Path, capsys: pytest.Captur
     assert "USD an episode ↓" in texts_of(tmp_path / "p.svg")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", ["scaling", "pareto"])
 def test_fifteen_models_have_a_legend_that_fits(kind: str, tmp_path: Path) -> None:
     def answer(request: Request) -> Completion:

@@ -109,6 +109,7 @@ def test_two_values_of_a_swept_label_in_one_run(runs: Path, capsys: Capsys) -> N
     assert next(line for line in out.splitlines() if line.startswith("Success rate ↑")).split()[-1] == "2"
 
 
+@pytest.mark.slow
 def test_runs_whose_matrix_has_other_values_pair_over_what_they_share(runs: Path, capsys: Capsys) -> None:
     code, out, _ = compare(capsys, runs / "p2p", runs / "sfs", "--format", "json")
     what, tests, cases = json.loads(out)
@@ -120,6 +121,7 @@ def test_runs_whose_matrix_has_other_values_pair_over_what_they_share(runs: Path
     assert (code, "paired by case" in out) == (0, True)
 
 
+@pytest.mark.slow
 def test_several_values_on_one_side_need_a_choice(runs: Path, capsys: Capsys) -> None:
     spec = {
         "extends": "silo_quick",
@@ -150,6 +152,7 @@ def test_runs_without_a_common_case_are_refused_in_a_sentence(runs: Path, capsys
     assert "have no case in common" in err or "several values" in err
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -169,6 +172,7 @@ def test_mistakes_are_explained(arguments: Sequence[str], message: str, runs: Pa
     assert message in err and "Traceback" not in err
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("form", ["text", "markdown", "latex", "csv", "json", "html"])
 def test_every_format_has_the_tests_and_the_cases(form: str, runs: Path, tmp_path: Path, capsys: Capsys) -> None:
     file = tmp_path / "out"
@@ -193,6 +197,7 @@ def statistics(out: str) -> dict[str, dict[str, float | None]]:
     }
 
 
+@pytest.mark.slow
 def test_the_headlines_selection_applies_unless_the_options_choose_by_the_same_label(
     tmp_path: Path, capsys: Capsys
 ) -> None:
@@ -225,6 +230,7 @@ def test_runs_of_other_benchmarks_are_refused_by_their_names(runs: Path, capsys:
     assert "have no case in common: they played silo_quick and arithmetic" in err
 
 
+@pytest.mark.slow
 def test_other_numbers_of_repeats_pair_the_means_of_a_case(tmp_path: Path, capsys: Capsys) -> None:
     once = played(tmp_path / "once", "silo_quick", *SILO)
     twice = played(tmp_path / "twice", "silo_quick", *SILO, "baseline=silo/silent", repeats=2)
@@ -267,6 +273,7 @@ def test_tables_of_a_spec_and_compare_have_the_same_p(tmp_path: Path, capsys: Ca
     assert own["paired_p"] == statistics(out)["score"]["p"] is not None
 
 
+@pytest.mark.slow
 def test_games_of_tournaments_are_paired_by_who_met_in_which_seats(tmp_path: Path, capsys: Capsys) -> None:
     pool: list[object] = ["model", {"label": "kind", "policy": {"use": "expression", "act": "'COOPERATE'"}}]
     spec = {

@@ -76,6 +76,7 @@ def test_runs_of_one_spec_stand_side_by_side_below_their_standings(runs: Path, c
     assert (code, out.splitlines()[0]) == (0, "How it went, per question")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("form", ["markdown", "latex", "csv", "json", "html"])
 def test_every_format_has_the_page_and_the_sections(form: str, runs: Path, tmp_path: Path, capsys: Capsys) -> None:
     file = tmp_path / "out"
@@ -86,6 +87,7 @@ def test_every_format_has_the_page_and_the_sections(form: str, runs: Path, tmp_p
     assert "agentsnet" in text and "calculator" in text
 
 
+@pytest.mark.slow
 def test_floor_and_ceiling_are_played_once(
     runs: Path, tmp_path: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,6 +52,7 @@ def tables(name: str) -> list[tuple[TableSpec, Table]]:
     return [(entry, build(entry, [], metrics, PUBLISHED)) for entry in entries if entry.published]
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", SPECS)
 def test_every_figure_is_shown_as_printed_or_counted(name: str) -> None:
     for entry, table in tables(name):

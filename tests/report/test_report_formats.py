@@ -168,6 +168,7 @@ anything = st.text(st.characters(), min_size=1, max_size=12)
 HOSTILE = "a|b\x1b[31m\n</td><script>alert(1)</script>\u202e${7*7}\ud800`_x_`=SUM(1)"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("form", FORMATS)
 @given(name=anything)
 def test_no_name_breaks_a_format_or_reaches_the_terminal_raw(form: str, name: str) -> None:

@@ -61,6 +61,7 @@ def report(capsys: pytest.CaptureFixture[str], folder: Path, *runs: Path) -> str
     return file.read_text("utf-8")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("folders", "charts"),
     [
@@ -123,11 +124,13 @@ def test_examples_show_prompts_replies_and_actions(
     assert "End your reply with a line like this" in said and "Confidence: 0." in said and "reasoning" in page.texts
 
 
+@pytest.mark.slow
 def test_a_long_episode_is_shown_in_part(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = " ".join(Page(report(capsys, tmp_path, runs / "network")).texts)
     assert re.search(r"… \d+ turns are left out", said)
 
 
+@pytest.mark.slow
 def test_the_record_says_how_to_run_it_again(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     command = ["eval", "--spec", "agentsnet_quick", "--limit", "1", "--output_path", str(tmp_path / "r"), "--quiet"]
     made = [sys.executable, "-m", "harness", *command]

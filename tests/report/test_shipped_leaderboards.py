@@ -50,6 +50,7 @@ def unchanged(make: ModuleType, name: str, capsys: pytest.CaptureFixture[str]) -
     assert (code, capsys.readouterr().out) == (0, "")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", FAST)
 def test_some_files_are_what_the_code_gives(make: ModuleType, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     unchanged(make, name, capsys)

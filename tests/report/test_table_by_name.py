@@ -20,6 +20,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return evaluate("dpbench", overrides=QUICK, repeats=1, output_path=tmp_path_factory.mktemp("runs") / "r").folder
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("name", "title"),
     [
@@ -42,6 +43,7 @@ def test_a_table_by_any_of_its_names(
     assert printed.startswith(title + "\n") and printed.count("\n\n\n") == 0
 
 
+@pytest.mark.slow
 def test_what_there_is_where_there_is_no_such_table(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("AgentsNet 4", "DPBench 9", "Extendet results", " ", "!", "con"):
         assert main(["report", str(run), "--table", name]) != 0

@@ -114,6 +114,7 @@ def test_files_are_bounded_in_size_number_and_time() -> None:
     assert run.status == "error" and "Too many open files" in run.output
 
 
+@pytest.mark.slow
 def test_the_folder_is_gone_afterwards() -> None:
     for last in ("", "open('own', 'w')", "import os; os._exit(3)", "while True: pass"):
         done = execute(f"import os\nprint(os.getcwd(), flush=True)\n{last}", SHORT)
@@ -121,6 +122,7 @@ def test_the_folder_is_gone_afterwards() -> None:
         assert folder.is_absolute() and not folder.exists()
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("program", "status"),
     [

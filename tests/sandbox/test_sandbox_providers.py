@@ -91,6 +91,7 @@ print(json.dumps([verdict.status, told.detail, plain.status, plain.output, os.ge
 """
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("provider", "refused"),
     [("process", ()), ("bwrap", ()), ("bwrap", LANDLOCK), ("weaker", LANDLOCK), ("weaker", LANDLOCK + SECCOMP)],
@@ -125,6 +126,7 @@ def humaneval(folder: Path, refused: tuple[int, ...], *flags: str) -> subprocess
     return on_older_kernel([*command, "--allow_code_execution", *flags], refused, WORLD, HERE)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("refused", "word"), [(LANDLOCK, "Landlock"), (SECCOMP, "seccomp")], ids=["Landlock", "seccomp"]
 )

@@ -131,6 +131,7 @@ def test_a_test_that_goes_wrong_blocks_nothing() -> None:
     assert check("def f(x):\n", "#" * 2_000_000, TEST, "f").status == "refused"
 
 
+@pytest.mark.slow
 def test_many_at_once() -> None:
     bodies = [RIGHT, "return numbers"] * 6
     with ThreadPoolExecutor(4) as pool:

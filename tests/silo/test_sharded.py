@@ -21,6 +21,7 @@ from harness.authoring.sharded import ShardedTask
 from harness.config import project, resolve, spec
 from harness.errors import UserError
 from harness.expressions import ExpressionError
+from tests.helpers.samples import examples
 
 BUILTIN = project.builtin()
 TASK: dict[str, Any] = {
@@ -83,7 +84,7 @@ def test_cuts(cut: Any, data: str, shards: list[Any]) -> None:
 
 
 @given(st.lists(st.integers(0, 9), max_size=40) | st.text("abc", max_size=40), st.integers(1, 7), st.integers(0, 9))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_what_is_cut_can_be_put_together(data: Any, agents: int, number: int) -> None:
     ways: list[tuple[Any, Any]] = [
         (lambda values: cuts.contiguous(len(values), agents), None),
@@ -246,6 +247,7 @@ FORMS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("changes", FORMS, ids=["all", "one", "own", "word", "shards"])
 def test_perfect_teams_solve_what_is_declared(changes: dict[str, Any], tmp_path: Path) -> None:
     for number, (protocol, prompts, baseline) in enumerate(TEAMS):

@@ -58,6 +58,7 @@ def actions(channel: Any) -> dict[str, Any]:
     return {"use": "action_rounds", "channel": channel, "max_rounds": 20}
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("plan", ["flood", "gossip"])
 @pytest.mark.parametrize("channel", [*CALLS, "store"])
 @pytest.mark.parametrize("topology", [None, "tree", "ring"])
@@ -72,6 +73,7 @@ def test_calls_reach_neighbors_only(topology: str | None, channel: Any, plan: st
         assert score.numbers["rounds"] == 3 + 1
 
 
+@pytest.mark.slow
 def test_losses_break_a_flood_and_not_gossip(tmp_path: Path) -> None:
     for use, channel in (("local_rounds", "neighbors"), ("action_rounds", "mailbox")):
         lossy = {"use": use, "channel": {"use": "unreliable", "channel": channel, "loss": 0.1}}

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from harness.api import Outcome
 from harness.authoring.sharded import ShardedTask
 from harness.errors import PluginError
+from tests.helpers.samples import examples
 from tests.silo.brute_base import flat
 from tests.silo.test_silo_tasks import case, shards, task
 
@@ -27,7 +28,7 @@ SIZES = {
 }  # fmt: skip
 GUESSABLE = {"word_frequency", "distributed_vote", "longest_palindrome"}
 instances = given(agents=st.integers(1, 12), items=st.integers(1, 40), seed=st.integers(0, 10**6))
-few = settings(max_examples=60, deadline=None)
+few = settings(max_examples=examples(60), deadline=None)
 
 
 def inputs(name: str, seed: int = 0, **parameters: Any) -> tuple[list[Any], Any]:

@@ -45,6 +45,7 @@ def perfect(played: Played) -> None:
     assert played.facts["refused"] == 0
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("task", TASKS)
 def test_every_plan_solves_every_task(task: str) -> None:
     for channel, plan, inbox, _ in CASES:
@@ -52,6 +53,7 @@ def test_every_plan_solves_every_task(task: str) -> None:
             perfect(play(task, channel, agents, plan=plan, inbox=inbox))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("channel", "plan", "inbox", "late"), CASES)
 def test_messages_rounds_and_density(channel: str, plan: str, inbox: str | None, late: int) -> None:
     messages, rounds, density = PLANS[channel, plan]
@@ -107,6 +109,7 @@ def test_a_long_chain_that_pulls_runs_out_of_rounds() -> None:
     perfect(play("prefix_sum", "mailbox", 100, plan="chain", inbox="push"))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "task",
     ["global_maximum", "distributed_sort", "load_balance", pytest.param("matrix_multiply", marks=pytest.mark.slow)],
@@ -164,6 +167,7 @@ def test_followers_of_a_star_know_what_the_hub_knew() -> None:
     assert set(played.facts["knew"].values()) == {f"{2**10 - 1:x}"}
 
 
+@pytest.mark.slow
 def test_what_can_be_guessed_without_a_word() -> None:
     """The claims of the release's generators: majority in every shard, planted palindromes, merged values."""
     vote = [play("distributed_vote", "silence", 10, policy="silo/silent", seed=s).grade["success"] for s in range(20)]

@@ -44,6 +44,7 @@ def results(folder: Path, protocol: str) -> list[str]:
     return outputs
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("protocol", "reply", "message", "refused"),
     [
@@ -82,6 +83,7 @@ def test_a_message_to_oneself_is_refused_and_others_arrive(tmp_path: Path) -> No
     assert (numbers["messages"], numbers["refused_calls"]) == (2 * 4, 4)
 
 
+@pytest.mark.slow
 def test_ten_thousand_calls_in_one_reply(tmp_path: Path) -> None:
     run = evaluate(tmp_path / "r", "<receive_messages/>" * 10_000, "matrix.protocol=[P2P]", "protocol.max_rounds=1")
     assert only(run, "P2P")["refused_calls"] == 3, "one line for all that is too much"
@@ -124,6 +126,7 @@ def talkative(request: Request) -> Completion:
     return Completion(f"<submit_result>{request.seed % 5}</submit_result>", input_tokens=90, output_tokens=6)
 
 
+@pytest.mark.slow
 def test_neither_concurrency_nor_an_interruption_changes_scores(tmp_path: Path) -> None:
     whole = evaluate(tmp_path / "whole", talkative)
     narrow = evaluate(tmp_path / "narrow", talkative, max_concurrency=1)
@@ -185,6 +188,7 @@ def test_the_papers_figures_stand_beside_a_runs_own(tmp_path: Path) -> None:
     assert unplaced == []
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -199,6 +203,7 @@ def test_wrong_parameters_are_reported_with_their_bounds(change: str, message: s
         harness.evaluate("silo_quick", overrides=[change])
 
 
+@pytest.mark.slow
 def test_text_and_tools_stand_side_by_side_against_a_server(tmp_path: Path) -> None:
     """A model that calls tools well, and does not keep to the form of a text."""
 
