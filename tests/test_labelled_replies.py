@@ -203,6 +203,7 @@ def test_never_raises_and_gives_an_action_or_an_error(text: str, form: Any) -> N
         assert parsed.action is None
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "piece", ["ACTION:", "ACTION", "ACTION: ", "ACTION:\n", "MESSAGE:", "MESSAGE:\n", "GRAB_", "*"]
 )

@@ -197,6 +197,7 @@ def test_which_answer_comes_first_changes_nothing(tmp_path: Path, limits: dict[s
     assert moves[0] == moves[1] and any(m[1] and "is reached" in m[1] for _, _, ms in moves[0] for m in ms)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("limits", GRID)
 def test_a_limited_run_can_be_cut_anywhere(tmp_path: Path, limits: dict[str, Any]) -> None:
     whole = tmp_path / "r"
@@ -213,6 +214,7 @@ def test_a_limited_run_can_be_cut_anywhere(tmp_path: Path, limits: dict[str, Any
         assert results(part) == expected
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("limits", GRID)
 def test_a_limited_run_on_a_budget_comes_to_the_same(tmp_path: Path, limits: dict[str, Any]) -> None:
     calm, wild = tmp_path / "calm" / "r", tmp_path / "wild" / "r"

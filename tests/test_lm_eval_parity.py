@@ -177,6 +177,7 @@ def test_every_kind(tmp_path: Path) -> None:
     assert sorted(our.asked) == sorted(their.asked)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("tasks", [["local_majority"], ["local_majority", "local_two_filters", "local_cloze"]], ids=len)
 def test_repeats_and_majority(tmp_path: Path, tasks: list[str]) -> None:
     """Where one of several tasks has repeats, the others are asked once."""
@@ -185,6 +186,7 @@ def test_repeats_and_majority(tmp_path: Path, tasks: list[str]) -> None:
     assert sorted(our.asked) == sorted(their.asked)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("multiturn", [True, False])
 def test_conversations(tmp_path: Path, multiturn: bool) -> None:
     tasks = ["local_multiturn", "local_chat", "local_pronouns", "local_delimiter"]

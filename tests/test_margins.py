@@ -135,6 +135,7 @@ def conditions(name: str) -> list[Condition]:
     return [*met.values()][:: -(-len(met) // MOST)]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", PLAYED)
 def test_no_line_of_an_agent_stands_at_the_margin(name: str) -> None:
     readable = 0

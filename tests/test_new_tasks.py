@@ -34,6 +34,7 @@ def project(mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return tmp_path / "mine"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_new_task_is_valid_and_plays(project: Path, capsys: pytest.CaptureFixture[str], kind: str) -> None:
     code, out, _ = invoke(capsys, "new", "task", "first_try", "--kind", kind)
@@ -79,6 +80,7 @@ def test_a_task_needs_a_project(
     assert code == 2 and "there is no harness.yaml here or above" in err and "harness new my_project" in err
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -139,6 +141,7 @@ def test_a_grade_among_metrics_learns_how_it_is_written(tmp_path: Path, capsys: 
 ADELAIDE = (("Ada", "Adelaide"), ("Bo", "Bartholomew"), ("Cy", "Christabel"))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("name", "changes"),
     [
@@ -159,6 +162,7 @@ NAMES = "['Adelaide', 'Bartholomew', 'Christabel']"
 KNOWN = 'known: {degrees: "randint(10, 99)"}'
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("name", "changes", "place"),
     [
@@ -194,6 +198,7 @@ def test_right_answers_that_every_agent_has_are_found(
     assert code == 2 and place in err, err
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("size", "rule", "says"),
     [

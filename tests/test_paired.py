@@ -61,6 +61,7 @@ def test_identical_repeats_add_no_certainty(differences: list[float], repeats: i
     assert more == (None if once is None else pytest.approx(once))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("clusters", [4, 8, 20])
 def test_the_level_holds_however_few_clusters_there_are(clusters: int) -> None:
     generator = numpy.random.default_rng(clusters)
@@ -155,6 +156,7 @@ def test_intervals_of_differences_of_shares_cover_what_they_promise(n: int) -> N
         assert covered >= 0.93 * 400
 
 
+@pytest.mark.slow
 def test_the_detectable_difference_is_found_in_four_of_five_comparisons() -> None:
     n, generator = 30, numpy.random.default_rng(3)
     found = 0

@@ -42,6 +42,7 @@ def message(tmp_path: Path, task: str, protocol: str) -> str:
     return str(caught.value).replace(str(file), "s.yaml")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("task", "protocol", "says"),
     [

@@ -55,6 +55,7 @@ def test_a_run_of_games_has_ratings_and_a_heat_map(tmp_path: Path, capsys: pytes
     assert "<svg" in page and "&lt;b&gt;high" in page and "<b>high" not in page
 
 
+@pytest.mark.slow
 def test_games_that_a_model_cannot_rate_stop_a_run_before_it_begins(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -31,6 +31,7 @@ def in_toy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(TOY.root)
 
 
+@pytest.mark.slow
 def test_a_strange_record_is_refused_in_words(played: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = played / "run.json"
     whole = json.loads(path.read_text("utf-8"))

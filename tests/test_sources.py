@@ -132,6 +132,7 @@ def test_run_json_lists_the_code(project: Path) -> None:
     assert all(len(digest) == 64 for files in code.values() for digest in files.values())
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("file", [TASK_FILE, MARKS, METRIC_FILE])
 def test_a_finished_run_with_changed_grading_is_scored_again(project: Path, file: str) -> None:
     play(project)
@@ -149,6 +150,7 @@ def test_a_finished_run_with_changed_grading_is_scored_again(project: Path, file
     assert status == 0 and "0.50" in out, "what score recorded is what is there"
 
 
+@pytest.mark.slow
 def test_a_finished_run_with_a_changed_protocol_stays_what_it_is(project: Path) -> None:
     play(project)
     edit(project, PROTOCOL_FILE, "answers once", "answers one time")
@@ -157,6 +159,7 @@ def test_a_finished_run_with_a_changed_protocol_stays_what_it_is(project: Path) 
     assert play(project, "r", "aye", "--overwrite")[0] == 0 and play(project)[0] == 0
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("file", "goes_on"), [(TASK_FILE, False), (PROTOCOL_FILE, False), (METRIC_FILE, True)])
 def test_an_unfinished_run_goes_on_where_only_metrics_changed(project: Path, file: str, goes_on: bool) -> None:
     """All its episodes are then measured by the same code."""
@@ -205,6 +208,7 @@ def test_a_leaderboard_merges_no_runs_that_were_graded_by_different_code(project
     assert status == 2 and f"played by different code: {PROTOCOL_FILE}" in err
 
 
+@pytest.mark.slow
 def test_times_add_up_over_sessions(project: Path) -> None:
     play(project, "r", "aye", "--max_calls", "2", "--max_concurrency", "1")
     first = meta(project)

@@ -53,6 +53,7 @@ def test_a_matrix_of_many_variables(tmp_path: Path) -> None:
     assert "s.yaml:8:3: 101 swept variables; at most 100" in report
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("first", "later", "used"),
     [

@@ -58,6 +58,7 @@ def test_kill_9_at_random_moments_gives_byte_identical_tables(tmp_path: Path) ->
     assert len(parts) <= len(answered) + kills * (10 + 5 * 100 * 7 // 60)
 
 
+@pytest.mark.slow
 def test_a_full_disk_stops_the_run_which_then_goes_on(tmp_path: Path) -> None:
     import resource
 

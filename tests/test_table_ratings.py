@@ -103,6 +103,7 @@ def test_ratings_and_errors_of_two_are_those_of_a_logistic_regression() -> None:
     assert list(found) == sorted(found, key=lambda name: -found[name])  # the best first
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("sides", [2, 4])
 def test_rankings_have_the_strengths_that_choix_finds(sides: int) -> None:
     games = drawn(TRUE, 200, sides)
@@ -176,6 +177,7 @@ def test_elo_is_the_formula_and_no_matter_in_which_order_games_stand() -> None:
         assert sorted(strengths(there)) == sorted(TRUE) and strengths(there)["A"] > strengths(there)["D"]
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_true_strengths() -> None:
     """`benchmarks/run.py ratings` has more of this; the seeds are fixed."""
     covered = 0

@@ -112,6 +112,7 @@ def _little_memory() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_AS, before)
 
 
+@pytest.mark.sampled(15)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_templates_end_in_one_message_with_a_place(tmp_path: Path, name: str) -> None:
     (tmp_path / "say.j2").write_text(HOSTILE[name])
@@ -120,6 +121,7 @@ def test_hostile_templates_end_in_one_message_with_a_place(tmp_path: Path, name:
     assert "say.j2:" in str(caught.value) and "MemoryError" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_includes_that_double(tmp_path: Path) -> None:
     for i in range(64):
         (tmp_path / f"t{i}.j2").write_text(f"{{% include 't{i + 1}.j2' %}}" * 2)
@@ -180,6 +182,7 @@ def test_templates_of_data_sets_too(tmp_path: Path, parameter: str, template: st
     assert "test.jsonl:1:1" in str(caught.value) and parameter in str(caught.value)
 
 
+@pytest.mark.slow
 def test_expressions_on_replies_end(tmp_path: Path) -> None:
     """`(a+)+$` takes 2^40 steps on 40 letters: the reply has no answer, or one that is not right."""
     file = jsonl(tmp_path / "test.jsonl", [{"q": "?", "a": "x"}])

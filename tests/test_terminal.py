@@ -44,6 +44,7 @@ def printed(*arguments: str, **environment: str) -> tuple[int, str]:
     return done.returncode, (done.stdout + done.stderr).decode("utf-8", "surrogateescape")
 
 
+@pytest.mark.slow
 def test_a_servers_error_drives_no_terminal_and_shows_no_key(tmp_path: Path) -> None:
     output = f"{EVIL}wrong key sentinel-key-1, go to https://tok-1234@host"
     with FakeOpenAI(faults=lambda body: status(401, output)) as server:
@@ -71,6 +72,7 @@ def test_requests_that_a_server_refuses_are_counted_beside_the_score(tmp_path: P
     assert f"model: {count} turns, 0 % answered, 0 % read ({count} refused)" in text and "journal" in text
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "arguments",
     [

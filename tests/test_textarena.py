@@ -143,6 +143,7 @@ def startable() -> list[catalog.EnvironmentEntry]:
     return [entry for entry in known if entry.name.removesuffix(entry.variant) not in MINUTES]
 
 
+@pytest.mark.slow
 def test_one_environment_of_each_family_can_be_played() -> None:
     families = {entry.family: entry.name for entry in reversed(startable()) if not entry.variant}
     assert len(families) > 60

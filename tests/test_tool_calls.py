@@ -225,6 +225,7 @@ def test_a_flood_of_calls_stays_out_of_the_conversation() -> None:
 steps = st.sampled_from(["call", "two", "text", "broken", "fail"])
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(30))
 @given(st.lists(steps, min_size=12, max_size=12), st.integers(0, 3))
 def test_recalled_conversations_are_the_same_and_valid(script: list[str], known: int) -> None:
@@ -342,6 +343,7 @@ def test_a_response_cache_knows_tools_from_texts(tmp_path: Path) -> None:
     assert not any(asked[24:]) and len(asked) > 24
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("backend", ["P2P", "Broadcasting", "Shared K-V"])
 def test_mas_bench_gives_each_result_to_its_call_and_asks_nothing_beside(backend: str, tmp_path: Path) -> None:
     seen: list[list[dict[str, Any]]] = []
@@ -364,6 +366,7 @@ def test_mas_bench_gives_each_result_to_its_call_and_asks_nothing_beside(backend
     assert "native tool calls" not in last[0]["content"]
 
 
+@pytest.mark.slow
 def test_policies_play_on_as_before(tmp_path: Path) -> None:
     for spec, more in (("silo_quick", SMALL), ("mas_quick", ["protocol.calls=tools", "matrix.agents=[3]"])):
         runs = [
@@ -396,6 +399,7 @@ def test_an_engine_without_tools_ends_the_run_before_it_begins(tmp_path: Path) -
     assert not evaluate(tmp_path / "text", plain, "protocol.calls=text").failed and plain.asked
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("name", "text", "syntax"),
     [("silo_quick", "<wait/>", "<wait/>"), ("mas_quick", "```\nwait\n```", "no native tool calls")],

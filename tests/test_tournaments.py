@@ -206,6 +206,7 @@ class StopError(Exception):
     """Ends a run from outside."""
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("stop", [2, 9])
 def test_a_swiss_tournament_goes_on_where_it_was_stopped(tmp_path: Path, stop: int) -> None:
     cut, uncut = tmp_path / "cut" / "run", tmp_path / "uncut" / "run"

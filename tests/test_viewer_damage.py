@@ -63,6 +63,7 @@ def no_numbers(line: storage.Line) -> None:
         line["numbers"]["agreed"] = line["labels"]["odd"] = float("nan")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("change", [far, many, textless, factless, nested, no_numbers])
 def test_sealed_lines_of_strange_values_take_nothing_down(tmp_path: Path, change: Callable[[Any], Any]) -> None:
     run(tmp_path / "good", Dice())
@@ -143,6 +144,7 @@ def _open_below(folder: Path) -> list[str]:
     return sorted(file for file in files if file.startswith(f"{folder}/"))
 
 
+@pytest.mark.slow
 def test_a_list_of_stopped_runs_keeps_no_file_open(tmp_path: Path) -> None:
     run(tmp_path / "r0")
     (tmp_path / "r0" / "scores.jsonl").unlink()

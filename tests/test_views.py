@@ -67,6 +67,7 @@ def test_scored_options_are_drawn_as_answers(tmp_path: Path) -> None:
             assert outcome is not None and ("[[" in str(outcome.group)) == (name == "vote")
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", SPECS)
 def test_shipped_views_draw_every_condition(name: str, views: Views) -> None:
     plan = resolve.plan(load(name, builtin()), builtin(), Mock())
@@ -81,6 +82,7 @@ def test_shipped_views_draw_every_condition(name: str, views: Views) -> None:
     assert not views.problems
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "changes",
     [
@@ -103,6 +105,7 @@ def test_the_table_is_stepped_as_it_was_played(changes: list[str], tmp_path: Pat
         assert len(deadlocks) == len(played) or ("seq" in transcript.condition and len(deadlocks) > len(played))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["coloring", "dominating_set", "matching", "shared_rooms", "two_hop_coloring"])
 def test_declared_networks_show_which_constraints_fail(name: str, tmp_path: Path) -> None:
     harness.evaluate(f"networks/{name}", output_path=tmp_path / "run", overrides=["matrix.size=[4, 6]"])
@@ -120,6 +123,7 @@ def test_declared_networks_show_which_constraints_fail(name: str, tmp_path: Path
     assert 0 in drawn_solved
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("name", "changes"),
     [("agentsnet_quick", []), ("agentsnet_quick", ["baseline=random"]), ("agentsnet_byzantine", ["baseline=random"])],
@@ -150,6 +154,7 @@ def test_the_same_answer_has_the_same_color_at_each_agent(tmp_path: Path) -> Non
         assert len(shown) == len(answers) == len({color for _, color in shown})
 
 
+@pytest.mark.slow
 def test_boards_count_messages_and_right_answers(tmp_path: Path) -> None:
     task = {"use": "sharded", "problem": "any", "question": "Name a number.", "truth": "max(data)",
             "draw": {"data": "[randint(1, 99) for _ in range(agents * per_agent)]"},

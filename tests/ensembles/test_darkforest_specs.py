@@ -63,6 +63,7 @@ def test_eight_methods_and_five_votes_on_six_benchmarks() -> None:
     assert len(plan.conditions) == len(BENCHMARKS) * len(methods)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("benchmark", "panel"), [
     ("MATH", ["model", "coder", "mathstral"]), ("HumanEval", ["model", "coder", "mathstral"]),
     ("MMLU-Pro", ["model", "coder", "mathstral"]), ("GPQA", ["model", "coder", "mathstral"]),

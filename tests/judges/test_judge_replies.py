@@ -80,6 +80,7 @@ def test_preferences(text: str, choice: str | None) -> None:
     assert Preference().parse(text).action == choice
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("form", [TEN, TWO, Preference()], ids=["rating", "criteria", "preference"])
 @pytest.mark.parametrize("part", ["rating: ", "better is", '{"rating": ', "clarity:*", "better:[", "1", "*", "{"])
 def test_hostile_replies_take_linear_time(form: Any, part: str) -> None:

@@ -68,6 +68,7 @@ NASTY: dict[str, Callable[[int], str]] = {
 }
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", NASTY)
 def test_a_long_text_of_anything_is_read(name: str) -> None:
     text = NASTY[name](60_000)
@@ -77,6 +78,7 @@ def test_a_long_text_of_anything_is_read(name: str) -> None:
     assert set(json_fields(text, ("answer",))) <= {"answer"}
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", NASTY)
 def test_twice_the_text_takes_twice_the_steps(name: str) -> None:
     for form in FORMS.values():
