@@ -365,6 +365,7 @@ def test_a_folder_called_like_a_metric_is_a_script_too(stranger: Stranger) -> No
     assert stranger.did == []
 
 
+@pytest.mark.slow
 def test_plugins_of_a_parent_elsewhere_need_leave(stranger: Stranger, capsys: pytest.CaptureFixture[str]) -> None:
     policies = stranger.folder / "registry" / "policies"
     policies.mkdir(parents=True)
@@ -395,6 +396,7 @@ ENGINES: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("name", ENGINES)
 @pytest.mark.parametrize("how", ["spec", "extends", "judge"])
 def test_a_foreign_spec_names_no_program(stranger: Stranger, tmp_path: Path, name: str, how: str) -> None:
@@ -448,7 +450,7 @@ PAIRS: list[tuple[dict[str, Any], list[str]]] = [
 ]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("fields", "pairs"), PAIRS)
 def test_a_foreign_spec_chooses_no_key_and_no_address(
     stranger: Stranger, fields: dict[str, Any], pairs: list[str]

@@ -56,7 +56,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     return folder, engine.asked
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("step", "width"),
     [(1, 3), (7, 1), (7, 256), (30, 3), *(pytest.param(1, w, marks=pytest.mark.slow) for w in (1, 256))],

@@ -153,7 +153,7 @@ HARD = [
 ]  # fmt: skip
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("text", HARD, ids=range(len(HARD)))
 def test_hard_texts_are_read_at_once(text: str) -> None:
     for whole in (text, f"```python\n{text}\n```", f"x = 1\n{text}", f"def area(x):\n {text}"):

@@ -160,7 +160,7 @@ def test_every_protocol_is_here() -> None:
     assert {name for name, _ in PROTOCOLS} == set(names("protocols"))
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", names("tasks"))
 def test_tasks(name: str) -> None:
     task = build("tasks", name, **NEEDED.get(name, {}))
@@ -170,7 +170,7 @@ def test_tasks(name: str) -> None:
             assert check.check_world(task, seed) == []
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("task", names("tasks"))
 def test_protocols(task: str) -> None:
     for name, arguments in share(task):
@@ -183,7 +183,7 @@ def test_channels(name: str) -> None:
     assert check.check_channel(build("channels", name, **NEEDED.get(name, {})), case) == []
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("name", "task"), played())
 def test_policies(name: str, task: str) -> None:
     benchmark = name.split("/")[0] if "/" in name else None
@@ -211,7 +211,7 @@ LARGE = ("silo_camoc", "silo_scaffolds", "mas_coupling", "discussion_space")
 """Specs with so many conditions that they take seconds; what they consist of is in others too."""
 
 
-@pytest.mark.sampled(24)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "name",
     [pytest.param(e.name, marks=pytest.mark.slow) if e.name in LARGE else e.name for e in BUILTIN.listing("specs")],

@@ -34,6 +34,7 @@ def test_every_cross_ranks_models_between_a_floor_and_a_ceiling(name: str) -> No
     assert {"cell", "floor", "ceiling"} <= loaded.data["headline"].keys() and len(loaded.data["matrix"]) >= 3
 
 
+@pytest.mark.slow
 def test_copies_outvote_liars_as_far_as_arithmetic_goes(tmp_path: Path) -> None:
     run = harness.evaluate("cross/copies", overrides=["task.samples=3"], output_path=tmp_path)
     success, readings = rates(run, "copies", "liars"), rates(run, "copies", "liars", cell="silo/partial")
@@ -60,6 +61,7 @@ def test_sparse_networks_lose_what_is_said_once(tmp_path: Path) -> None:
     assert all(rate > 0.97 for rate in again.values())
 
 
+@pytest.mark.slow
 def test_a_second_run_repairs_losses_and_no_mistakes(tmp_path: Path) -> None:
     sizes = ["task.samples=5", "matrix.channel=[mailbox]"]
     run = harness.evaluate("cross/second_run", overrides=sizes, output_path=tmp_path)
@@ -83,6 +85,7 @@ def test_a_crowd_is_wiser_the_more_it_hears_and_the_fewer_lie(tmp_path: Path) ->
     assert right["Broadcast to all", 0] >= right["P2P", 0]
 
 
+@pytest.mark.slow
 def test_prudent_promises_hang_on_every_message(tmp_path: Path) -> None:
     run = harness.evaluate("cross/pledges", overrides=["repeats=4"], output_path=tmp_path)
     paid = rates(run, "team", "loss", "talk", cell="score")
@@ -153,6 +156,7 @@ def test_one_sharded_task_goes_with_every_way_to_talk_fault_seat_and_prompt(tmp_
     assert set(rates(models, "way").values()) == {0.0}
 
 
+@pytest.mark.slow
 def test_network_tasks_go_with_rounds_of_actions_too(tmp_path: Path) -> None:
     ways: dict[str, Any] = {
         "extends": "networks/coloring", "name": "x", "headline": None, "tables": None,

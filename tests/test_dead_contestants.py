@@ -102,6 +102,7 @@ def test_with_all_engines_dead_the_run_stops_at_once(tmp_path: Path) -> None:
     assert not finished(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_stopped_run_is_reported_with_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(RunStoppedError):
         play(tmp_path, [{"model": "dead"}, *ALIVE], dead=refuse, a=bet, b=bet)

@@ -131,7 +131,7 @@ def test_the_dining_table_is_graded_and_prompted_as_in_python(tmp_path: Path) ->
 # ------------------------------------------------------------------------------------ shipped worlds
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", WORLDS)
 def test_shipped_worlds_keep_the_contract_of_worlds(name: str) -> None:
     task = world(name)
@@ -158,7 +158,7 @@ def test_ceilings_are_above_floors(name: str, tmp_path: Path) -> None:
     assert any(means[c, "ceiling"] > means[c, "floor"] for c in conditions)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("name", "reply"),
     [

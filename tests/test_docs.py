@@ -55,7 +55,7 @@ def parses(line: str) -> bool:
     return False
 
 
-@pytest.mark.sampled(30)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_line_is_a_command_that_exists(page: Path) -> None:
     for line in commands(page):

@@ -126,6 +126,7 @@ def test_what_was_resumed_without_a_rest_starts_nothing(tmp_path: Path) -> None:
     assert EVENTS == []
 
 
+@pytest.mark.slow
 def test_fit_starts_one_engine_for_all_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     project = find()
     monkeypatch.chdir(tmp_path)

@@ -69,6 +69,7 @@ def test_prices_make_a_cost_of_the_tokens(capsys: pytest.CaptureFixture[str]) ->
 DECISIONS = {"plurality": 0, "unanimity": 0, "last_word": 0, "judge": 1, "vote": 5, "borda": 5, "points": 5}
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("personas", ["none", "experts"])
 @pytest.mark.parametrize("decision", DECISIONS)
 def test_discussions_are_counted_with_their_ballots(decision: str, personas: str) -> None:

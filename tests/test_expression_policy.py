@@ -114,7 +114,7 @@ def test_what_is_no_expression_is_found_when_the_spec_is_read(act: str) -> None:
         ByExpression(act=act)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -135,6 +135,7 @@ def test_validate_rehearses_policies(
     assert code == 2 and f"lake.yaml:{message}" in err, err
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -219,6 +219,7 @@ def test_a_file_that_is_not_there_is_reported_with_what_to_do(tmp_path: Path) ->
         run(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_with_the_parameters_it_began_with(tmp_path: Path) -> None:
     fitted(tmp_path)
     run(tmp_path)

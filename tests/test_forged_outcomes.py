@@ -106,7 +106,7 @@ FORGERIES: dict[Callable[[list[Line]], list[Line] | None], str] = {
 }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("change", [pytest.param(change, id=change.__name__) for change in FORGERIES])
 def test_an_outcome_that_is_not_that_of_the_moves_is_refused(
     change: Callable[[list[Line]], list[Line] | None], honest: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -124,7 +124,7 @@ def test_an_outcome_that_is_not_that_of_the_moves_is_refused(
     assert problem is not None, "and who looks at the episode reads it there"
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", SPECS)
 def test_an_honest_run_is_graded_again(name: str, tmp_path: Path) -> None:
     run = evaluate(name, overrides=SPECS[name], limit=1, output_path=tmp_path / "run")

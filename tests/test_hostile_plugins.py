@@ -148,6 +148,7 @@ def loose(project: Project, folder: Path, how: str, model: Any = None, **changes
     return run(project, folder, model, **{"tables": None, "metrics": ["agreed"], **changes})
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("model", [None, Mock(text="a")], ids=["policies", "models"])
 @pytest.mark.parametrize(
     ("how", "says"),

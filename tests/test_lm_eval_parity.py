@@ -220,6 +220,7 @@ def test_options_of_the_command(tmp_path: Path) -> None:
     check(results, exported)
 
 
+@pytest.mark.slow
 def test_a_groups_answer_is_graded_as_a_reply_of_one(tmp_path: Path) -> None:
     """Agents who all reply the same are as good as one of them, and the export has all of their replies."""
     task = {"use": "lm_eval", "task": "local_two_filters", "include_path": str(TASKS)}

@@ -135,7 +135,7 @@ def conditions(name: str) -> list[Condition]:
     return [*met.values()][:: -(-len(met) // MOST)]
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", PLAYED)
 def test_no_line_of_an_agent_stands_at_the_margin(name: str) -> None:
     readable = 0
@@ -152,6 +152,7 @@ def test_no_line_of_an_agent_stands_at_the_margin(name: str) -> None:
     assert (readable > 0) == (name not in SILENT)
 
 
+@pytest.mark.slow
 def test_all_protocols_and_channels_are_played() -> None:
     protocols = [condition.protocol for name in PLAYED for condition in conditions(name)]
     channels = [getattr(protocol, "channel", None) for protocol in protocols]

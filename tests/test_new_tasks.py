@@ -80,7 +80,7 @@ def test_a_task_needs_a_project(
     assert code == 2 and "there is no harness.yaml here or above" in err and "harness new my_project" in err
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

@@ -139,6 +139,7 @@ def test_the_message_has_the_place_the_folder_the_traceback(
     assert first["traceback"] in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_scoring_again_forgets_what_is_mended(project: Path, tmp_path: Path) -> None:
     folder = tmp_path / "r"
     command(project, "eval", "--spec", spec(project, at="grade"), "--output_path", str(folder))

@@ -186,6 +186,7 @@ def test_conformance_knows_ratios() -> None:
     assert check_metric(Share((1, "x"))) == ["measures (1, 'x')"]  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_from_the_game_to_every_table(tmp_path: Path) -> None:
     """A talker's consistency: counted in the journal by hand, in a run, resumed, scored again, on a board."""
     (tmp_path / "harness.yaml").write_text("parents: [harness_builtin]\n", "utf-8")

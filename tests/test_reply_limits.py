@@ -67,6 +67,7 @@ def test_the_longest_right_answer_fits(name: str) -> None:
             assert "error" not in form.parse(call).action[0]
 
 
+@pytest.mark.slow
 def test_the_matrix_of_a_hundred_agents_has_its_published_size() -> None:
     """What this is about: III-30's answer at N = 100 was cut at 8,192 tokens."""
     task = BUILTIN.load("tasks", "silo/matrix_multiply")(agents=100)
@@ -74,6 +75,7 @@ def test_the_matrix_of_a_hundred_agents_has_its_published_size() -> None:
     assert 60_000 < len(answer) < 61_000
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ["agentsnet", "agentsnet_quick", "agentsnet_scale", "dpbench", "dpbench_scale"])
 def test_the_longest_option_fits(name: str) -> None:
     """Beside the longest message that a philosopher may send; AgentsNet's messages have no bound."""

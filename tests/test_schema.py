@@ -142,6 +142,7 @@ VALUES: tuple[Any, ...] = (1, 0, -1, 2.5, "x", "", True, [], ["a"], [1, 2], {}, 
 """For a key of a task; the last one takes it away."""
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("base", [N, W, S])
 def test_editors_and_the_harness_agree(validator: jsonschema.Draft202012Validator, base: str) -> None:
     task = shipped(base)["task"]

@@ -121,6 +121,7 @@ def meta(project: Path, folder: str = "r") -> dict[str, Any]:
     return data
 
 
+@pytest.mark.slow
 def test_run_json_lists_the_code(project: Path) -> None:
     assert play(project)[0] == 0
     code = meta(project)["code"]
@@ -182,6 +183,7 @@ def scores(project: Path) -> list[str]:
     return (project / "r" / "scores.jsonl").read_text().splitlines()
 
 
+@pytest.mark.slow
 def test_in_a_long_session_the_code_is_what_was_imported(project: Path) -> None:
     there = find(project)
     first = code(resolve.plan(spec.load("guess", there), there, Mock(text="aye")))
@@ -221,6 +223,7 @@ def test_times_add_up_over_sessions(project: Path) -> None:
     assert {**meta(project), "command": None} == {**whole, "command": None}, "nothing was left to do"
 
 
+@pytest.mark.slow
 def test_the_commit_of_the_project(project: Path) -> None:
     play(project, "before")
     assert meta(project, "before")["git"] is None
@@ -235,6 +238,7 @@ def test_the_commit_of_the_project(project: Path) -> None:
     assert clean["dirty"] is False and dirty == {**clean, "dirty": True} and len(clean["commit"]) == 40
 
 
+@pytest.mark.slow
 def test_the_built_in_project_has_the_same_code_wherever_it_is_installed(tmp_path: Path) -> None:
     """A wheel's folder has another name and holds no more than these."""
     there = tmp_path / "harness_builtin"
@@ -291,6 +295,7 @@ def test_changed_questions_are_noticed_and_never_graded(asked: Path) -> None:
     assert play(asked, "r", "aye", "--overwrite")[0] == 0
 
 
+@pytest.mark.slow
 def test_a_task_that_makes_other_cases_is_not_graded(project: Path) -> None:
     play(project)
     edit(project, TASK_FILE, '("S0",))\n\n    def example', '("S0",), public={"more": {1, 2}})\n\n    def example')
@@ -299,6 +304,7 @@ def test_a_task_that_makes_other_cases_is_not_graded(project: Path) -> None:
     assert play(project, "new")[0] == play(project, "new")[0] == 0, "a set is the same in every process"
 
 
+@pytest.mark.slow
 def test_messages_notices_that_a_journal_was_cut(project: Path) -> None:
     play(project)
     journal = project / "r/journal.jsonl"
@@ -307,6 +313,7 @@ def test_messages_notices_that_a_journal_was_cut(project: Path) -> None:
     assert status == 2 and "was cut" in err
 
 
+@pytest.mark.slow
 def test_an_unfinished_run_does_not_go_on_with_other_right_answers(asked: Path) -> None:
     record = asked / "r/run.json"
     record.write_text(record.read_text().replace('"finished"', '"stopped"'))

@@ -392,6 +392,7 @@ def test_a_headline_is_taken_over_as_far_as_its_metrics_are_there() -> None:
     assert len({made.digest() for made in (base, own)}) == 1
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("headline", "problems"),
     [

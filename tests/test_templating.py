@@ -112,7 +112,7 @@ def _little_memory() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_AS, before)
 
 
-@pytest.mark.sampled(15)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_templates_end_in_one_message_with_a_place(tmp_path: Path, name: str) -> None:
     (tmp_path / "say.j2").write_text(HOSTILE[name])
@@ -156,6 +156,7 @@ def test_an_imported_modules_text_is_bounded(tmp_path: Path) -> None:
         PromptSet("mine", [tmp_path]).render("say", {})
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("parameter", "template"),
     [
@@ -244,6 +245,7 @@ GENERATING = (
 FILTERS = sorted(name for name in BoundedEnvironment().filters if name.isidentifier())
 
 
+@pytest.mark.sampled(173)
 @pytest.mark.parametrize("name", FILTERS)
 @pytest.mark.parametrize("value", [7, -2.5, True, None, "", "ab", [], ["b", "a"], {"b": 1, "a": 2}], ids=repr)
 def test_filters_give_what_they_give_in_plain_jinja(name: str, value: Any) -> None:

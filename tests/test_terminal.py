@@ -61,6 +61,7 @@ def test_a_servers_error_drives_no_terminal_and_shows_no_key(tmp_path: Path) -> 
         assert [file.name for file, content in files.items() if secret in content] == []
 
 
+@pytest.mark.slow
 def test_requests_that_a_server_refuses_are_counted_beside_the_score(tmp_path: Path) -> None:
     """A wrong parameter of the request, say: every answer is missing, and the table alone shows a weak model."""
     with FakeOpenAI(faults=lambda body: status(400, "no such parameter")) as server:
@@ -89,6 +90,7 @@ def test_names_in_a_command_drive_no_terminal(arguments: list[str]) -> None:
     assert code == 2 and r"\x1b" in text and DRIVES.search(text) is None
 
 
+@pytest.mark.slow
 def test_a_specs_name_and_its_progress_drive_no_terminal(tmp_path: Path) -> None:
     title = json.dumps(f"T{EVIL}")
     spec = tmp_path / f"x{EVIL}.yaml"

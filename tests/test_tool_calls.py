@@ -328,6 +328,7 @@ def test_a_run_with_tools_is_counted_shown_resumed_replayed_and_exported(tmp_pat
     assert [score.numbers for score in replayed.scores] == [score.numbers for score in run.scores]
 
 
+@pytest.mark.slow
 def test_a_response_cache_knows_tools_from_texts(tmp_path: Path) -> None:
     asked: list[bool] = []
 
@@ -387,6 +388,7 @@ class Plain(Engine):
         return Completion("<submit_result>12</submit_result>")
 
 
+@pytest.mark.slow
 def test_an_engine_without_tools_ends_the_run_before_it_begins(tmp_path: Path) -> None:
     plain = Plain()
     for engine, why in ((plain, "the engine of plain offers none"), (VLLM(pretrained="m"), "tool_parser is not set")):
@@ -430,6 +432,7 @@ def test_a_group_alone_is_offered_tools(name: str, text: str, syntax: str, tmp_p
     assert "Did you mean caller?" in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_prompt_set_that_describes_no_tools_is_refused_by_validate() -> None:
     plan = resolve.plan(load("silo_quick", BUILTIN, [*SMALL, "prompts=agentsnet/standard"]), BUILTIN, Mock())
     assert any(

@@ -46,7 +46,7 @@ def _samples(folder: Path) -> dict[str, dict[str, list[tuple[str, str]]]]:
     }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("answer", [anything, seldom])
 @pytest.mark.parametrize("spec", ["agentsnet_quick", "dpbench_quick", "silo_quick", "mas_quick", "arithmetic"])
 def test_conversations_are_those_that_were_held(tmp_path: Path, spec: str, answer: Callable[[Request], str]) -> None:

@@ -170,6 +170,7 @@ def test_a_closed_index_says_so(tmp_path: Path) -> None:
             ask()
 
 
+@pytest.mark.slow
 def test_scores_that_were_measured_again_are_shown(tmp_path: Path) -> None:
     run(tmp_path / "r", Dice())
     scores = tmp_path / "r" / "scores.jsonl"

@@ -37,6 +37,7 @@ def test_a_spec_of_someone_else_does_no_harm(tmp_path: Path) -> None:
         assert page["tables"] == [] and page["tables_problem"].startswith("no tables: ")
 
 
+@pytest.mark.slow
 def test_what_takes_too_long_is_ended(tmp_path: Path) -> None:
     run(tmp_path / "r", Dice())
     with serving(tmp_path, seconds=0) as client:
@@ -82,6 +83,7 @@ class Sketch(View):
 '''
 
 
+@pytest.mark.slow
 def test_plugins_and_prompts_that_change_are_read_again(tmp_path: Path) -> None:
     shutil.copytree(TOY.root, tmp_path / "toy", ignore=shutil.ignore_patterns("__pycache__"))
     project = find(tmp_path / "toy")

@@ -136,6 +136,7 @@ def test_tables_of_another_run_or_shape_do_not_count(change: Change, results: Pa
     assert written.read(tmp_path / "coin") is None
 
 
+@pytest.mark.slow
 def test_without_tables_of_its_own_a_run_has_those_that_are_made_now(results: Path, tmp_path: Path) -> None:
     shutil.copytree(results / "coin", tmp_path / "coin")
     (tmp_path / "coin" / TABLES).unlink()
@@ -178,6 +179,7 @@ def test_an_episode_shows_every_prompt_and_reply(client: TestClient, results: Pa
     assert missing.status_code == 404 and "none" in missing.json()["error"]
 
 
+@pytest.mark.slow
 def test_a_scored_turn_shows_the_texts_and_their_numbers(tmp_path: Path) -> None:
     weigh = {"name": "weigh", "task": "weigh", "protocol": {"use": "rounds", "rounds": 1}, "prompts": "toy/base"}
     numbers: list[list[float | bool]] = [[-1.0, True], [float("-inf"), False]]
@@ -263,6 +265,7 @@ def test_how_a_run_stands(tmp_path: Path) -> None:
     lock.release()
 
 
+@pytest.mark.slow
 def test_a_budget_that_ended_a_run_is_named(tmp_path: Path) -> None:
     with pytest.raises(BudgetReachedError):
         run(tmp_path / "r", Dice(), max_calls=20)
@@ -277,6 +280,7 @@ def test_a_budget_that_ended_a_run_is_named(tmp_path: Path) -> None:
         assert sum(turn["answered"] for turn in shown["turns"]) == unfinished["moves"]
 
 
+@pytest.mark.slow
 def test_an_episode_with_a_damaged_line_is_shown_without_prompts(tmp_path: Path) -> None:
     run(tmp_path / "r", Dice())
     journal = tmp_path / "r" / "journal.jsonl"
@@ -299,6 +303,7 @@ def test_an_episode_with_a_damaged_line_is_shown_without_prompts(tmp_path: Path)
         assert get(client, "/r/episode", episode=others[0])["problem"] is None
 
 
+@pytest.mark.slow
 def test_the_headline_of_the_spec_says_what_is_solved(tmp_path: Path) -> None:
     done = run(tmp_path / "r")
     expected = sum(score.number("agreed") == 0 for score in done.scores)
@@ -319,6 +324,7 @@ def test_the_headline_of_the_spec_says_what_is_solved(tmp_path: Path) -> None:
             assert get(client, "/r")["words"] == get(client, "/r/episode", episode=first["id"])["words"] == named
 
 
+@pytest.mark.slow
 def test_numbers_that_are_none_are_null_for_browsers(tmp_path: Path) -> None:
     run(tmp_path / "r")
     edited(tmp_path / "r" / "journal.jsonl", '"a": "', '"a": NaN, "x": "')

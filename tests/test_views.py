@@ -67,7 +67,7 @@ def test_scored_options_are_drawn_as_answers(tmp_path: Path) -> None:
             assert outcome is not None and ("[[" in str(outcome.group)) == (name == "vote")
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", SPECS)
 def test_shipped_views_draw_every_condition(name: str, views: Views) -> None:
     plan = resolve.plan(load(name, builtin()), builtin(), Mock())
@@ -145,6 +145,7 @@ def test_networks_show_what_decides_their_grade(name: str, changes: list[str], t
         assert sum(len(scene.flights) for scene in scenes) == transcript.outcome.facts["messages"]
 
 
+@pytest.mark.slow
 def test_the_same_answer_has_the_same_color_at_each_agent(tmp_path: Path) -> None:
     own = ["task.known={licence: 'sample(range(1, 6), 3)'}", "task.answer={choice: 'licence[agent]'}"]
     harness.evaluate("networks/coloring", output_path=tmp_path / "run", overrides=[*own, "matrix.size=[8]"])
@@ -232,6 +233,7 @@ def test_a_team_stands_in_levels_and_shows_who_reads_whom(tmp_path: Path) -> Non
     assert scenes[-1].caption.startswith("lead answers after 4 messages. The team answers 7.")
 
 
+@pytest.mark.slow
 def test_scenes_are_sent_as_changes(tmp_path: Path) -> None:
     """The page puts them together again as `whole` does (`static/scenes.js`)."""
     harness.evaluate("silo_quick", output_path=tmp_path / "run")
@@ -335,6 +337,7 @@ def test_a_broken_view_is_not_named_where_another_draws(tmp_path: Path) -> None:
     assert "ZeroDivisionError" in note and "nothing" in note
 
 
+@pytest.mark.slow
 def test_boards_show_the_links_of_a_network_and_judge_no_single_answer_of_it(tmp_path: Path) -> None:
     small = ["matrix.graphs=[ring]", "matrix.liars=[1]", "matrix.prompts=[network/aware]", "task.samples=1"]
     harness.evaluate("cross/crowd", output_path=tmp_path / "run", overrides=small)

@@ -16,6 +16,7 @@ def bomb() -> str:
     return "\n".join(rows)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("text", "says", "line"),
     [

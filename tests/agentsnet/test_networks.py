@@ -214,6 +214,7 @@ def test_what_may_be_a_header_or_an_edge_is_asked(tmp_path: Path, text: str) -> 
         assert len(without.agents) == len(with_it.agents) - 2
 
 
+@pytest.mark.slow
 def test_what_was_read_is_shown_before_anything_is_played(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = edge_list(tmp_path, "A,B\nB,C\n")
     overrides = ["--set", "task.source=edges", "--set", f"task.edges={file}"]

@@ -169,6 +169,7 @@ def mixed(agent: str) -> Policy:
     return sits
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("problem", ["leader_election", "matching", "vertex_cover"])
 def test_a_saboteur_keeps_honest_agents_from_solving(problem: str) -> None:
     """In coloring and consensus it does little harm: colors are checked with every neighbor, and 0 spreads."""

@@ -88,7 +88,7 @@ def alone(turn: RecordedTurn) -> RecordedTurn:
     return replace(turn, number=0, move=None)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", SMALL)
 def test_show_gives_the_prompts_of_the_journal(name: str, tmp_path: Path) -> None:
     run = played(name, tmp_path, *SMALL[name])

@@ -127,6 +127,7 @@ class Longest(evaluate.Metric):
 '''
 
 
+@pytest.mark.slow
 def test_metrics_of_the_package_evaluate(tmp_path: Path) -> None:
     """In a process of its own that may not ask the hub."""
     (tmp_path / "longest").mkdir()

@@ -122,7 +122,7 @@ def test_polite_ones_never_wait_with_a_fork_in_the_hand(n: int, order: str, hesi
             assert action in ("GRAB_LEFT", "GRAB_RIGHT") and observation[f"{action[5:].lower()}_available"]
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("n", [2, 3, 5, 7])
 def test_polite_ones_all_eat_in_the_end(order: str, n: int) -> None:

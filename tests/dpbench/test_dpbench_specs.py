@@ -76,6 +76,7 @@ def test_a_swept_temperature_reaches_the_engine(tmp_path: Path) -> None:
     assert values == {0.0, 1.0, 0.7}
 
 
+@pytest.mark.slow
 def test_order_of_completion_changes_nothing(tmp_path: Path) -> None:
     def slowly(scale: float) -> Mock:
         async def answer(request: Request) -> str:

@@ -49,6 +49,7 @@ def deadlocks(played: Sequence[Drive]) -> list[bool]:
     return [episode.outcome.facts["end"] == "deadlock" for episode in played]
 
 
+@pytest.mark.slow
 def test_release_02_gives_the_published_random_baseline_to_the_last_digit() -> None:
     result = replayed("dpbench_release02")
     records = next(table.records for table in PUBLISHED if table.id == "dpbench/random")

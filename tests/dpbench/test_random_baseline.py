@@ -44,7 +44,7 @@ def figures(key: Key, part: int) -> tuple[list[float], list[float], list[float]]
     return deadlocks, [throughput(episode) for episode in played], [fairness(episode) for episode in played]
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("part", [5, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("key", LONG_RUN, ids=str)
 def test_random_philosophers_in_the_long_run(key: Key, part: int) -> None:

@@ -379,6 +379,7 @@ async def later_and(text):
     assert capsys.readouterr().out == "the harness itself\n" and sys.stdout is before
 
 
+@pytest.mark.slow
 def test_what_hangs_does_not_keep_the_harness_from_exiting(module: Write) -> None:
     name = module("""
 import asyncio, threading

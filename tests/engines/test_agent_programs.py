@@ -156,6 +156,7 @@ def test_a_hang_ends_at_its_time_and_its_process_with_it(command: list[str]) -> 
     assert all_end([json.loads(pid)["pid"]])
 
 
+@pytest.mark.slow
 def test_standard_error_is_in_the_log_and_bounded(command: list[str], tmp_path: Path) -> None:
     async def work(engine: Agent) -> str:
         with pytest.raises(RequestError):
@@ -184,6 +185,7 @@ def test_a_process_ends_with_its_conversation(command: list[str]) -> None:
     assert using(work, command=command)
 
 
+@pytest.mark.slow
 def test_no_more_processes_than_asked_for_and_each_conversation_goes_on(command: list[str]) -> None:
     async def work(engine: Agent) -> tuple[list[dict[str, Any]], Any]:
         talks = [Talk(engine, f"toy/c{i}/0") for i in range(6)]
@@ -201,6 +203,7 @@ def test_no_more_processes_than_asked_for_and_each_conversation_goes_on(command:
     assert all(len(row["messages"]) in ((2,) if i < 6 else (1, 4)) for i, row in enumerate(rows))
 
 
+@pytest.mark.slow
 def test_conversations_keep_their_processes_while_others_wait(command: list[str]) -> None:
     async def lead(engine: Agent, i: int) -> list[str]:
         talk = Talk(engine, f"toy/c{i}/0")

@@ -112,6 +112,7 @@ def test_a_passing_failure_is_tried_again() -> None:
     assert using(server, lambda engine: Talk(engine).say("hi"), max_retries=3) == "yes"
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(
     ("reply", "error", "message"),
     [

@@ -101,6 +101,7 @@ def test_what_is_shown_is_the_prompt_and_only_what_is_new_in_it(tmp_path: Path) 
     assert {score.model for score in run.scores} == {"human"} and "human" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_wrong_answer_is_explained_and_asked_for_again_as_often_as_needed(tmp_path: Path) -> None:
     done = piped("x\n7\n\ny\na\n" + "b\n" * 5, tmp_path, "--model", "human")
     assert done.returncode == 0
@@ -110,6 +111,7 @@ def test_a_wrong_answer_is_explained_and_asked_for_again_as_often_as_needed(tmp_
     assert '"questions": 6' in json.dumps(report) and '"unreadable": 4' in json.dumps(report)
 
 
+@pytest.mark.slow
 def test_without_help_a_person_gets_what_a_model_gets(tmp_path: Path) -> None:
     done = piped("x\n" * 12, tmp_path, "--model", "human", "--model_args", "help=false")
     assert done.returncode == 0
@@ -188,6 +190,7 @@ def test_a_terminal_has_lines_to_edit_answers_of_several_lines_and_control_keys(
     assert terminal.end() == 0
 
 
+@pytest.mark.slow
 def test_control_d_stops_also_where_the_keyboard_changes_hands(tmp_path: Path) -> None:
     models = "models={a: {use: human, name: Ann}, b: {use: human, name: Bo}}"
     agents = "agents={default: {model: a}, y: {model: b, agents: [S1]}}"
@@ -228,6 +231,7 @@ def test_a_person_judges_a_finished_run_and_goes_on_after_a_pause(tmp_path: Path
     assert "8.50 [" in done.stdout and "mine: rated by human from 1 to 10" in done.stdout
 
 
+@pytest.mark.slow
 def test_text_of_other_agents_cannot_drive_the_terminal(tmp_path: Path) -> None:
     models = 'models={bad: {use: mock, text: "a\\e[2J\\e]0;x\\a"}}'
     agents = "agents={default: {model: model}, x: {model: bad, agents: [S1]}}"

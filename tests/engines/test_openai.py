@@ -279,6 +279,7 @@ def test_a_body_without_end_is_read_up_to_its_bound(fault: str, place: str, monk
     assert 1 << 20 < server.sent < 1 << 24
 
 
+@pytest.mark.slow
 def test_a_small_body_that_unpacks_to_a_large_one_is_unpacked_up_to_its_bound() -> None:
     fault = bomb(megabytes=_bodies.MOST * 20 >> 20)  # before the measurement: making it takes memory too
     with FakeOpenAI(script=[fault, None]) as server:

@@ -137,6 +137,7 @@ def test_a_spec_with_this_engine_needs_consent(tmp_path: Path) -> None:
         play(tmp_path, Solver(), allow_code_execution=False)
 
 
+@pytest.mark.slow
 def test_a_program_runs_once_whatever_stops_the_run(tmp_path: Path) -> None:
     with pytest.raises(RunStoppedError, match="gone"):
         play(tmp_path, Solver(fails_at=1))

@@ -147,6 +147,7 @@ def longest(method: str) -> int:
     return sum(1 for _ in drive(protocol, task, case, unsure).turns())
 
 
+@pytest.mark.slow
 def test_beside_every_method_that_exchanges_stands_a_vote_with_as_many_calls() -> None:
     most = {method: longest(method) for method in METHODS}
     assert most == {**{m: CALLS.get(m, 9) for m in METHODS}, "Graph-of-Agent (Mean)": 14, "Graph-of-Agent (Max)": 12}
@@ -329,6 +330,7 @@ def test_more_is_disclosed_and_more_crosses(tmp_path: Path) -> None:
     assert {s.numbers["calls"] for s in run.scores} == {4}
 
 
+@pytest.mark.slow
 def test_panels_grow_and_coordinators_change(tmp_path: Path) -> None:
     variants = planned("darkforest_panels")
     general = {"Agent-0": "model", "Agent-1": "finance", "Agent-2": "saul"}

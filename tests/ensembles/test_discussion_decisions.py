@@ -194,6 +194,7 @@ def test_every_rule_comes_to_an_end_whatever_members_say(decision: str, say: Say
     assert episode.outcome.facts["exit"]
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("decision", DECISIONS)
 def test_every_rule_has_an_outcome_for_every_play(decision: str) -> None:
     """Idle agents, random ones, and one that answers alone, under every way to vote and every rule for ties."""

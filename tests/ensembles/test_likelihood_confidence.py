@@ -188,6 +188,7 @@ def test_simulated_members_are_as_sure_as_they_would_say(tmp_path: Path) -> None
     assert charts["line"] == charts["likelihood"] and charts["line"]
 
 
+@pytest.mark.slow
 def test_an_engine_that_cannot_score_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
     class Writes(Engine):
         model = "writes"

@@ -114,6 +114,7 @@ def test_pairs_are_as_alike_as_declared(a: float, b: float, rho: float) -> None:
     assert one == right(drawn("Agent-1", accuracy=a)), "whom others copy does not change"
 
 
+@pytest.mark.slow
 def test_a_chain_of_copies_keeps_every_declared_number() -> None:
     pairs = [{"agents": list(pair), "correlation": rho} for pair, rho in ((AGENTS[:2], 0.5), (AGENTS[1:], 0.7))]
     results = [right(drawn(agent, accuracy=0.6, correlated=pairs)) for agent in AGENTS]

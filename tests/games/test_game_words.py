@@ -75,6 +75,7 @@ def test_sections_name_games_that_there_are() -> None:
     assert set(rules.described()) <= {*KINDS, *GRIDS}
 
 
+@pytest.mark.slow
 def test_the_list_says_what_can_be_played_and_why_not(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = invoke(capsys, "list", "tasks", "--openspiel")
     lines = dict(line.split(maxsplit=1) for line in out.splitlines())

@@ -194,6 +194,7 @@ def test_two_deals_that_differ_in_the_others_card_look_the_same() -> None:
     assert all(len(texts) == 1 for texts in seen.values()) and all(len(cards) == 2 for cards in hidden.values())
 
 
+@pytest.mark.slow
 def test_rules_name_only_parameters_that_their_games_have() -> None:
     task = task_of("tic_tac_toe")
     rules = sys.modules[type(task).__module__.rpartition(".")[0] + "._openspiel.rules"]

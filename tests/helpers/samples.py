@@ -8,6 +8,7 @@ HYPOTHESIS_PROFILE=long; `examples(n)` is for those that want more or fewer.
 
 from __future__ import annotations
 
+import gc
 import os
 
 import hypothesis
@@ -18,9 +19,9 @@ FEWEST = 4
 """A property test draws no fewer examples."""
 
 
-def examples(most: int) -> int:
+def examples(most: int, profile: hypothesis.settings | None = None) -> int:
     """`most` in the long profile, as much less in the quick one as a property test has that says nothing."""
-    share = hypothesis.settings().max_examples / LONG
+    share = (profile or hypothesis.settings()).max_examples / LONG
     return min(most, max(FEWEST, round(most * share)))
 
 
@@ -40,6 +41,11 @@ class Samples:
             )
         usual = "long" if config.option.markexpr == "slow" else "quick"
         hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", usual))
+
+    def pytest_collection_finish(self) -> None:
+        """What was collected stays: no garbage collection need look at it."""
+        gc.collect()
+        gc.freeze()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -63,7 +69,8 @@ class Samples:
 
 def spread(grid: list[pytest.Function], count: int) -> list[pytest.Function]:
     """So many, evenly spread over all."""
-    return [grid[i * len(grid) // count] for i in range(min(count, len(grid)))]
+    count = min(count, len(grid))
+    return [grid[i * len(grid) // count] for i in range(count)]
 
 
 def covering(grid: list[pytest.Function]) -> list[pytest.Function]:

@@ -83,6 +83,7 @@ def test_judges_of_a_panel_among_themselves(tmp_path: Path, capsys: pytest.Captu
     assert "judges among themselves" in output and "Mean ratings: grader 4.00, other 5.00." in output
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("name", "text", "problem"),
     [

@@ -105,6 +105,7 @@ def test_an_answer_that_was_not_given_has_the_lowest_rating_and_costs_no_call(tm
     assert numbers(silent) == [1, 1] and len(prompts) == 2
 
 
+@pytest.mark.slow
 def test_another_judge_replays_nothing_and_has_a_folder_of_its_own(tmp_path: Path) -> None:
     asked: list[str] = []
 

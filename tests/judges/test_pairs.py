@@ -86,6 +86,7 @@ def test_what_a_judge_leaves_open_is_no_verdict(tmp_path: Path) -> None:
     assert cells(trust)["Without a choice"] == 3
 
 
+@pytest.mark.slow
 def test_equal_and_missing_answers_need_no_judge(tmp_path: Path) -> None:
     def answer(request: Request) -> str:
         return "" if "explain-1" in request.id else "same"

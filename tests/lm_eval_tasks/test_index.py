@@ -61,6 +61,7 @@ def test_the_kept_index_is_read_until_a_file_changes(tmp_path: Path, cache: Path
     assert json.loads(kept.read_text())["entries"]["own"][3] == "generate_until"
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     "damage",
     [

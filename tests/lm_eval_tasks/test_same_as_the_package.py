@@ -35,7 +35,7 @@ def named(kind: str, options: dict[str, Any]) -> Any:
     return pytest.param(kind, options, id=f"{kind}-{letters}" if letters else kind)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("kind", "options"), [named(*one) for one in KINDS])
 def test_the_same_prompts_and_numbers(
     kind: str, options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

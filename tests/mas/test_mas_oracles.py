@@ -11,6 +11,7 @@ def perfect(played: Played) -> None:
     assert played.facts["refused"] == 0
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("task", TASKS)
 def test_everything_is_solved(task: str, backend: str) -> None:

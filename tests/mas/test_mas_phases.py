@@ -264,6 +264,7 @@ def test_the_scripted_episode_goes_wrong_and_then_right() -> None:
     assert SORTING.grade(CASE, outcome)["success"] == 1 and outcome.facts["refused"] == 0
 
 
+@pytest.mark.slow
 def test_an_episode_goes_on_from_any_recorded_moves_of_both_phases() -> None:
     """Nothing recorded is asked again; what is asked is asked in the same words; and the end is the same."""
     whole = Episode()

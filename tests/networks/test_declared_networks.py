@@ -164,6 +164,7 @@ def test_forms_of_answers(answer: Mapping[str, Any], text: str, action: Any) -> 
 SEVERAL = {"several": "neighbors[agent]"}
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(
     ("text", "action"),
     [

@@ -32,7 +32,7 @@ def test_there_are_eleven() -> None:
     assert len(SPECS) == 11
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", SPECS)
 @pytest.mark.parametrize("model", [None, Mock(function=chatter)], ids=["random", "mock"])
 def test_it_can_be_played(name: str, model: Mock | None, tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_it_can_be_played(name: str, model: Mock | None, tmp_path: Path) -> None
             assert score.numbers["parse_failures"] == 0
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("prompts", ["network/standard", "network/aware", "network/byzantine", "network/camoc"])
 @pytest.mark.parametrize("name", SPECS)
 def test_prompts_render(name: str, prompts: str) -> None:
@@ -116,7 +116,7 @@ def is_solvable(problem: Any, case: Case) -> bool:
     return False
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", SPECS)
 def test_a_solution_exists(name: str) -> None:
     for problem in of_spec(name)[:3:2]:  # a small network and a large one

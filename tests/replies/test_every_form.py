@@ -43,7 +43,7 @@ def test_each_reads_its_example(name: str) -> None:
     assert parsed.error is None and parsed.action is not None and form.allows(parsed.action)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", FORMS)
 def test_no_character_at_any_place_raises(name: str) -> None:
     """At every border between a word and what is none, instead of what follows it, and in place of all that follows."""

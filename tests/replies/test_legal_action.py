@@ -81,6 +81,7 @@ def test_what_is_no_name_or_could_be_several_is_refused(form: LegalAction, text:
     assert parsed.action is None and parsed.error is not None
 
 
+@pytest.mark.slow
 def test_a_complaint_says_what_was_found_and_lists_a_bounded_number_of_names() -> None:
     error = MANY.parse("ACTION: z\x1b[31m9").error
     assert error is not None and error.startswith("'z [31m9' is no legal action; ") and "(3000 in all)" in error

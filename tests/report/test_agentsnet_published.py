@@ -336,6 +336,7 @@ def test_a_figure_may_have_a_standard_error_or_a_standard_deviation(tmp_path: Pa
     ]
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -29,7 +29,7 @@ KINDS = [
 ]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("kind", "folders", "texts"), KINDS, ids=[kind for kind, _, _ in KINDS])
 def test_every_kind_is_a_valid_svg_that_names_its_axes(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, folders: list[str], texts: list[str]
@@ -48,6 +48,7 @@ def test_every_kind_is_a_valid_svg_that_names_its_axes(
     assert "\u202e" not in files[0].read_text("utf-8")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("suffix", ["pdf", "png"])
 def test_papers_get_pdf_and_slides_png(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], suffix: str
@@ -58,6 +59,7 @@ def test_papers_get_pdf_and_slides_png(
     assert file.read_bytes().startswith(start)
 
 
+@pytest.mark.slow
 def test_what_was_chosen_is_said_and_can_be_chosen(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

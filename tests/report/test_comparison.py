@@ -63,6 +63,7 @@ def test_two_players_of_the_same_cases(runs: Path, capsys: Capsys) -> None:
     assert "protocol=P2P,agents=2,problem=prefix_sum/II-11-n2-0/0" in out
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("other", "what", "sides"),
     [
@@ -138,6 +139,7 @@ def test_several_values_on_one_side_need_a_choice(runs: Path, capsys: Capsys) ->
     assert (code, differing(out)["protocol"]) == (0, ["P2P", "–"])
 
 
+@pytest.mark.slow
 def test_cases_of_one_id_that_are_not_the_same_make_no_pairs(runs: Path, capsys: Capsys) -> None:
     code, _, err = compare(capsys, runs / "oracle", runs / "seed")
     assert (code, "oracle and seed have no case in common: cases with the same id ask other questions" in err) == (
@@ -152,7 +154,7 @@ def test_runs_without_a_common_case_are_refused_in_a_sentence(runs: Path, capsys
     assert "have no case in common" in err or "several values" in err
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -172,7 +174,7 @@ def test_mistakes_are_explained(arguments: Sequence[str], message: str, runs: Pa
     assert message in err and "Traceback" not in err
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("form", ["text", "markdown", "latex", "csv", "json", "html"])
 def test_every_format_has_the_tests_and_the_cases(form: str, runs: Path, tmp_path: Path, capsys: Capsys) -> None:
     file = tmp_path / "out"
@@ -183,6 +185,7 @@ def test_every_format_has_the_tests_and_the_cases(form: str, runs: Path, tmp_pat
     assert ("p_holm" if form in ("csv", "json") else "Holm") in text
 
 
+@pytest.mark.slow
 def test_the_same_numbers_every_time(runs: Path, capsys: Capsys) -> None:
     assert compare(capsys, runs / "silent", runs / "oracle") == compare(capsys, runs / "silent", runs / "oracle")
 

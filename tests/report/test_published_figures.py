@@ -52,7 +52,7 @@ def tables(name: str) -> list[tuple[TableSpec, Table]]:
     return [(entry, build(entry, [], metrics, PUBLISHED)) for entry in entries if entry.published]
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("name", SPECS)
 def test_every_figure_is_shown_as_printed_or_counted(name: str) -> None:
     for entry, table in tables(name):
@@ -74,6 +74,7 @@ def test_every_figure_is_shown_as_printed_or_counted(name: str) -> None:
         assert min(values.values()) >= 0
 
 
+@pytest.mark.slow
 def test_every_figure_that_is_kept_is_shown_by_some_spec() -> None:
     shown: dict[str, Counter[float]] = {}
     for entry, table in (item for name in SPECS for item in tables(name)):

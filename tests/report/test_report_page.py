@@ -87,6 +87,7 @@ def test_a_page_has_all_that_the_runs_have(
     assert len(ids) == len(set(ids))
 
 
+@pytest.mark.slow
 def test_a_page_fetches_nothing_and_runs_its_own_script_only(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -140,6 +141,7 @@ def test_the_record_says_how_to_run_it_again(capsys: pytest.CaptureFixture[str],
     assert {"versions", "hardware", "duration", "spec.yaml, resolved"} <= set(said)
 
 
+@pytest.mark.slow
 def test_without_matplotlib_the_data_stand_in_the_charts_place(runs: Path, tmp_path: Path) -> None:
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"
@@ -173,6 +175,7 @@ def test_a_damaged_journal_is_an_error_of_one_line(
     assert not (tmp_path / "r.html").exists()
 
 
+@pytest.mark.slow
 def test_long_texts_are_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     reply = "long " * 100_000 + "#### 1"
     model = Mock(model="m" * 50_000, text=reply)

@@ -50,7 +50,7 @@ def unchanged(make: ModuleType, name: str, capsys: pytest.CaptureFixture[str]) -
     assert (code, capsys.readouterr().out) == (0, "")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", FAST)
 def test_some_files_are_what_the_code_gives(make: ModuleType, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     unchanged(make, name, capsys)
@@ -71,6 +71,7 @@ def test_every_group_is_on_the_page_over_all(make: ModuleType) -> None:
     assert "At most 4 cases of each condition." in limited and "always defect" in limited
 
 
+@pytest.mark.slow
 def test_a_file_that_was_changed_is_found(make: ModuleType, tmp_path: Path) -> None:
     for file in make.FOLDER.iterdir():
         text = file.read_text("utf-8")

@@ -20,7 +20,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return evaluate("dpbench", overrides=QUICK, repeats=1, output_path=tmp_path_factory.mktemp("runs") / "r").folder
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("name", "title"),
     [

@@ -138,6 +138,7 @@ def test_what_is_missing_is_said_before_anything_is_asked(tmp_path: Path, refuse
         assert "--sandbox bwrap" in done.stderr
 
 
+@pytest.mark.slow
 def test_weaker_says_what_is_open_and_runs(tmp_path: Path) -> None:
     done = humaneval(tmp_path, LANDLOCK + SECCOMP, "--sandbox", "weaker")
     assert done.returncode == 0, done.stderr

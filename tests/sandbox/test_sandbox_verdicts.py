@@ -118,6 +118,7 @@ def test_verdicts_do_not_depend_on_hashes() -> None:
     assert len(seen) == 1
 
 
+@pytest.mark.slow
 def test_a_test_that_goes_wrong_blocks_nothing() -> None:
     fine = "def f(x):\n    return x\n"
     short = ProgramLimits(wall=3.0, cpu=1)

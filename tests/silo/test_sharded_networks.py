@@ -41,6 +41,7 @@ def test_flooding_solves_every_network(family: str) -> None:
         assert next(iter(same.cases(1, 0))).private == case.private, "the input depends on the network"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["silo/prefix_sum", "silo/any_match", "silo/list_ranking"])
 def test_what_is_far_away_takes_as_many_rounds(name: str, tmp_path: Path) -> None:
     task = {"use": name, "agents": 9, "topology": "ring", "samples": 2}

@@ -61,7 +61,7 @@ def outcomes(made: Case, written: list[Any], rng: random.Random) -> list[Outcome
     return [Outcome(dict(zip(made.agents, way, strict=True)), facts=facts) for way in ways]
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("instances", [8, pytest.param(1_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_declared_task_agrees_with_the_one_in_python(name: str, instances: int) -> None:

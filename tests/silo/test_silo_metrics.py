@@ -197,6 +197,7 @@ def test_thoughts_count_for_the_characters_a_token_has() -> None:
     assert value("silo/context", episode(moves=[asked("A", thinking)]), part="data") == 15
 
 
+@pytest.mark.slow
 def test_behaviour_of_what_is_no_message() -> None:
     odd = [Move("A", "round", None), Move("A", "round", [{"call": "send_message", "error": "…", "content": "confirm"}])]
     assert value("silo/behaviour", episode(moves=odd), kind="verification") == 0

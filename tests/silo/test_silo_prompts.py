@@ -110,6 +110,7 @@ def test_the_actions_are_those_of_table_5(channel: str) -> None:
         assert f"\n<{name}" in system.split("How to act")[1], "how it is written"
 
 
+@pytest.mark.sampled(22)
 @pytest.mark.parametrize("task", TASKS)
 def test_neither_the_answer_nor_the_way_reaches_a_prompt(task: str) -> None:
     outputs = [*((channel, "standard") for channel in CHANNELS), ("store", "reminder"), ("store", "scratchpad")]

@@ -44,7 +44,7 @@ def results(folder: Path, protocol: str) -> list[str]:
     return outputs
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("protocol", "reply", "message", "refused"),
     [
@@ -77,6 +77,7 @@ def test_what_is_wrong_is_answered_in_words_and_counted(
     assert (numbers["messages"], numbers["silo/success"]) == (0, 0)
 
 
+@pytest.mark.slow
 def test_a_message_to_oneself_is_refused_and_others_arrive(tmp_path: Path) -> None:
     run = evaluate(tmp_path / "r", '<send_message target_id="1">hi</send_message>', "matrix.protocol=[P2P]")
     numbers = only(run, "P2P")
@@ -91,6 +92,7 @@ def test_ten_thousand_calls_in_one_reply(tmp_path: Path) -> None:
     assert end["a"][-1] == {"call": "", "skipped": 10_000 - 11} and len(end["a"]) == 12
 
 
+@pytest.mark.slow
 def test_a_message_that_is_too_long_is_refused_whole(tmp_path: Path) -> None:
     reply = f"<broadcast_message>{'x' * 50}</broadcast_message><broadcast_message>short</broadcast_message>"
     channel = "matrix.protocol=[{name: BP, channel: {use: broadcast, max_chars: 20}}]"
@@ -98,6 +100,7 @@ def test_a_message_that_is_too_long_is_refused_whole(tmp_path: Path) -> None:
     assert (numbers["messages"], numbers["refused_calls"]) == (3 * 4, 3 * 4)
 
 
+@pytest.mark.slow
 def test_the_first_answer_that_can_be_read_is_final(tmp_path: Path) -> None:
     reply = "<submit_result>7</submit_result><submit_result>8</submit_result><broadcast_message>x</broadcast_message>"
     run = evaluate(tmp_path / "r", reply, "matrix.protocol=[BP]")
@@ -143,6 +146,7 @@ def test_neither_concurrency_nor_an_interruption_changes_scores(tmp_path: Path) 
     assert all(n["silo/token_consumption"] == (3 * (9 + 9 + 6)) / 4 for n in numbers[:1])
 
 
+@pytest.mark.slow
 def test_the_cost_of_coordination_by_hand(tmp_path: Path) -> None:
     """Alone always right; in teams of three nobody is: all is lost. The other way round there is no cost to tell."""
     truth = next(iter(BUILTIN.load("tasks", "silo/global_maximum")(agents=3, whole=True).cases(1, 0))).target[0]

@@ -38,7 +38,7 @@ def test_every_task_has_an_independent_solution() -> None:
     assert set(SOLUTIONS) == set(NAMES)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("sizes", [SIZES, pytest.param(LARGE, marks=pytest.mark.slow)], ids=["small", "large"])
 @pytest.mark.parametrize("domain", ["paper", "hardened"])
 @pytest.mark.parametrize("name", NAMES)
