@@ -140,6 +140,7 @@ GRID: dict[str, Any] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_one_sharded_task_goes_with_every_way_to_talk_fault_seat_and_prompt(tmp_path: Path) -> None:
     loaded = spec.parse(GRID, BUILTIN)
     assert check.examine(resolve.plan(loaded, BUILTIN, Mock(text="{}"))) == []

@@ -42,6 +42,7 @@ def written(folder: Path, model: str, text: str = SPEC) -> str:
     return str(path)
 
 
+@pytest.mark.slow
 def test_a_run_of_games_has_ratings_and_a_heat_map(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     spec, run = written(tmp_path, "plackett_luce"), str(tmp_path / "run")
     assert main(["eval", "--spec", spec, "--output_path", run, "--quiet"]) == 0

@@ -41,7 +41,7 @@ def first_turn(protocol: Protocol, task: Task, case: Case) -> Turn:
     return next(protocol.play(task, case, protocol.possible_agents(case), random.Random(0)))[0]
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SUITES)
 def test_the_longest_right_answer_fits(name: str) -> None:
     """A token for each character: models that write digit by digit need no more."""

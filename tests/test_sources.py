@@ -160,7 +160,7 @@ def test_a_finished_run_with_a_changed_protocol_stays_what_it_is(project: Path) 
     assert play(project, "r", "aye", "--overwrite")[0] == 0 and play(project)[0] == 0
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("file", "goes_on"), [(TASK_FILE, False), (PROTOCOL_FILE, False), (METRIC_FILE, True)])
 def test_an_unfinished_run_goes_on_where_only_metrics_changed(project: Path, file: str, goes_on: bool) -> None:
     """All its episodes are then measured by the same code."""
@@ -287,6 +287,7 @@ def test_changed_right_answers_are_noticed_and_graded_again(asked: Path) -> None
     assert harness(asked, "leaderboard", "r", "other")[0] == 0
 
 
+@pytest.mark.slow
 def test_changed_questions_are_noticed_and_never_graded(asked: Path) -> None:
     edit(asked, "rows.jsonl", "Wrong?", "Left?")
     for command in (("score", "r"), ("eval", "--spec", "guess", "--output_path", "r", *MODEL)):

@@ -401,7 +401,7 @@ def test_an_engine_without_tools_ends_the_run_before_it_begins(tmp_path: Path) -
     assert not evaluate(tmp_path / "text", plain, "protocol.calls=text").failed and plain.asked
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "text", "syntax"),
     [("silo_quick", "<wait/>", "<wait/>"), ("mas_quick", "```\nwait\n```", "no native tool calls")],

@@ -330,6 +330,7 @@ def test_who_plays_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert code == 2 and message in err and "x.yaml:1:" in err
 
 
+@pytest.mark.slow
 def test_the_number_of_games_is_known_before_they_are_played(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -50,6 +50,7 @@ def test_of_files_the_writer_sends_and_the_reader_receives(run: Path, capsys: py
     assert {row["characters"] for row in result} == {""}
 
 
+@pytest.mark.slow
 def test_json_and_a_file_and_heat_maps(run: Path, tmp_path: Path) -> None:
     file, plots = tmp_path / "out.json", tmp_path / "plots"
     assert main(["messages", str(run), "--format", "json", "--output", str(file), "--plots", str(plots)]) == 0

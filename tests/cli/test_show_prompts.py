@@ -1,5 +1,6 @@
 """`harness show` prints the prompts of a run to the letter: those that its journal gives, of every group."""
 
+import itertools
 import json
 import sys
 from collections.abc import Iterator
@@ -45,6 +46,7 @@ SMALL: dict[str, tuple[str, ...]] = {
 """Groups that differ in policy and prompts, strategies beside a model, seats of a tournament, tools, judges."""
 QUESTIONS = {"mmlu_pro_scored": "mmlu_pro", "teams/software": "humaneval", "teams/two_agents": "humaneval"}
 """Specs over data sets that `identity` gives small files to under another name."""
+MOST = 40
 ALL = sorted(entry.name for entry in builtin().listing("specs"))
 
 
@@ -65,11 +67,11 @@ def runs(run: Run) -> Iterator[Run]:
 
 
 def differences(run: Run) -> list[str]:
-    """Turns that `show` gives otherwise than the journal; an empty run has none."""
+    """Turns that `show` gives otherwise than the journal, of some forty episodes; an empty run has none."""
     plan, wrong = played_without_model(specs.load(str(run.folder / "spec.yaml"), find())), []
     load_parameters(plan)
     conditions = {condition.id: condition for condition in plan.conditions}
-    for transcript in run.transcripts():
+    for transcript in itertools.islice(run.transcripts(), 0, None, max(1, len(run.scores) // MOST)):
         assert transcript.problem is None and transcript.case is not None
         condition, case = conditions[transcript.condition], transcript.case
         shown = conversations(plan, condition, case, transcript.repeat, transcript.agents)

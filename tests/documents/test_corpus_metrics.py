@@ -39,6 +39,7 @@ def test_overlaps_of_texts_are_lm_evals(of: str) -> None:
     assert corpus(of, bootstrap=0).aggregate(records).value == get_aggregation(of)(pairs)
 
 
+@pytest.mark.slow
 def test_f1_and_mcc_are_lm_evals() -> None:
     from lm_eval.api.registry import get_aggregation
 

@@ -223,7 +223,7 @@ def _right(protocol: Any, task: Any, case: Case, seed: int, declared: dict[str, 
     return task.grade(case, played.outcome)["score"] == 1
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("p", "wrong"), [(0.4, 3), (0.6, 1), (0.7, 3)])
 def test_three_equals_vote_as_condorcet_says(p: float, wrong: int) -> None:
     assert likely(voted(1500, accuracy=p, wrong=wrong), 1500, condorcet.three_equals(p, wrong))

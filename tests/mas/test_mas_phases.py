@@ -302,6 +302,7 @@ def by_chance(request: Request) -> str:
     return random.Random(request.seed).choice(replies)
 
 
+@pytest.mark.slow
 def test_a_run_in_two_phases_can_be_cut_anywhere_and_goes_on_to_the_same_end(tmp_path: Path) -> None:
     requests: list[str] = []
 

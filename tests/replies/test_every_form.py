@@ -173,8 +173,8 @@ def test_time_grows_as_the_text_does(name: str) -> None:
         "the example, then blanks": lambda n: text + "\n" * n,
     }
     for kind, item in {**TEXTS, **own}.items():
-        long = best(form, item(MAX_CHARS // 10), 1)
-        short = best(form, item(MAX_CHARS // 100), 2)
+        long = best(form, item(MAX_CHARS // 40), 1)
+        short = best(form, item(MAX_CHARS // 400), 2)
         if long > max(12 * short, 0.01):
             assert best(form, item(MAX_CHARS), 2) <= 1000 * best(form, item(MAX_CHARS // 100), 5), kind
 

@@ -193,7 +193,7 @@ def test_with_prices_quality_costs_dollars(tmp_path: Path, capsys: pytest.Captur
     assert "USD an episode ↓" in texts_of(tmp_path / "p.svg")
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["scaling", "pareto"])
 def test_fifteen_models_have_a_legend_that_fits(kind: str, tmp_path: Path) -> None:
     def answer(request: Request) -> Completion:

@@ -186,6 +186,7 @@ def test_an_error_keeps_two_digits_and_whole_numbers_no_zeros() -> None:
     assert digits(3.25, 50.0, None) == 2  # an error that is not shown says nothing
 
 
+@pytest.mark.slow
 def test_commands_print_to_the_width_of_the_terminal_and_files_keep_the_whole(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -180,6 +180,7 @@ def test_in_the_planning_round_nothing_is_submitted_and_messages_arrive(tmp_path
     assert "this round is for planning; submit later" in text and "- Agent-2: I propose" in text
 
 
+@pytest.mark.slow
 def test_the_papers_figures_stand_beside_a_runs_own(tmp_path: Path) -> None:
     run = harness.evaluate("silo_bench", overrides=["matrix.agents=[2]"], output_path=tmp_path / "r")
     tables = {table.title: table for table in run.with_published(PAPER)}
