@@ -22,8 +22,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from harness.engines._vllm_version import RANGE
-from harness.engines.vllm import PASSED
+from harness.extensions.vllm._vllm_version import RANGE
+from harness.extensions.vllm.vllm import PASSED
 
 _SAMPLING = (
     "max_tokens", "temperature", "top_p", "top_k", "min_p", "min_tokens", "presence_penalty", "frequency_penalty",

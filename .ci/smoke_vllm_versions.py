@@ -47,7 +47,7 @@ def smoke(folder: Path) -> dict[str, object]:
     from harness.api import Completion
     from harness.config.project import find
     from harness.engine_api import Continuation, LikelihoodRequest, Request, Thread
-    from harness.engines.vllm import VLLM
+    from harness.extensions.vllm.vllm import VLLM
     from harness.runtime.session import session
     from tests.helpers.tiny_model import make
 
@@ -123,7 +123,7 @@ def torch_of(version: str, folder: Path) -> str:
 def versions() -> list[str]:
     """Those of the range that can be had, oldest first."""
     sys.path.insert(0, str(ROOT))
-    from harness.engines._vllm_version import outside
+    from harness.extensions.vllm._vllm_version import outside
 
     command = [sys.executable, "-m", "pip", "index", "versions", PACKAGE]
     listed = re.search(r"Available versions: (.*)", subprocess.run(command, capture_output=True, text=True).stdout)

@@ -73,7 +73,7 @@ def work_cluster(count: int, repeats: int, latency: int) -> Row:
         marks.mkdir()
         executor: dict[str, object] = {"use": "ray", "workers": count} if count else {"use": "local"}
         if count:
-            from harness.executors.ray import package
+            from harness.extensions.ray.ray import package
 
             package().init(num_cpus=count, include_dashboard=False, log_to_driver=False, object_store_memory=128 << 20)
         began = time.process_time()

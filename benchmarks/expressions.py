@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from harness.authoring.networks import small_world
-from harness.expressions import compiled, names
+from harness.extensions.declared.expressions import compiled, names
+from harness.extensions.networks import small_world
 from harness.templating import BoundedEnvironment
 
 PYTHON = {

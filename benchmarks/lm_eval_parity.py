@@ -165,7 +165,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.api import plugin
-from harness.engines.vllm import VLLM
+from harness.extensions.vllm.vllm import VLLM
 
 
 @plugin

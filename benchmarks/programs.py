@@ -25,7 +25,7 @@ def sandbox(measured: Measured, file: str, smoke: bool) -> list[Row]:
 
 def work_sandbox(workers: int, programs: int) -> Row:
     """In a process of its own: programs a second, imports and the first one left out."""
-    from harness.sandbox import check
+    from harness.extensions.sandbox import check
 
     def graded(number: int) -> bool:
         code = f"{PROMPT}    return {('max', 'min')[number % 2]}(numbers)\n"

@@ -8,8 +8,8 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from harness.authoring.sharded import ShardedTask
 from harness.config import project, resolve, spec
+from harness.extensions.sharded import ShardedTask
 
 AGENTS, ITEMS = 10, 100
 PROBLEMS = ("range_count", "word_frequency", "prefix_sum", "distributed_sort", "standard_deviation", "trapping_rain")

@@ -57,7 +57,7 @@ def work_vllm(passes: int, most: int) -> list[Row]:
 
 async def _compared(folder: Path, passes: int, sizes: list[int]) -> list[Row]:
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-    from harness.engines.vllm import VLLM
+    from harness.extensions.vllm.vllm import VLLM
     from tests.helpers.tiny_model import make
 
     engine = VLLM(pretrained=str(make(folder / "tiny")), **ARGUMENTS)
@@ -107,8 +107,8 @@ async def _answered_at_once(folder: Path, conversations: int) -> float:
     from transformers import AutoTokenizer
 
     from harness.engine_api import Request, Thread
-    from harness.engines._tokens import ChatTokens
-    from harness.engines.vllm import VLLM
+    from harness.extensions.vllm.tokens import ChatTokens
+    from harness.extensions.vllm.vllm import VLLM
     from tests.helpers.tiny_model import CORPUS, make_tokenizer
 
     make_tokenizer(folder)
@@ -174,8 +174,8 @@ async def _client_cost(folder: Path, mode: str, conversations: int) -> dict[str,
     from vllm.engine.arg_utils import AsyncEngineArgs
     from vllm.v1.engine.async_llm import AsyncLLM
 
-    from harness.engines._load import Listener, Load, listen_only
-    from harness.engines._priority import PriorityGate
+    from harness.engines.priority import PriorityGate
+    from harness.extensions.openai.load import Listener, Load, listen_only
     from tests.helpers.tiny_model import make
 
     load = Load(256)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import random
 import time
 
-from harness.authoring.worlds import SteppedTask
 from harness.config import resolve, spec
 from harness.config.project import builtin
+from harness.extensions.worlds import SteppedTask
 
 STEPS, RUNS = 2_000, 7
 

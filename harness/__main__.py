@@ -11,7 +11,7 @@ def main() -> int:
         from harness.cli import main as command
 
         code = command()
-        background = sys.modules.get("harness.engines._background")  # loaded only where something may be left of it
+        background = sys.modules.get("harness.engines.background")  # loaded only where something may be left of it
         return code if background is None else int(background.leave(code))
     except KeyboardInterrupt:
         print("\nstopped.", file=sys.stderr)

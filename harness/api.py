@@ -12,8 +12,9 @@ import math
 import random
 import statistics
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform
 
 Action = Any  # what an agent does in a turn: any JSON value
@@ -272,7 +273,7 @@ class Task(ABC):
     """A family of cases and their grading. Fields are YAML parameters.
 
     The base class decides which protocols can play it: a `QuestionTask`, a `NetworkTask`, a `SteppedTask`
-    (`harness.authoring`), or this one for protocols that need nothing more.
+    (`harness.extensions`), or this one for protocols that need nothing more.
 
     `grades` and `grading` are constants of the class (`grades = ("solved",)`), or properties if parameters decide.
     """
@@ -297,6 +298,9 @@ class Task(ABC):
         `--allow_code_execution`.
         """
         return "quick"
+
+    def stands_in(self, folder: Path) -> None:
+        """Learn the folder of the spec, from which the files that it names count; by default it needs no folder."""
 
     @abstractmethod
     def cases(self, limit: int | None, seed: int) -> Iterable[Case]:
@@ -337,6 +341,14 @@ class Task(ABC):
     def canonical(self, case: Case, action: Action) -> str:
         """One text for all equal answers, by which votes are counted. By default the answer as JSON."""
         return json.dumps(action, sort_keys=True)
+
+    def question_text(self, case: Case) -> str:
+        """What a case asks, where that is a text; what a policy that uses the ground truth draws depends on it."""
+        return ""
+
+    def ordinary(self) -> Callable[[Turn], Action] | None:
+        """How agents play whose episodes are of ordinary length, for estimates; None: an idle one's is the longest."""
+        return None
 
     def misfit(self, needed: type[Task]) -> str | None:
         """Why a protocol that needs `needed` cannot play these cases, for the spec's author; None if it can."""
@@ -381,6 +393,24 @@ class Protocol(ABC):
     needs: ClassVar[type[Task]] = Task  # the kind of task that it can play
     needs_channel: ClassVar[type[OpenChannel]] = OpenChannel  # the kind that its channels must open
     facts: ClassVar[tuple[str, ...]] = ()  # the names it puts into `Outcome.facts`; metrics may need them
+    longer_in_dispute: ClassVar[bool] = False  # whether episodes last longest where all answers differ
+
+    def facts_with(self, task: Task) -> tuple[str, ...]:
+        """`facts`, and those of a task of the kind that it needs, if tasks of that kind have some (`SteppedTask`)."""
+        added: tuple[str, ...] = getattr(task, "facts", ()) if hasattr(self.needs, "facts") else ()
+        return (*self.facts, *added)
+
+    @classmethod
+    def prepare(cls, plan: Any) -> Mapping[str, str]:
+        """Read what protocols of this class need to play a `harness.config.plan.Plan`, such as fitted parameters.
+
+        Returns:
+            name of a file → SHA-256 of what it holds; the run records them.
+
+        Raises:
+            UserError: something is missing, or does not fit the plan.
+        """
+        return {}
 
     @property
     def agent_groups(self) -> tuple[str, ...]:
@@ -413,7 +443,29 @@ class Policy(ABC):
 
     Every agent of every episode gets a fresh instance, so a policy may remember things in attributes
     (`field(init=False)`).
+
+    A policy that simulates agents of a declared skill has to know the right answer. It sets `uses_ground_truth`; then
+    the harness calls `inform` with the case, target included, right after it creates the policy, and marks every score,
+    table and run record. No other player ever sees a case's `target`.
     """
+
+    uses_ground_truth: ClassVar[bool] = False
+
+    def inform(self, agent: str, case: Case, seed: int) -> None:
+        """Receive the case, before the first `choose`. Called only where `uses_ground_truth`; not by checks of plugins.
+
+        Args:
+            agent: the agent that this policy plays.
+            case: the question, with its right answer.
+            seed: the same for all agents and all conditions that play this case in this repeat.
+        """
+
+    def check(self, agents: Collection[str]) -> None:
+        """Check parameters that name agents, before any episode; called only where `uses_ground_truth`.
+
+        `agents`: those of all conditions that such a policy plays. Raises `PluginError` for a parameter that names no
+        agent.
+        """
 
     @abstractmethod
     def choose(self, turn: Turn, rng: random.Random) -> Action:
@@ -435,6 +487,8 @@ class Metric(ABC):
     """
 
     bounds: ClassVar[tuple[float, float]] = UNBOUNDED  # no number lies beyond: (0, 1) of a share; bounds its intervals
+    results_of_contestants: ClassVar[bool] = False  # whether a record says who played, and what each got
+    measured_later: ClassVar[bool] = False  # whether its numbers come after the episodes, such as those of a judge
     needs: tuple[str, ...] = ()  # names among the task's grades, the protocol's facts, or the world's
     note: str = ""  # what readers of its numbers must know; tables say it
 

@@ -8,22 +8,19 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness import approvals, storage
-from harness.api import Facts
+from harness.api import Facts, Metric
 from harness.check.abilities import lacking
 from harness.config import resolve
-from harness.config.calibration import load_parameters
-from harness.config.plan import ANSWERS, Plan, check_execution, survey
+from harness.config.plan import ANSWERS, Plan, check_execution, prepare, survey
 from harness.config.project import Project, find
 from harness.config.spec import Spec, load, parse
-from harness.config.tournament import models_of
 from harness.engine_api import Engine
 from harness.engines.budget import Spent
 from harness.errors import DataError, SpecError, StorageError, near, raise_all
 from harness.executors import await_workers, choose_executor
-from harness.judges import Judging, annotate, ask, judgings, unchanged, waiting, with_verdicts
 from harness.results import Run
 from harness.runtime import manifest
 from harness.runtime.options import NAMES, Options
@@ -33,6 +30,21 @@ from harness.runtime.session import session
 from harness.storage.locks import Lock
 from harness.tables import EpisodeScore, check_headline
 from harness.tables import check as check_table
+
+if TYPE_CHECKING:
+    from harness.extensions.judges import Judging
+
+
+def _judges() -> Any:
+    """The extension, which only runs with judges need."""
+    from harness.extensions import judges
+
+    return judges
+
+
+def _has_judges(metrics: Mapping[str, Metric]) -> bool:
+    return any(metric.measured_later for metric in metrics.values())
+
 
 OnScore = Callable[[EpisodeScore | None, int], None]
 """Called with every finished episode and the number there will be; once with None before the first."""
@@ -136,13 +148,13 @@ def execute(
     executor.check(plan, options)
     surveyed = survey(plan)
     _check(plan, surveyed.labels)
-    asked = judgings(plan, judge, surveyed.cases) if ask_judges else []
+    asked = _judges().judgings(plan, judge, surveyed.cases) if ask_judges and _has_judges(plan.metrics) else []
     check_judges((judging.plan for judging in asked), options)
     if judge is not None and not asked:
         hint = "Add one to metrics:, e.g. {use: judge, prompt: judges/helpfulness}; or let `harness score RUN --judge`."
         raise SpecError("a judge was given, and the spec has no metric that asks one", hint=hint)
     manifest.check_replay(plan)
-    adopted = load_parameters(plan)
+    adopted = prepare(plan)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = Lock(folder)
@@ -205,15 +217,15 @@ def judge_and_finish(
 
     `began`: when the run began, by `time.monotonic`; otherwise as `execute`. The caller has locked the run's folder.
     """
-    if waiting(asked, done.folder):
+    if asked and _judges().waiting(asked, done.folder):
         done = finish(done, began)  # what was played can be read whatever becomes of the judges
 
     def play(name: str, judges: Plan, how: Options, spent: Spent) -> Run:
         return execute(judges, how, on_judge(name) if on_judge else None, spent=spent)
 
     if asked:
-        recorded = {**done.meta.get("judges", {}), **ask(asked, plan, done.folder, options, play, began)}
-        scores = with_verdicts(done.scores, done.metrics, recorded, done.folder)
+        recorded = {**done.meta.get("judges", {}), **_judges().ask(asked, plan, done.folder, options, play, began)}
+        scores = _judges().with_verdicts(done.scores, done.metrics, recorded, done.folder)
         done = replace(done, meta={**done.meta, "judges": recorded}, scores=scores)
     return finish(done, began)
 
@@ -229,14 +241,19 @@ def _check(plan: Plan, labels: Iterable[str]) -> None:
         )
     )
     if any(table.get("kind") for table in plan.spec.tables):
-        from harness.check import unrated
+        from harness.extensions.tournaments.checks import unrated
 
         raise_all(unrated(plan))
     headline = plan.spec.get("headline")
     problems = check_headline(headline, labels, plan.metrics) if headline else []
     raise_all(SpecError(f"headline: {problem}", place=plan.spec.place("headline")) for problem in problems)
     raise_all(lacking(plan))
-    for name in plan.engines.keys() - models_of(plan.spec):
+    pooled: set[str] = set()
+    if "tournament" in plan.spec.data:
+        from harness.extensions.tournaments.tournament import models_of
+
+        pooled = models_of(plan.spec)
+    for name in plan.engines.keys() - pooled:
         if not any(group.model == name for condition in plan.conditions for group in condition.groups):
             message = f"a model was given and no agent takes it: {plan.model}"
             hint = "Leave --model out, or let a group under agents: have `model: model`."
@@ -250,7 +267,8 @@ def finish(done: Run, began: float) -> Run:
     """Write scores, rows and tables beside the journal; `began` as in `manifest.ended`."""
     from harness.report import render, written
 
-    annotate(done.metrics, done.meta.get("judges", {}))
+    if _has_judges(done.metrics):
+        _judges().annotate(done.metrics, done.meta.get("judges", {}))
     lines = "".join(json.dumps(score.to_json(), default=str) + "\n" for score in done.scores)
     storage.write_atomically(done.folder / "scores.jsonl", lines)
     storage.write_atomically(done.folder / "results.json", manifest.as_json(done.rows))
@@ -277,6 +295,8 @@ def rescored(
         plan = replace(resolve.plan(before.spec, project, Mock()), model=str(before.meta["model"]))
     check_execution(plan, allow_code_execution, sandbox, playing=False)
     meta = manifest.graded_again(before.meta, plan, survey(plan).cases, folder)
-    judged = unchanged(meta.get("judges", {}), meta["cases"].get(ANSWERS))
-    scores = with_verdicts(rescore(plan, folder, sandbox), plan.metrics, judged, folder)
+    scores = rescore(plan, folder, sandbox)
+    if _has_judges(plan.metrics):
+        judged = _judges().unchanged(meta.get("judges", {}), meta["cases"].get(ANSWERS))
+        scores = _judges().with_verdicts(scores, plan.metrics, judged, folder)
     return finish(replace(before, meta=meta, scores=scores), time.monotonic())

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, TypedDict, Union,
 from harness import api
 from harness.engine_api import Engine
 from harness.errors import KEY, near
-from harness.expressions import Expression
+from harness.extensions.declared.expressions import Expression
 from harness.printable import cut
 
 Schema = dict[str, Any]

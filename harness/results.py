@@ -17,7 +17,6 @@ from harness.config import resolve
 from harness.config.project import Project, find
 from harness.config.spec import Spec, load
 from harness.errors import DataError, SetupError, near
-from harness.judges import annotate
 from harness.runtime import manifest
 from harness.runtime.tidy import Tidy
 from harness.runtime.transcripts import Transcripts
@@ -103,7 +102,10 @@ class Run:
             )
         resolved = load(str(folder / manifest.SPEC), project)
         metrics = resolve.metrics(resolved, project)
-        annotate(metrics, meta.get("judges", {}))
+        if any(metric.measured_later for metric in metrics.values()):
+            from harness.extensions.judges import annotate  # what only judged runs need
+
+            annotate(metrics, meta.get("judges", {}))
         return cls(folder, meta, resolved, [], metrics, project)
 
     def _so_far(self) -> Run:

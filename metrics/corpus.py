@@ -6,9 +6,9 @@ from importlib.util import find_spec
 from typing import Annotated, Any, Literal
 
 from harness.api import CorpusMetric, Episode, Range, Statistic, plugin
-from harness.authoring.documents.libraries import overlapping
-from harness.authoring.documents.together import Together
 from harness.errors import SetupError
+from harness.extensions.datasets.libraries import overlapping
+from harness.extensions.datasets.together import Together
 
 from ._pairs import Pair, grade_name, pairs, statistic
 

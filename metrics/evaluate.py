@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from harness.api import CorpusMetric, Episode, Range, Statistic, plugin
 from harness.approvals import NeededApproval, NeedsApproval, NotApprovedError
-from harness.authoring.documents.libraries import library_metric, needed
-from harness.authoring.documents.together import Together
+from harness.extensions.datasets.libraries import library_metric, needed
+from harness.extensions.datasets.together import Together
 
 from ._pairs import Pair, grade_name, pairs, statistic
 

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 from harness.api import UNBOUNDED, CorpusMetric, Episode, Range, Statistic, plugin
 from harness.approvals import NeededApproval, NeedsApproval
-from harness.authoring.lm_eval import needed
-from harness.authoring.lm_eval.aggregation import BOOTSTRAPS, OfTexts, declared, mean, registered, statistic
 from harness.errors import PluginError
+from harness.extensions.lm_eval import needed
+from harness.extensions.lm_eval.aggregation import BOOTSTRAPS, OfTexts, declared, mean, registered, statistic
 
 
 @plugin

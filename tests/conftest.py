@@ -17,7 +17,7 @@ import harness
 from harness.api import Completion, derive_seed
 from harness.config.project import builtin
 from harness.engine_api import CountsTokens, Engine, Request, Thread
-from harness.engines.vllm import VLLM
+from harness.extensions.vllm.vllm import VLLM
 from tests.helpers.naming import Names
 from tests.helpers.samples import Samples
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness import check
-from harness.authoring.sharded import credit_for
+from harness.extensions.sharded import credit_for
 from harness.replies import Answer, normalise, same
 from harness.replies.answer import INTEGER, INTEGERS, NUMBERS, ROWS, TABLE, TEXT, TRUTH, one_of
 from tests.helpers.samples import examples

@@ -21,7 +21,7 @@ from harness.cli import main
 from harness.config.project import builtin, find
 from harness.engines.mock import Mock
 from harness.evaluation import rescored
-from harness.judging import judge
+from harness.extensions.judges.finished import judge
 from harness.results import Run
 from tests.helpers.viewing import get, serving
 
@@ -359,7 +359,7 @@ def test_a_folder_called_like_a_metric_is_a_script_too(stranger: Stranger) -> No
     os.chdir(Path.cwd().parent / "elsewhere")  # no project
     Path("bleu/bleu.py").write_text(stranger.code("bleu"))
     with pytest.raises(NotApprovedError, match=r"bleu\.py"):
-        from harness.authoring.documents.libraries import library_metric
+        from harness.extensions.datasets.libraries import library_metric
 
         library_metric("bleu")
     assert stranger.did == []

@@ -10,10 +10,10 @@ import pytest
 
 from harness import check
 from harness.api import Case, Metric, Move, Outcome, Policy, Protocol, Task
-from harness.authoring.worlds import SteppedTask, World
 from harness.config import project, resolve, spec
 from harness.engines.mock import Mock
-from harness.judges import judgings
+from harness.extensions.judges import judgings
+from harness.extensions.worlds import SteppedTask, World
 from tests.helpers.toy import TOY
 
 ROOT = Path(__file__).parent.parent

@@ -10,7 +10,7 @@ from harness.config.project import Project, find
 from harness.engines.mock import Mock
 from harness.errors import SetupError
 from harness.evaluation import rescored
-from harness.judging import judge
+from harness.extensions.judges.finished import judge
 from harness.runtime.options import Options
 
 TOY = Path(__file__).parent / "toy"

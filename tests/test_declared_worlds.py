@@ -11,14 +11,14 @@ import pytest
 
 import harness
 from harness.api import Action, Case, Outcome, Task, Turn
-from harness.authoring.worlds import SteppedTask, World
 from harness.check import check_task, check_world, drive, prove
 from harness.config import resolve, spec
 from harness.config.project import builtin
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import PluginError, UserError
-from harness.expressions import ExpressionError
+from harness.extensions.declared.expressions import ExpressionError
+from harness.extensions.worlds import SteppedTask, World
 
 BUILTIN = builtin()
 WORLDS = sorted(entry.name for entry in BUILTIN.listing("specs") if entry.name.startswith("worlds/"))

@@ -6,7 +6,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.authoring import elections
+from harness.extensions.panels import elections
 
 COUNT = st.integers(1, 5)
 

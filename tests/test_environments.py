@@ -11,10 +11,10 @@ import numpy
 import pytest
 
 from harness.api import Case, Outcome
-from harness.authoring.environments import Environment, EnvironmentTask, ExampleEnvironment, OwnChance
 from harness.check import check_protocol, check_task, check_world
 from harness.config.project import builtin
 from harness.errors import PluginError, SetupError
+from harness.extensions.games.environments import Environment, EnvironmentTask, ExampleEnvironment, OwnChance
 from harness.replies import LegalAction
 
 BUILTIN = builtin()

@@ -14,8 +14,8 @@ from harness import storage
 from harness.engine_api import Request, Thread
 from harness.engines.gate import Gate, Stop
 from harness.engines.mock import Mock
-from harness.engines.openai import OpenAI
 from harness.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError
+from harness.extensions.openai.openai import OpenAI
 from harness.runtime.runner import RunStoppedError
 from tests.helpers.fake_openai import (
     Body,

@@ -10,12 +10,13 @@ import pytest
 
 from harness.api import Case
 from harness.cli import main
-from harness.config import calibration, project, spec
+from harness.config import project, spec
 from harness.engine_api import Engine
 from harness.engines.mock import Mock
 from harness.errors import DataError, PluginError, SpecError
 from harness.evaluation import evaluate
-from harness.fit import fit
+from harness.extensions.calibration import files as calibration
+from harness.extensions.calibration.fit import fit
 from harness.results import Run
 from harness.runtime.options import Options
 

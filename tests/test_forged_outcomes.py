@@ -11,7 +11,7 @@ import pytest
 from harness import Run, evaluate, storage
 from harness.errors import DataError
 from harness.evaluation import rescored
-from harness.judging import judge
+from harness.extensions.judges.finished import judge
 from tests.helpers.commands import invoke
 from tests.helpers.journals import sealed
 

@@ -17,8 +17,8 @@ from harness import storage
 from harness.api import Completion, Move
 from harness.engines.mock import Mock
 from harness.errors import DataError
+from harness.extensions.viewer.index import INDEX, EpisodeQuery, Goal, RunIndex
 from harness.runtime.transcripts import Transcripts
-from harness.storage.index import INDEX, EpisodeQuery, Goal, RunIndex
 from tests.helpers.journals import sealed
 from tests.helpers.samples import examples
 from tests.helpers.toy import TOY, run

@@ -21,7 +21,7 @@ from lm_eval.tasks import TaskManager
 import harness
 from harness.engine_api import LikelihoodRequest, Request
 from harness.engines.mock import Mock
-from harness.export import export
+from harness.extensions.exports import export
 
 TASKS = Path(__file__).parent / "data" / "lm_eval"
 KINDS = (

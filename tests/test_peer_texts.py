@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from harness import check
 from harness.api import Turn
-from harness.authoring.peers import peer_text
 from harness.config import project
+from harness.extensions.panels.peers import peer_text
 from tests.agentsnet.agentsnet_kit import local_rounds
 from tests.agentsnet.agentsnet_kit import task as network_task
 from tests.ensembles.exchange_kit import scripted

@@ -18,7 +18,7 @@ from harness.check import check_metric
 from harness.config.project import find
 from harness.errors import DataError
 from harness.evaluation import evaluate, rescored
-from harness.report import RunScores, leaderboard
+from harness.extensions.leaderboards.leaderboard import RunScores, leaderboard
 from harness.results import Run
 from harness.runtime.scoring import score
 from harness.tables import EpisodeScore, TableSpec, build, load_scores, stats

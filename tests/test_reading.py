@@ -22,7 +22,7 @@ FRAIL = '''
 """Reads and compares numbers as if every text were one."""
 from dataclasses import dataclass
 from harness.api import Case, Parsed, Reply, plugin
-from harness.authoring.questions import Question, QuestionTask
+from harness.extensions.panels.questions import Question, QuestionTask
 
 @dataclass(frozen=True, slots=True)
 class Frail(Reply):
@@ -166,8 +166,8 @@ def test_a_metric_that_an_answer_makes_raise_gives_it_nothing_and_keeps_the_epis
     rows = tmp_path / "rows.jsonl"
     (frail.root / "registry/tasks/measured.py").write_text(
         '"""Compares integers."""\n'
-        "from harness.api import plugin\nfrom harness.authoring.documents import DatasetTask\n"
-        "from harness.authoring.documents.grading import Measure\n\n@plugin\nclass Measured(DatasetTask):\n"
+        "from harness.api import plugin\nfrom harness.extensions.datasets import DatasetTask\n"
+        "from harness.extensions.datasets.grading import Measure\n\n@plugin\nclass Measured(DatasetTask):\n"
         '    """Compares integers."""\n\n    def measures(self):\n'
         "        return {'same': Measure(lambda said, target: float(int(said) == int(target['answers'][0])))}\n"
     )

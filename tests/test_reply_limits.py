@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from harness.api import Case, Protocol, Task, Turn
-from harness.authoring.sharded import ShardedTask, shard_text
 from harness.config import project, resolve, spec
 from harness.config.plan import Plan
 from harness.engines.mock import Mock
+from harness.extensions.sharded import ShardedTask, shard_text
 from harness.replies import ActionWithMessage, Calls, Commands
 
 BUILTIN = project.builtin()

@@ -10,9 +10,9 @@ import pytest
 
 from harness import check
 from harness.api import Action, Case, Move, Outcome, Turn
-from harness.authoring.worlds import SteppedTask, World
 from harness.config import project
 from harness.errors import PluginError
+from harness.extensions.worlds import SteppedTask, World
 from harness.replies import Choice, Labelled
 
 BUILTIN = project.builtin()

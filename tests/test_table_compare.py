@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from harness.api import Episode, Metric
 from harness.errors import SpecError
-from harness.report import FORMATS, page, render
+from harness.extensions.pages.html import page
+from harness.report import FORMATS, render
 from harness.tables import NOT_RUN, EpisodeScore, Published, Record, Table, TableSpec, build, check
 
 

@@ -18,7 +18,8 @@ from harness.cli import main
 from harness.config import spec
 from harness.errors import SpecError
 from harness.evaluation import rescored
-from harness.report import RunScores, leaderboard, render
+from harness.extensions.leaderboards.leaderboard import RunScores, leaderboard
+from harness.report import render
 from harness.results import Run
 from harness.tables import EpisodeScore, Price, Prices, Table, TableSpec, build, check, read_prices
 from tests.helpers.scores import numbers

@@ -18,9 +18,10 @@ from statsmodels.stats.anova import AnovaRM
 
 from harness.api import Episode, Metric
 from harness.errors import SpecError
-from harness.report import FORMATS, page, render
+from harness.extensions.effects.model import fit
+from harness.extensions.pages.html import page
+from harness.report import FORMATS, render
 from harness.tables import EpisodeScore, Table, TableSpec, build, check
-from harness.tables.effects_model import fit
 
 
 class Mean(Metric):

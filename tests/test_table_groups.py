@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from harness.api import Episode, Metric, RatioMetric, Statistic
 from harness.errors import SpecError
-from harness.report import page, render
+from harness.extensions.pages.html import page
+from harness.report import render
 from harness.tables import Cell, EpisodeScore, Table, TableSpec, build, check
 from harness.tables.groups import combined
 from tests.helpers.samples import examples

@@ -18,9 +18,10 @@ from openskill.models import PlackettLuce
 
 from harness.config.project import builtin
 from harness.errors import SpecError
-from harness.report import FORMATS, page, render
+from harness.extensions.pages.html import page
+from harness.extensions.tournaments.ratings_model import ELO
+from harness.report import FORMATS, render
 from harness.tables import CorpusRecord, EpisodeScore, Table, TableSpec, build, check
-from harness.tables.ratings_model import ELO
 
 METRICS = {
     "games/results": builtin().load("metrics", "games/results")(),

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 import harness.errors
 from harness.errors import StorageError
+from harness.extensions.charts.messages import MessageCount, written
 from harness.printable import clean, clean_name, csv_cell
-from harness.report.messages import MessageCount, written
 from harness.storage import Journal, write_atomically
 from tests.helpers.fake_openai import FakeOpenAI, status
 

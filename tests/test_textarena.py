@@ -13,13 +13,13 @@ import pytest
 
 import harness
 from harness.api import Turn
-from harness.authoring.textarena import ClockedGame, LiveGame, Position, catalog, clocked
 from harness.check import check_task, check_world
 from harness.check.conformance import NASTY
 from harness.config.project import builtin
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import PluginError
+from harness.extensions.textarena import ClockedGame, LiveGame, Position, catalog, clocked
 from harness.replies import FreeText, clock
 from tests.helpers.commands import invoke
 
@@ -184,7 +184,9 @@ def test_games_side_by_side_do_not_disturb_one_another_or_the_process() -> None:
 
 def in_processes(tmp_path: Path, code: str, **environment: str) -> list[str]:
     """What a program prints with one hash seed, and with another."""
-    (tmp_path / "play.py").write_text("from harness.authoring.textarena import ClockedGame, LiveGame, catalog\n" + code)
+    (tmp_path / "play.py").write_text(
+        "from harness.extensions.textarena import ClockedGame, LiveGame, catalog\n" + code
+    )
     done = []
     for seed in ("1", "2"):
         words = {**environment, "PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(harness.__file__).parents[1])}

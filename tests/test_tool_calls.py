@@ -21,8 +21,8 @@ from harness.config.spec import load
 from harness.engine_api import Engine, Request
 from harness.engines.mock import Mock
 from harness.engines.replay import Replay
-from harness.engines.vllm import VLLM
 from harness.errors import RequestError, SpecError
+from harness.extensions.vllm.vllm import VLLM
 from harness.replies import Calls, Commands, Verb
 from harness.replies.commands import UNKNOWN, written
 from harness.replies.reading import MAX_CHARS, read_completion

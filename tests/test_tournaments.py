@@ -14,11 +14,11 @@ import harness
 from harness.config import resolve, spec
 from harness.config.plan import Plan
 from harness.config.project import builtin
-from harness.config.swiss import Draw, draw, points
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import RefusedError, UserError
 from harness.evaluation import rescored
+from harness.extensions.tournaments.swiss import Draw, draw, points
 from harness.results import Run
 from harness.tables import CorpusRecord, EpisodeScore
 from tests.helpers.commands import invoke

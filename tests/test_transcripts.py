@@ -15,7 +15,7 @@ from harness.config.spec import parse
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import RequestError
-from harness.fit import fit
+from harness.extensions.calibration.fit import fit
 from harness.runtime.options import Options
 from harness.runtime.transcripts import Transcripts
 from tests.helpers.toy import TOY, run

@@ -14,15 +14,15 @@ from starlette.testclient import TestClient
 import harness
 from harness.engines.mock import Mock
 from harness.errors import DataError
+from harness.extensions.viewer._reading import Reader
+from harness.extensions.viewer.index import INDEX
 from harness.report import written
 from harness.report.render import grid
 from harness.report.written import TABLES
 from harness.runtime.runner import BudgetReachedError
 from harness.runtime.transcripts import Transcripts
 from harness.storage import write_atomically
-from harness.storage.index import INDEX
 from harness.storage.locks import Lock
-from harness.viewer._reading import Reader
 from tests.helpers.journals import as_killed, edited
 from tests.helpers.toy import TOY, run
 from tests.helpers.viewing import get, serving

@@ -15,9 +15,9 @@ from harness.config import resolve
 from harness.config.project import Project, builtin
 from harness.config.spec import load
 from harness.engines.mock import Mock
+from harness.extensions.viewer.views import Views, as_json
 from harness.runtime.transcripts import Transcripts
 from harness.view_api import Scene, Transcript, View
-from harness.viewer.views import Views, as_json
 
 SPECS = [
     "agentsnet_quick", "agentsnet_byzantine", "agentsnet_camoc", "dpbench_quick", "dpbench_ablations",

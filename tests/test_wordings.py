@@ -4,8 +4,8 @@ import pickle
 
 import pytest
 
-from harness.authoring.wordings import Wording
 from harness.errors import PluginError
+from harness.extensions.declared.wordings import Wording
 
 FACTS = ("name", "demand")
 

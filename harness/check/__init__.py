@@ -15,7 +15,6 @@ from .conformance import (
 )
 from .groups import misassigned
 from .proof import Proof, prove
-from .ratings import unrated
 from .rehearsal import rehearse
 from .views import check_view
 
@@ -35,5 +34,4 @@ __all__ = [
     "misassigned",
     "prove",
     "rehearse",
-    "unrated",
 ]

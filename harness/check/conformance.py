@@ -30,11 +30,11 @@ from harness.api import (
     Turn,
     derive_seed,
 )
-from harness.authoring.worlds import SteppedTask, facts_of
 from harness.config.plan import Condition, Plan
 from harness.config.project import Project
 from harness.config.prompts import PromptSet
 from harness.errors import Place, PromptError, SpecError, UserError, near
+from harness.extensions.worlds import SteppedTask
 from harness.runtime.players import PolicyPlayer, starts_over
 from harness.runtime.steps import Steps
 from harness.storage.plugin_errors import describe
@@ -321,7 +321,7 @@ def check_protocol(protocol: Protocol, task: Task) -> list[str]:
     for turn in one.turns():
         if not _plain({**turn.context, **turn.observation}):
             broken.append(f"the observation of turn {turn.name!r} is not JSON")
-    declared = set(facts_of(protocol, task))
+    declared = set(protocol.facts_with(task))
     if set(one.outcome.facts) != declared:
         broken.append(f"gives facts {sorted(one.outcome.facts)}, declared are {sorted(declared)}")
     # A protocol must live with agents that fail.

@@ -9,8 +9,6 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from harness.api import Action, Case, Facts, Policy, Turn
-from harness.authoring.games import GameTask
-from harness.authoring.panels import Panel
 from harness.config.limits import LARGEST, EpisodeLimits
 from harness.config.plan import Condition, Plan
 from harness.errors import PluginError
@@ -122,10 +120,10 @@ class _Estimator:
 def _longest(condition: Condition, case: Case) -> Drive:
     """An episode of idle agents; of a panel also one in which all answers differ, if it is longer: with nothing to
     choose from there is no ballot. Of a game, one of ordinary players: idle ones may end it at once."""
-    if isinstance(condition.task, GameTask):
-        return drive(condition.protocol, condition.task, case, condition.task.ordinary())
+    if (ordinary := condition.task.ordinary()) is not None:
+        return drive(condition.protocol, condition.task, case, ordinary)
     idle = drive(condition.protocol, condition.task, case)
-    if not isinstance(condition.protocol, Panel):
+    if not condition.protocol.longer_in_dispute:
         return idle
     numbers: dict[str, int] = {}
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from harness.api import Case, Facts, Task
-from harness.authoring.declared import DeclaredTask
-from harness.authoring.worlds import SteppedTask
+from harness.extensions.declared.tasks import DeclaredTask
+from harness.extensions.worlds import SteppedTask
 
 CASES = 12
 AGENTS = 4

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.api import Action, Case, Outcome, Task, Turn, derive_seed
-from harness.authoring.declared import DeclaredTask
-from harness.authoring.worlds import SteppedTask
 from harness.config.plan import Condition
 from harness.errors import Place, SpecError, UserError
+from harness.extensions.declared.tasks import DeclaredTask
+from harness.extensions.worlds import SteppedTask
 from harness.storage.plugin_errors import describe
 
 from .conformance import check_task, drive

@@ -6,10 +6,10 @@ import time
 from collections.abc import Iterator
 
 from harness.api import Policy
-from harness.authoring.declared import DeclaredTask
 from harness.config.plan import Condition, Plan, protocol_seed
 from harness.errors import Place, SpecError, UserError
-from harness.expressions import Expression
+from harness.extensions.declared.expressions import Expression
+from harness.extensions.declared.tasks import DeclaredTask
 from harness.runtime.seats import seats, without_models
 from harness.storage.plugin_errors import describe
 

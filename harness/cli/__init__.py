@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib
 import os
 import signal
 import stat
@@ -28,7 +27,9 @@ INTERRUPTED = 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     clean_streams()
-    options = parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    command = next((word for word in given if not word.startswith("-")), "")
+    options = parser(command).parse_args(given)
     with _terminated_as_interrupted() as received:
         code = _run(options)
     return 128 + received[0] if received and code == INTERRUPTED else code
@@ -36,9 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     try:
-        module, function = options.function.split(":")
         with _leave(options) as refused:
-            code: int = getattr(importlib.import_module(f"harness.cli.{module}"), function)(options)
+            code: int = options.function()(options)
         for text in dict.fromkeys(error.line() for error in refused) if code == 0 else ():
             print(f"left out: {text}", file=sys.stderr)
         sys.stdout.flush()

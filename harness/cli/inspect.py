@@ -7,24 +7,25 @@ import functools
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from harness import check
-from harness.authoring.declared import DeclaredTask
-from harness.authoring.games import GameTask
-from harness.authoring.judged import JudgedMetric
 from harness.cli.evaluate import load
 from harness.cli.parser import KINDS as CLI_KINDS
 from harness.config import resolve, spec
 from harness.config.editors import schema_text
 from harness.config.plan import Plan
 from harness.config.project import Project, find
-from harness.config.tournament import summary
 from harness.errors import CombinedSpecError, DataError, SpecError, UserError
-from harness.judges import judgings
+from harness.extensions.declared.tasks import DeclaredTask
+from harness.extensions.games import GameTask
+from harness.extensions.judges import judgings
+from harness.extensions.judges.tasks import JudgedMetric
+from harness.extensions.tournaments.checks import unrated
+from harness.extensions.tournaments.tournament import summary
+from harness.manifests import offers
 from harness.parameters import json_schema
-from harness.printable import clean, clean_name
+from harness.printable import clean_name
 from harness.report import load_published
 from harness.tables import check as check_table
 from harness.tables import check_headline, read_prices
@@ -97,7 +98,7 @@ def _problems(
             ):
                 advice = None if problems else loaded.advice
                 problems.append(str(SpecError(problem, place=loaded.place("tables", i), hint=advice)))
-        problems = problems or [str(problem) for problem in check.unrated(plan)]
+        problems = problems or [str(problem) for problem in unrated(plan)]
         if headline:
             place = loaded.place("headline", "where" if "where" in headline else "cell")
             wrong = check_headline(headline, labels, plan.metrics)
@@ -175,13 +176,13 @@ def plan(options: argparse.Namespace) -> int:
 
 
 def listing(options: argparse.Namespace) -> int:
-    """Print every plugin, prompt set or spec with its description; or the tasks of lm-eval, TextArena or OpenSpiel."""
-    if options.lm_eval is not None:
-        return _list_lm_eval(options)
-    if options.textarena is not None:
-        return _list_textarena(options)
-    if options.openspiel is not None:
-        return _list_openspiel(options)
+    """Print every plugin, prompt set or spec with its description; or tasks that an extension lists."""
+    for name, offer in offers("lists").items():
+        if getattr(options, name) is not None:
+            if options.kind not in (None, "tasks"):
+                raise DataError(f"--{name} lists tasks", hint=f"Give: harness list tasks --{name} [WORD]")
+            listed_elsewhere: int = offer.load()(options)
+            return listed_elsewhere
     project = find()
     if options.kind is None:
         for kind, about in CLI_KINDS.items():
@@ -194,44 +195,6 @@ def listing(options: argparse.Namespace) -> int:
         text = entry.description if entry.problem is None else f"BROKEN: {entry.problem}"
         print(f"{entry.name:<{width}}  {text}".rstrip())
     return 2 if any(entry.problem for entry in listed) else 0
-
-
-def _list_lm_eval(options: argparse.Namespace) -> int:
-    """Print the names that the task `lm_eval` takes: name, output type or what else it is, file."""
-    from harness.authoring.lm_eval import index
-
-    if options.kind not in (None, "tasks"):
-        raise DataError("--lm_eval lists tasks", hint="Give: harness list tasks --lm_eval [WORD]")
-    lines = index.listed(options.lm_eval, [Path(folder).expanduser() for folder in options.include_path])
-    width = min(60, max(len(name) for name, _, _ in lines))
-    for name, what, file in lines:
-        print(f"{clean(name):<{width}}  {what:<22}  {clean(file)}")
-    return 0
-
-
-def _list_textarena(options: argparse.Namespace) -> int:
-    """Print the environments that the task `textarena` takes: name, players, and why one cannot be played."""
-    from harness.authoring.textarena import catalog
-
-    if options.kind not in (None, "tasks"):
-        raise DataError("--textarena lists tasks", hint="Give: harness list tasks --textarena [WORD]")
-    lines = catalog.listed(options.textarena)
-    width = max(len(name) for name, _, _ in lines)
-    for name, players, note in lines:
-        print(f"{clean(name):<{width}}  {players:<7}  {clean(note)}".rstrip())
-    return 0
-
-
-def _list_openspiel(options: argparse.Namespace) -> int:
-    """Print the games that the task `openspiel` takes: name, players, what is seen, rules; why one cannot be played."""
-    if options.kind not in (None, "tasks"):
-        raise DataError("--openspiel lists tasks", hint="Give: harness list tasks --openspiel [WORD]")
-    task: Any = find().load("tasks", "openspiel")
-    lines = task.games(options.openspiel)
-    width = max(len(line[0]) for line in lines)
-    for name, players, sees, rules, note in lines:
-        print(f"{clean(name):<{width}}  {players:<7}  {sees:<6}  {rules:<5}  {clean(note)}".rstrip())
-    return 0
 
 
 def schema(options: argparse.Namespace) -> int:

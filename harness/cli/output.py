@@ -16,10 +16,10 @@ from typing import Any
 from harness.cli.terminal import terminal_width
 from harness.config import yamls
 from harness.config.project import find
-from harness.errors import DataError, HarnessError
-from harness.judges import in_words
+from harness.errors import DataError, HarnessError, SetupError
+from harness.manifests import offers
 from harness.printable import clean_name
-from harness.report import load_published, page, render
+from harness.report import load_published, render
 from harness.results import Run
 from harness.storage import write_atomically
 from harness.storage.plugin_errors import ERRORS, tracebacks
@@ -38,8 +38,11 @@ def print_tables(run: Run, options: argparse.Namespace) -> None:
     tables = run.with_published(published(options))
     show(readable(tables, options), options.format, run.spec.name)
     judges = {name: one for name, one in run.meta.get("judges", {}).items() if name in run.metrics}
-    for line in in_words(judges, str(run.meta["model"])):
-        print(clean_name(line), file=sys.stderr)
+    if judges:
+        from harness.extensions.judges import in_words  # what only judged runs need
+
+        for line in in_words(judges, str(run.meta["model"])):
+            print(clean_name(line), file=sys.stderr)
     failed, log = run.failed, run.folder / ERRORS
     if options.debug:
         for text in tracebacks(run.folder):
@@ -176,11 +179,18 @@ def show(tables: Sequence[Table], form: str, title: str, file: str | None = None
     if form == "json":
         text = json.dumps([table.to_json() for table in tables], indent=1, default=str)
     elif form == "html":
-        text = page(title, tables)
+        text = report("page", "html")(title, tables)
     else:
         width = terminal_width() if file is None else None
         text = "\n\n".join(render(table, form, width) for table in tables)
     write(text, file)
+
+
+def report(name: str, wanted: str) -> Any:
+    """What an extension offers for reports under a name. Raises `SetupError` where none does; `wanted`: for what."""
+    if (offer := offers("reports").get(name)) is None:
+        raise SetupError(f"{wanted} comes with an extension that is not installed (reports: {name})")
+    return offer.load()
 
 
 def write(text: str, file: str | None) -> None:

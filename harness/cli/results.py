@@ -5,23 +5,20 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from pathlib import Path
 
 from harness.cli.evaluate import interrupted, judge_engine, pairs
+from harness.cli.options import ASKING
 from harness.cli.output import print_tables, published, readable, show, tables_named, write
-from harness.cli.parser import JUDGING
+from harness.cli.output import report as report_part
 from harness.cli.progress import SeveralProgress, notes
 from harness.config.project import find
 from harness.engine_api import AsksPeople
 from harness.errors import DataError, SpecError
 from harness.evaluation import rescored
 from harness.printable import clean
-from harness.report import RunScores, draw
-from harness.report import leaderboard as merge
-from harness.report import messages as traffic
-from harness.results import Run, run_folder
-from harness.runtime.manifest import META, check_journals, read_meta
+from harness.results import Run
+from harness.runtime.manifest import check_journals
 from harness.runtime.options import Options
 from harness.storage import first_damaged, journals
 from harness.tables import Table
@@ -46,12 +43,12 @@ def score(options: argparse.Namespace) -> int:
 
 def _judged(options: argparse.Namespace) -> Run:
     """The run, once its judges were asked."""
-    from harness.judging import judge
+    from harness.extensions.judges.finished import judge
 
     metric = None if options.judge_metric is None else pairs(options.judge_metric, "--judge_metric")
     engine = judge_engine(options, find())
     bars = SeveralProgress("judge of", options.quiet, lines=isinstance(engine, AsksPeople))
-    names = (*JUDGING, "allow_code_execution", "sandbox")
+    names = (*ASKING, "allow_code_execution", "sandbox")
     how = Options(**{name: getattr(options, name) for name in names})
     try:
         with notes(options.quiet):
@@ -70,14 +67,12 @@ def report(options: argparse.Namespace) -> int:
         for i, table in enumerate(table for table in tables if table.figure):
             file = Path(options.plots) / f"figure{i + 1}.png"
             file.parent.mkdir(parents=True, exist_ok=True)
-            draw(table, file)
+            report_part("figures", "--plots")(table, file)
             print(f"figure: {file}")
     if options.format != "html" or options.table:
         return _show(tables, runs[0], options)
-    from harness.cli.charts import material  # these are heavier than tables
-    from harness.report.page import report_page
-
-    page = report_page(material(runs), tables, str(runs[0].spec.get("description", "")))
+    whole = report_part("report", "a report as one page")
+    page = whole(runs, tables, str(runs[0].spec.get("description", "")))
     write(page, options.output)
     if options.output:
         print(f"report: {options.output}")
@@ -101,26 +96,9 @@ def _warnings(run: Run) -> Iterator[str]:
         yield f"{run.folder}: its journal cannot be read: {error.strerror or error}. {aside}"
 
 
-def messages(options: argparse.Namespace) -> int:
-    """Who sent how much to whom."""
-    folder = run_folder(options.run)
-    check_journals(read_meta(folder / META), folder)
-    rows = list(traffic.messages(folder, options.condition))
-    if not rows:
-        print("no agent sent a message", file=sys.stderr)
-    text = traffic.written(rows, options.format)
-    write(text, options.output)
-    if options.plots:
-        figures = Path(options.plots)
-        figures.mkdir(parents=True, exist_ok=True)
-        for i, (_, episode) in enumerate(groupby(rows, key=lambda row: row.episode)):
-            traffic.heat_map(episode, figures / f"messages{i + 1}.png")
-    return 0
-
-
 def _merged(runs: Sequence[Run], options: argparse.Namespace) -> list[Table]:
-    entries = [RunScores(run.meta, run.scores, run.table_specs, run.metrics, run.prices, run.headline) for run in runs]
-    return merge(entries, runs[0].compared(published(options)))
+    merged: list[Table] = report_part("merged", "a table of several runs")(runs, runs[0].compared(published(options)))
+    return merged
 
 
 def _show(tables: Sequence[Table], run: Run, options: argparse.Namespace) -> int:

@@ -14,8 +14,7 @@ from harness.api import Case, Turn
 from harness.approvals import NotApprovedError
 from harness.cli.evaluate import load
 from harness.config import resolve, yamls
-from harness.config.calibration import load_parameters
-from harness.config.plan import Condition, Plan, protocol_seed
+from harness.config.plan import Condition, Plan, prepare, protocol_seed
 from harness.config.project import find
 from harness.config.spec import Spec
 from harness.errors import DataError, NotFittedError, SpecError, near
@@ -51,7 +50,7 @@ def show(options: argparse.Namespace) -> int:
     repeated = f" · repeat {repeat}" if repeat else ""
     print(f"# condition {condition.id} · case {case.id}{repeated} · agent {agent} · prompts {prompts.name}")
     try:
-        load_parameters(replace(plan, conditions=(condition,)))
+        prepare(replace(plan, conditions=(condition,)))
     except NotFittedError as error:
         print(f"warning: shown as without calibration: {error.message}", file=sys.stderr)
     turns = conversations(plan, condition, case, repeat, [agent])[agent]

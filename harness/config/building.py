@@ -10,7 +10,7 @@ from harness import parameters
 from harness.approvals import NotApprovedError
 from harness.config.project import KINDS, Project
 from harness.errors import Place, SpecError, UserError, raise_all
-from harness.expressions import Expression
+from harness.extensions.declared.expressions import Expression
 from harness.storage.plugin_errors import describe
 
 Reference = str | Mapping[str, Any]

@@ -14,8 +14,6 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 from harness import api, approvals
-from harness.authoring.informed import InformedPolicy, model_name
-from harness.authoring.judged import JudgedMetric
 from harness.config.leave import engine_approvals
 from harness.config.limits import EpisodeLimits
 from harness.config.project import Project
@@ -24,6 +22,16 @@ from harness.config.schema import metric_name
 from harness.config.spec import Spec
 from harness.engine_api import Engine, RunsPrograms
 from harness.errors import Place, PluginError, SetupError, SpecError, near
+from harness.tables import SIMULATED_NAME
+
+
+def simulated(label: str) -> str:
+    """What tables call players that use the ground truth.
+
+    >>> simulated("weak experts"), simulated("")
+    ('simulated (weak experts)', 'simulated')
+    """
+    return f"{SIMULATED_NAME} ({label})" if label else SIMULATED_NAME
 
 
 @dataclass(frozen=True)
@@ -45,14 +53,14 @@ class Group:
     def ground_truth_label(self) -> str | None:
         """What tables call players here that use the ground truth; None if no player does."""
         player = self.policy() if self.policy is not None else None
-        return model_name(player.label) if isinstance(player, InformedPolicy) else None
+        return simulated(getattr(player, "label", "")) if player is not None and player.uses_ground_truth else None
 
     def make_policy(self, agent: str, case: api.Case, seed: int) -> api.Policy:
         """A policy of the group, as it is when a case begins; `seed` is for policies that know the case."""
         if self.policy is None:
             raise TypeError(f"a model plays group {self.name!r}")
         player = self.policy()
-        if isinstance(player, InformedPolicy):
+        if player.uses_ground_truth:
             player.inform(agent, case, seed)
         return player
 
@@ -194,6 +202,12 @@ class Plan:
         return count if self.rounds is None else count * self.rounds[1] // self.rounds[0]
 
 
+def prepare(plan: Plan) -> dict[str, str]:
+    """Let the plan's protocols read what they need. Returns and raises as `Protocol.prepare`."""
+    kinds = dict.fromkeys(type(condition.protocol) for condition in plan.conditions)
+    return {name: digest for kind in kinds for name, digest in kind.prepare(plan).items()}
+
+
 QUESTIONS, ANSWERS = "questions", "right answers"
 
 
@@ -268,11 +282,11 @@ def _plain(value: object) -> object:
 
 def _check_players(plan: Plan, agents: Mapping[str, Collection[str]]) -> None:
     """Let players check the agents that their parameters name; `agents`: condition → who plays."""
-    declared: dict[str, tuple[InformedPolicy, str, set[str]]] = {}
+    declared: dict[str, tuple[api.Policy, str, set[str]]] = {}
     for condition in plan.conditions:
         for group in condition.groups:
             player = group.policy() if group.policy is not None else None
-            if isinstance(player, InformedPolicy):
+            if player is not None and player.uses_ground_truth:
                 # One declaration may serve several methods, of which only some have the agent it names.
                 _, _, names = declared.setdefault(repr(player), (player, group.name, set(plan.elsewhere)))
                 names.update(agents[condition.id])
@@ -292,7 +306,7 @@ def without_judges(spec: Spec, metrics: Mapping[str, api.Metric], engines: Conta
 
     `engines`: names of the models that play.
     """
-    judged = {name: metric for name, metric in metrics.items() if isinstance(metric, JudgedMetric)}
+    judged = {name: metric for name, metric in metrics.items() if metric.measured_later}
     if not judged:
         return spec
     models = {name: model for name, model in spec.get("models", {}).items() if name in engines}
@@ -349,7 +363,7 @@ def check_execution(plan: Plan, allowed: bool, sandbox: str, *, playing: bool = 
         approvals.require(one for thing in (*_played(plan), *plan.metrics.values()) for one in approvals.of(thing))
     programs = [e for e in plan.engines.values() if isinstance(e, RunsPrograms) and e.programs and playing]
     if grading or any(engine.sandboxed for engine in programs):
-        from harness.sandbox import report  # what only such runs need
+        from harness.extensions.sandbox import report  # what only such runs need
 
         fence = report(sandbox)
         fence.require()

@@ -27,6 +27,7 @@ from harness.config._mounting import mount
 from harness.config.prompts import FORM, SUFFIX, PromptSet
 from harness.engine_api import Engine
 from harness.errors import DataError, HarnessError, Place, PluginError, SpecError, UserError, near
+from harness.manifests import offers
 from harness.storage.plugin_errors import DIGEST, MOUNT
 from harness.view_api import View
 
@@ -50,7 +51,7 @@ KINDS = {
     "views": Kind("view", "registry/views", View),
 }
 FOLDERS = ("registry", "metrics", "prompts", "specs", "results")
-_CORE_ENGINES = Path(__file__).parent.parent / "engines"
+_PACKAGE = Path(__file__).parent.parent
 PROMPT_SET = "prompts.yaml"
 _PATTERNS = {"specs": "*.yaml", "prompts": PROMPT_SET}
 
@@ -121,12 +122,14 @@ class Project:
         top, *rest = (KINDS[kind].folder if kind in KINDS else kind).split("/")
         homes = [project.folder(top).joinpath(*rest) for project in self.lineage()]
         files: dict[str, Path] = {}
-        for home in [*homes, _CORE_ENGINES] if kind == "engines" else homes:
+        for home in [*homes, _PACKAGE / "engines"] if kind == "engines" else homes:
             for file in sorted(home.rglob(_PATTERNS.get(kind, "*.py"))):
                 below = file.relative_to(home)
                 parts = (below.parent if kind == "prompts" else below.with_suffix("")).parts
                 if kind not in KINDS or not any(part.startswith(("_", ".")) for part in parts):
                     files.setdefault("/".join(parts), file)
+        for name, offer in offers(kind).items() if kind == "engines" else ():
+            files.setdefault(name, offer.extension.file.parent / f"{offer.value}.py")
         return files
 
     def listing(self, kind: str) -> list[Listed]:
@@ -163,8 +166,11 @@ class Project:
         return _tagged(module, KINDS[kind], name, file)
 
     def _module(self, kind: str, file: Path) -> str:
-        if file.is_relative_to(_CORE_ENGINES):
+        if kind == "engines" and file.parent == _PACKAGE / "engines":
             return f"harness.engines.{file.stem}"
+        for offer in offers(kind).values() if kind == "engines" else ():
+            if file == offer.extension.file.parent / f"{offer.value}.py":
+                return f"{offer.extension.package}.{offer.value}"
         if (root := self._home(file)) is not None:
             below = file.relative_to(root).with_suffix("").parts
             return ".".join((mount(root, root in self.elsewhere()), *below))
@@ -379,7 +385,7 @@ def _describe_plugin(name: str, file: Path) -> Listed | None:
         tags = (getattr(d, "id", getattr(d, "attr", None)) for d in getattr(node, "decorator_list", ()))
         if isinstance(node, ast.ClassDef) and "plugin" in tags:
             return Listed(name, file, (ast.get_docstring(node) or "").split("\n")[0])
-    if file.is_relative_to(_CORE_ENGINES):
+    if file.is_relative_to(_PACKAGE):
         return None
     return Listed(name, file, problem="no class tagged @plugin")
 

@@ -16,10 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from harness import api, parameters
-from harness.authoring.informed import WORD, InformedPolicy
-from harness.authoring.judged import JudgedTask
-from harness.authoring.worlds import facts_of
-from harness.config import tournament
 from harness.config.building import PlaceOf, Reference, make, parts_of, policy_name, split
 from harness.config.limits import LARGEST, EpisodeLimits
 from harness.config.plan import Condition, Group, Plan, without_judges
@@ -27,11 +23,10 @@ from harness.config.project import Project
 from harness.config.prompts import PromptSet
 from harness.config.schema import GroupSize, metric_name
 from harness.config.spec import Spec, Variant
-from harness.config.tournament import Tournament
 from harness.engine_api import AsksPeople, Engine
 from harness.engines.sampling import normalise
 from harness.errors import KEY, Place, PluginError, SpecError, UserError, near, raise_all
-from harness.tables import EpisodeScore, ResultsMetric
+from harness.tables import SIMULATED_NAME, EpisodeScore
 
 
 def plan(spec: Spec, project: Project, model: Engine | None = None) -> Plan:
@@ -77,7 +72,7 @@ def following(plan: Plan, scores: Iterable[EpisodeScore]) -> Plan | None:
     """
     if plan.rounds is None or plan.rounds[0] == plan.rounds[1]:
         return None
-    spec = tournament.drawn(plan, scores)
+    spec = _tournaments().drawn(plan, scores)
     resolver = _Resolver(spec, plan.project, plan.engines.get("model"))
     resolver.engines = dict(plan.engines)
     conditions = resolver.conditions()
@@ -114,6 +109,13 @@ MOST_NAMED = 3
 """More models of a tournament are counted where runs are called after them."""
 
 
+def _tournaments() -> Any:
+    """The extension, which only specs with a tournament need."""
+    from harness.extensions.tournaments import tournament
+
+    return tournament
+
+
 class _Resolver:
     """Builds plugins once per distinct reference."""
 
@@ -148,8 +150,7 @@ class _Resolver:
             self.build_at(f"{key}s", reference, functools.partial(self.spec.place_in, variant, key))
             for key, reference in (("task", self.played(variant)), ("protocol", variant.data["protocol"]))
         )
-        if isinstance(task, JudgedTask):
-            task.folder = Path(self.spec.file).parent
+        task.stands_in(Path(self.spec.file).parent)
         self.check_fit(variant, task, protocol)
         if (
             type(protocol).possible_agents is not api.Protocol.possible_agents
@@ -193,7 +194,7 @@ class _Resolver:
             message = "agents: and tournament: both say who plays"
             raise SpecError(message, place=self.spec.place("agents", KEY), hint=hint)
         models, policies = {"model", *self.spec.get("models", {})}, self.project.files("policies")
-        for one in Tournament.read(variant.data["tournament"], place).contestants:
+        for one in _tournaments().Tournament.read(variant.data["tournament"], place).contestants:
             at = functools.partial(place, "pool", one.index)
             if (name := one.body.get("model")) not in models and name in policies:
                 raise SpecError(f"{name!r} is a policy, no model", place=at(), hint=f"Write {{policy: {name}}}.")
@@ -205,13 +206,13 @@ class _Resolver:
         `count`: how many conditions there are already.
         """
         place = functools.partial(self.spec.place, "tournament")
-        entry = Tournament.read(variant.data["tournament"], place)
-        tournament.check_labels(whole, self.spec.place)
+        entry = _tournaments().Tournament.read(variant.data["tournament"], place)
+        _tournaments().check_labels(whole, self.spec.place)
         if entry.games is not None and int(self.spec.get("repeats", 1)) > 1:
             message = "repeats: and games_per_pairing: both say how many games are played"
             raise SpecError(message, place=place("games_per_pairing"), hint="Drop one of them.")
         name, at = split(variant.data["protocol"])[0], functools.partial(self.spec.place, "protocol")
-        seats = tournament.seats_of(whole, name, at)
+        seats = _tournaments().seats_of(whole, name, at)
         entry.check(len(seats), count, place)
         seed, groups = int(self.spec.get("seed", 0)), {group.name: group for group in whole.groups}
         if entry.rounds is not None:
@@ -357,7 +358,7 @@ class _Resolver:
             metrics[name] = metric
             for condition in conditions:
                 task = condition.task
-                inputs = (*task.grades, *task.optional_grades, *facts_of(condition.protocol, task))
+                inputs = (*task.grades, *task.optional_grades, *condition.protocol.facts_with(task))
                 task.wanted += tuple({*metric.needs} & {*task.optional_grades} - {*task.wanted})
                 lacking = [need for need in metric.needs if need not in inputs]
                 if lacking:
@@ -366,7 +367,7 @@ class _Resolver:
                     errors.append(SpecError(message, place=place()))
                     break
         drawn_by = self.spec.get("tournament", {}).get("results")
-        if drawn_by in metrics and not isinstance(metrics[drawn_by], ResultsMetric):
+        if drawn_by in metrics and not metrics[drawn_by].results_of_contestants:
             message = f"metric {drawn_by!r} does not say who won a game, as games/results does"
             errors.append(SpecError(message, place=self.spec.place("tournament", "results")))
         raise_all(errors)
@@ -378,7 +379,7 @@ class _Resolver:
         for condition in conditions if name not in known else ():
             for use, word, numbers in (
                 ("grade", "a grade of this task", condition.task.grades),
-                ("fact", "a fact of this protocol", facts_of(condition.protocol, condition.task)),
+                ("fact", "a fact of this protocol", condition.protocol.facts_with(condition.task)),
             ):
                 if name in numbers and use in known:
                     hint = f"{name!r} is {word}: write {{use: {use}, of: {name}, name: {name}}}."
@@ -392,17 +393,17 @@ class _Resolver:
 
     def _label(self, conditions: tuple[Condition, ...]) -> str:
         labels = {group.ground_truth_label for c in conditions for group in c.groups if group.ground_truth_label}
-        simulated = [labels.pop() if len(labels) == 1 else WORD] if labels else []
+        simulated = [labels.pop() if len(labels) == 1 else SIMULATED_NAME] if labels else []
         if self.model is not None:
             return " + ".join([self.model.model, *simulated])
-        seated = "tournament" not in self.spec.data or "model" in tournament.models_of(self.spec)
+        seated = "tournament" not in self.spec.data or "model" in _tournaments().models_of(self.spec)
         seated &= any(group.policy is not None for condition in conditions for group in condition.groups)
         policies = [v.data["baseline"] for v in self.spec.variants() if seated and v.data.get("baseline")]
         real = sorted(
             {
                 policy_name(policy)
                 for policy in policies
-                if not issubclass(self.project.load("policies", split(policy)[0]), InformedPolicy)
+                if not self.project.load("policies", split(policy)[0]).uses_ground_truth
             }
         )
         own = sorted({engine.model for engine in self.engines.values()})

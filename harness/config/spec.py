@@ -21,9 +21,8 @@ from typing import Any
 from harness.config import schema, yamls
 from harness.config._additions import ADDS, add
 from harness.config._insertion import VARIABLE, Room, insert
-from harness.config._proposals import complete
 from harness.config.project import Project
-from harness.config.swiss import undrawn
+from harness.config.proposals import complete
 from harness.errors import KEY, Place, SpecError, near, raise_all
 from harness.parameters import ValuePath, problems
 
@@ -131,6 +130,14 @@ class Spec:
         body = {k: _unordered(v) if k in ("matrix", "limits") else v for k, v in undrawn(self.data).items()}
         measured = _unordered({k: v for k, v in body.items() if k not in PRESENTATION})
         return hashlib.sha256(json.dumps(_unordered_plugins(measured), default=str).encode()).hexdigest()
+
+
+def undrawn(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A spec's content without the rounds that a run has drawn: they are results, and no part of what is measured."""
+    tournament = data.get("tournament")
+    if not isinstance(tournament, Mapping) or "drawn" not in tournament:
+        return dict(data)
+    return {**data, "tournament": {key: value for key, value in tournament.items() if key != "drawn"}}
 
 
 def _unordered(value: Any) -> Any:

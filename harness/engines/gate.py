@@ -14,10 +14,10 @@ from collections.abc import Callable
 
 from harness.api import Completion, Facts
 from harness.engine_api import Engine, LikelihoodRequest, Request, Retries, Sleeps
-from harness.engines._background import is_cancelled
-from harness.engines._priority import PriorityGate
 from harness.engines._wrapper import Wrapper
+from harness.engines.background import is_cancelled
 from harness.engines.budget import Budget, Usage
+from harness.engines.priority import PriorityGate
 from harness.engines.request_log import RequestLog
 from harness.engines.switcher import EngineSwitcher
 from harness.errors import (

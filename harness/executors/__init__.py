@@ -1,4 +1,4 @@
-"""Where episodes are played: in this process (`local`), or in many, on many machines (`ray`).
+"""Where episodes are played: in this process (`local`), or where an extension plays them.
 
 An executor decides nothing about results: every random draw comes from seeds derived from the run's, so that its
 choice is no part of what a run is, and a run may go on with another one.
@@ -7,25 +7,22 @@ choice is no part of what a run is, and a run may go on with another one.
 from __future__ import annotations
 
 import functools
-import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from harness import approvals
 from harness.api import Facts
 from harness.config.plan import Plan
 from harness.errors import Place, SpecError, near, raise_all
+from harness.manifests import offers
 from harness.parameters import faults
 from harness.runtime.options import Options
 from harness.runtime.runner import Work
 
-from ._fence import clear as await_workers
+from .worker_locks import clear as await_workers
 
-__all__ = ["EXECUTORS", "Executor", "await_workers", "choose_executor"]
-
-EXECUTORS = {"local": "harness.executors.local:Local", "ray": "harness.executors.ray:Ray"}
-"""name → where its class is."""
+__all__ = ["Executor", "await_workers", "choose_executor", "executors"]
 
 
 class Executor(ABC):
@@ -50,6 +47,17 @@ class Executor(ABC):
         return None
 
 
+def executors() -> dict[str, Callable[[], type[Executor]]]:
+    """Name → what loads its class."""
+
+    def local() -> type[Executor]:
+        from .local import Local
+
+        return Local
+
+    return {"local": local, **{name: offer.load for name, offer in offers("executors").items()}}
+
+
 def choose_executor(plan: Plan, options: Options) -> Executor:
     """The executor that the command asks for, else the spec, else this process.
 
@@ -57,7 +65,7 @@ def choose_executor(plan: Plan, options: Options) -> Executor:
         SpecError: for a name there is not, or a parameter that does not fit.
         NotApprovedError: a foreign spec names a place whose code would run here.
     """
-    option = options.executor
+    option, known = options.executor, executors()
 
     def place(*path: str) -> Place:
         if option is None:
@@ -68,12 +76,11 @@ def choose_executor(plan: Plan, options: Options) -> Executor:
     body: Any = {"use": reference} if isinstance(reference, str) else reference
     if not isinstance(body, Mapping) or not isinstance(body.get("use"), str):
         message = f"an executor is a name, or a mapping that has it under 'use', found {body!r}"
-        raise SpecError(message, place=place(), hint=f"Available: {', '.join(sorted(EXECUTORS))}.")
+        raise SpecError(message, place=place(), hint=f"Available: {', '.join(sorted(known))}.")
     name, arguments = body["use"], {key: value for key, value in body.items() if key != "use"}
-    if name not in EXECUTORS:
-        raise SpecError(f"there is no executor {name!r}", place=place("use"), hint=near(name, EXECUTORS))
-    module, attribute = EXECUTORS[name].split(":")
-    cls: type[Executor] = getattr(importlib.import_module(module), attribute)
+    if name not in known:
+        raise SpecError(f"there is no executor {name!r}", place=place("use"), hint=near(name, known))
+    cls = known[name]()
     raise_all(
         SpecError(f"executor {name!r}: {what}", place=place(*map(str, path))) for path, what in faults(cls, arguments)
     )

@@ -13,10 +13,21 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any, Final, Literal, get_args
 
-from harness.authoring.informed import WORD
 from harness.errors import UserError, near
 from harness.printable import clean_name, csv_cell, shortened
-from harness.tables import SIMULATED, Cell, Column, ErrorKind, NumberForm, Row, Table, Unit, error_of, text
+from harness.tables import (
+    SIMULATED,
+    SIMULATED_NAME,
+    Cell,
+    Column,
+    ErrorKind,
+    NumberForm,
+    Row,
+    Table,
+    Unit,
+    error_of,
+    text,
+)
 
 from .layout import Grid, laid_out, wrapped
 
@@ -129,7 +140,7 @@ def _names(row: Row, table: Table) -> list[str]:
     names = list(row.names)
     if row.uses_ground_truth and "model" in table.row_labels:
         place = table.row_labels.index("model")
-        names[place] += "" if WORD in names[place] else f" ({WORD})"
+        names[place] += "" if SIMULATED_NAME in names[place] else f" ({SIMULATED_NAME})"
     if names:
         marked = 1 if table.row_labels[0] == "rank" else 0
         names[marked] += (" †" if row.published else "") + (f" {SIMULATED}" if row.uses_ground_truth else "")

@@ -25,7 +25,7 @@ from harness import __version__, storage
 from harness.api import Facts
 from harness.config import yamls
 from harness.config.plan import ANSWERS, QUESTIONS, Plan, without_judges
-from harness.config.swiss import undrawn
+from harness.config.spec import undrawn
 from harness.engines.identity import describe
 from harness.engines.identity import identity as engine_identity
 from harness.engines.replay import Replay

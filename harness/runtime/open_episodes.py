@@ -125,7 +125,7 @@ class Episodes:
         if self.options.log_requests and self.plan.engines:
             log = stack.enter_context(contextlib.closing(RequestLog(self._file("requests.jsonl"))))
         if any(isinstance(engine, RunsPrograms) and engine.sandboxed for engine in self.plan.engines.values()):
-            from harness.sandbox import using  # what only such runs need
+            from harness.extensions.sandbox import using  # what only such runs need
 
             stack.enter_context(using(self.options.sandbox))
         switcher = EngineSwitcher(self.plan.engines) if self.options.one_engine_at_a_time else None

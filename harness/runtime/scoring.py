@@ -98,7 +98,7 @@ def grade(
 
     Args:
         errors: where what a plugin raises is written down.
-        sandbox: who builds the fence around programs that are run to grade them (`harness.sandbox.Provider`).
+        sandbox: who builds the fence around programs that are run to grade them (`sandbox.Provider`).
 
     Raises:
         SetupError: if such a program cannot be confined on this machine.
@@ -107,7 +107,7 @@ def grade(
         return episode
     fence: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
     if condition.task.grading == "executes":
-        from harness.sandbox import using  # what only such tasks need
+        from harness.extensions.sandbox import using  # what only such tasks need
 
         fence = using(sandbox)
     try:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from harness.api import Action, Case, Facts, Turn
-from harness.authoring.informed import seed_of
+from harness.api import Action, Case, Facts, Task, Turn, derive_seed
 from harness.config.plan import Condition, Group, Plan, agent_seed
 from harness.engine_api import Engine
 from harness.engines.sampling import normalise
@@ -63,6 +62,15 @@ def seats(plan: Plan, condition: Condition, case: Case, repeat: int) -> dict[str
         sampling = {**own, **group.sampling} if own else group.sampling
         seated[agent] = Seat(agent, group, case, seed, case_seed, sampling, condition.constrained)
     return seated
+
+
+def seed_of(seed: int, task: Task, case: Case, repeat: int) -> int:
+    """The seed for policies that know a case. It does not depend on the condition, so all methods face the same panel.
+
+    It depends on the question: rows of two splits may have the same ids, and a panel that is calibrated on one of them
+    must not know how it will do on the other.
+    """
+    return derive_seed(seed, "simulated", case.id, task.question_text(case), repeat)
 
 
 def _has_policies(condition: Condition) -> bool:

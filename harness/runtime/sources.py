@@ -18,7 +18,6 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.authoring.judged import JudgedMetric
 from harness.config.plan import Plan
 from harness.engine_api import RunsPrograms
 from harness.storage.plugin_errors import DIGEST, MOUNT
@@ -51,7 +50,7 @@ def code(plan: Plan) -> dict[str, Hashes]:
         "play": played,
         "task": [condition.task for condition in plan.conditions],
         # What a judge says is no work of its metric's code.
-        "metrics": [metric for metric in plan.metrics.values() if not isinstance(metric, JudgedMetric)],
+        "metrics": [metric for metric in plan.metrics.values() if not metric.measured_later],
     }
     names = {project.root: project.name for project in plan.project.lineage()}
     read = functools.cache(_source)

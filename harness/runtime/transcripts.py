@@ -17,8 +17,7 @@ from harness import storage
 from harness.api import Case, Facts, Move, Outcome
 from harness.approvals import NotApprovedError
 from harness.config import resolve
-from harness.config.calibration import load_parameters
-from harness.config.plan import Condition, Plan, protocol_seed, survey
+from harness.config.plan import Condition, Plan, prepare, protocol_seed, survey
 from harness.config.project import Project, find
 from harness.config.spec import load
 from harness.engines.mock import Mock
@@ -65,7 +64,7 @@ class Transcripts:
             plan = resolve.plan(spec, project, None if self.meta.get("policies_only") else Mock())
             self.plan = replace(plan, model=str(self.meta["model"]))
             self.problem = self._changes(self.plan, {})
-            self.problem = self._changes(self.plan, load_parameters(self.plan))
+            self.problem = self._changes(self.plan, prepare(self.plan))
         except UserError as error:
             what = error.line() if isinstance(error, NotApprovedError) else error.message
             why = f"prompts cannot be shown: {what}"

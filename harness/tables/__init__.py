@@ -7,13 +7,13 @@ table = build(spec, scores, metrics)
 from .build import build
 from .costs import Price, Prices, PricesEntry, read_prices
 from .entry import TableEntry
-from .games import ResultsMetric
 from .headline import HeadlineEntry, HeadlineSpec, check_headline
 from .scores import NOT_RUN, CorpusRecord, EpisodeScore, Number, load_scores, rows
 from .spec import TableSpec, check
 from .table import (
     SCHEMA,
     SIMULATED,
+    SIMULATED_NAME,
     Cell,
     Column,
     ErrorKind,
@@ -31,6 +31,7 @@ __all__ = [
     "NOT_RUN",
     "SCHEMA",
     "SIMULATED",
+    "SIMULATED_NAME",
     "Cell",
     "Column",
     "CorpusRecord",
@@ -45,7 +46,6 @@ __all__ = [
     "PricesEntry",
     "Published",
     "Record",
-    "ResultsMetric",
     "Row",
     "Table",
     "TableEntry",

@@ -14,9 +14,7 @@ from harness.tables import stats
 from .axis import Axis, Key, meets
 from .compare import compare
 from .costs import Prices, cost, cost_notes
-from .effects import effects
 from .entry import Means
-from .game_tables import game_table
 from .groups import GroupRows
 from .notes import notes
 from .references import cited, figure, models, place
@@ -58,10 +56,14 @@ def build(
     for name in (name for name in table.cells if name in metrics):
         refuse_bare_shares(metrics[name], selected, name)
     if table.games:
+        from harness.extensions.tournaments.tables import game_table  # what only such tables need
+
         return game_table(table, table.games, metrics, selected)
     if table.compare:
         return compare(table, table.compare, selected)
     if table.effects:
+        from harness.extensions.effects.tables import effects
+
         return effects(table, metrics, selected)
     prices = prices or {}
     references = cited(table, published)

@@ -44,7 +44,7 @@ class EpisodeScore:
         numbers: metric → number, None where the metric has none for this episode; of a `RatioMetric` its two parts,
             numerator and denominator; of a `CorpusMetric` its record.
         error: why the episode failed, `NOT_RUN`, or None. A failed episode's numbers are never used.
-        uses_ground_truth: whether players knew the right answer (`harness.authoring.informed`); tables say so at its
+        uses_ground_truth: whether players knew the right answer (`Policy.uses_ground_truth`); tables say so at its
         numbers.
         limited: whether an agent was not asked (again) because a limit of the spec (`harness.config.limits`) was
             reached.

@@ -12,9 +12,7 @@ from typing import Any, Final, Literal
 from harness.errors import KEY, SpecError, near
 from harness.parameters import problems
 
-from .effects_model import many_levels, senseless
 from .entry import Kind, Means, Model, TableEntry, Value
-from .games import ResultsMetric
 from .groups import RowGroup, label_of, parsed, wrong_members
 from .split import Split, with_split, wrong_split
 from .table import DIGITS, Digits, Errors, ErrorStyle, Figure, Units, text
@@ -208,9 +206,11 @@ def check(
     needed += [(derived.kind, metric) for derived in entry.derived.values() for metric in derived.metrics]
     mistakes += [f"{key}: unknown metric {x!r}. {near(x, choices)}" for key, x in needed if x not in choices]
     if entry.effects:
+        from harness.extensions.effects.model import many_levels  # what only such tables need
+
         mistakes += many_levels(entry.effects, values_of)
     if entry.games and isinstance(metrics, Mapping):
-        bare = [name for name in entry.cells if name in metrics and not isinstance(metrics[name], ResultsMetric)]
+        bare = [name for name in entry.cells if name in metrics and not metrics[name].results_of_contestants]
         mistakes += [f"of: {name} keeps no results of games, as games/results does" for name in bare]
     if published is not None:
         ids = list(published)
@@ -345,6 +345,8 @@ def _sense_problems(spec: TableSpec) -> list[str]:
     if spec.compare:
         return mistakes + _beside(spec, "compare") + _compare_problems(spec, spec.compare)
     if spec.effects:
+        from harness.extensions.effects.model import senseless
+
         return mistakes + _beside(spec, "effects") + senseless(spec.effects, spec.rows, spec.where)
     for key in _BY_METRIC:
         names = getattr(spec, key)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from harness.api import Case, Facts, Move
-from harness.authoring.peers import peer_text
+from harness.extensions.panels.peers import peer_text
 from harness.replies import Verb
 
 from ._courier import CarriedChannel

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from harness.api import Case, Channel, Facts, Move, plugin
-from harness.authoring.networks import NeighborChannel, links
-from harness.authoring.peers import peer_text
+from harness.extensions.networks import NeighborChannel, links
+from harness.extensions.panels.peers import peer_text
 
 from ._courier import CarriedChannel
 

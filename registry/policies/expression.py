@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.api import Action, Policy, Reply, Turn, plugin
 from harness.errors import Place, PluginError
-from harness.expressions import (
+from harness.extensions.declared.expressions import (
     FUNCTIONS,
     RANDOM,
     Compiled,

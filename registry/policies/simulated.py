@@ -9,8 +9,8 @@ from dataclasses import field
 from typing import Annotated, Any
 
 from harness.api import Action, Case, Range, Reply, Turn, derive_seed, plugin
-from harness.authoring.informed import InformedPolicy
 from harness.errors import PluginError, near
+from harness.extensions.simulated.policies import InformedPolicy
 from harness.replies import AnswerWithConfidence, CandidateBallot, Choice, likelihoods_of
 
 from ._skill import Copying, Skill, copyings, skills

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.authoring.panels import Opinion
-from harness.authoring.peers import peer_text
 from harness.errors import PluginError, near
+from harness.extensions.panels.panels import Opinion
+from harness.extensions.panels.peers import peer_text
 
 FIELDS = ("question", "rationale", "answer")
 

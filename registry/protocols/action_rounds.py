@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 from harness.api import Action, Case, Channel, Facts, Move, Outcome, Play, Range, Task, Turn, plugin
-from harness.authoring.two_pass import TwoPassProtocol
+from harness.extensions.panels.two_pass import TwoPassProtocol
 from harness.replies import Calls, Verb
 from harness.replies.reading import read
 

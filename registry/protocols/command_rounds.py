@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from harness.api import Action, Case, Channel, Facts, Move, Outcome, Play, Range, Task, Turn, plugin
-from harness.authoring.two_pass import TwoPassProtocol
+from harness.extensions.panels.two_pass import TwoPassProtocol
 from harness.replies import Commands, Verb
 from harness.replies.commands import UNKNOWN, usage, written
 from harness.replies.reading import read

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from harness.api import Action, Case, Facts, Move, Outcome, Play, Range, Task, Turn, plugin
-from harness.authoring.calibrated import CalibratedProtocol, CalibrationEpisode
-from harness.authoring.panels import Opinion, Panel
-from harness.authoring.questions import QuestionTask
 from harness.errors import PluginError, near
+from harness.extensions.calibration.protocols import CalibratedProtocol, CalibrationEpisode
+from harness.extensions.panels.panels import Opinion, Panel
+from harness.extensions.panels.questions import QuestionTask
 from harness.replies import AnswerWithConfidence
 
 from ._darkforest.belief import Backing, Belief, Term, Theta, Tie, believe

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Annotated, Literal
 
 from harness.api import Case, Move, Play, Range, Task, Turn, plugin
-from harness.authoring.panels import Opinion, Panel, Ties, candidate, leading, majority
-from harness.authoring.peers import peer_text
-from harness.authoring.traffic import Traffic
 from harness.errors import PluginError
+from harness.extensions.panels.panels import Opinion, Panel, Ties, candidate, leading, majority
+from harness.extensions.panels.peers import peer_text
+from harness.extensions.panels.traffic import Traffic
 from harness.replies import FreeText
 from harness.replies.with_confidence import Style
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, TypeVar
 
 from harness.api import Action, Case, Move, Outcome, Play, Range, Reply, Task, Turn, plugin
-from harness.authoring.panels import Opinion, Panel, leading
-from harness.authoring.traffic import Traffic
 from harness.errors import PluginError, near
+from harness.extensions.panels.panels import Opinion, Panel, leading
+from harness.extensions.panels.traffic import Traffic
 from harness.replies.with_confidence import Style
 
 from ._graph import Graph, graph_of, means, waves

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Annotated, Literal
 
 from harness.api import Case, Channel, Outcome, Play, Range, Reply, Task, Turn, plugin
-from harness.authoring.networks import LocalTask, NeighborChannel, links
-from harness.authoring.traffic import Traffic
-from harness.authoring.two_pass import TwoPassProtocol
 from harness.errors import PluginError
+from harness.extensions.networks import LocalTask, NeighborChannel, links
+from harness.extensions.panels.traffic import Traffic
+from harness.extensions.panels.two_pass import TwoPassProtocol
 from harness.replies import Answer, Choice, Messages, Parsing
 from harness.replies.answer import MARKER
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from harness.api import Case, Play, Range, Task, Turn, plugin
-from harness.authoring.panels import Opinion, Panel, leading
-from harness.authoring.peers import peer_text
-from harness.authoring.traffic import Traffic
+from harness.extensions.panels.panels import Opinion, Panel, leading
+from harness.extensions.panels.peers import peer_text
+from harness.extensions.panels.traffic import Traffic
 from harness.replies.with_confidence import Style
 
 

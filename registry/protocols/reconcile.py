@@ -9,8 +9,8 @@ from dataclasses import field
 from typing import Annotated, Any, Literal
 
 from harness.api import Action, Case, Play, Range, Task, Turn, plugin
-from harness.authoring.panels import Confidence, Opinion, Panel, Ties, candidate, leading, majority
-from harness.authoring.traffic import Traffic
+from harness.extensions.panels.panels import Confidence, Opinion, Panel, Ties, candidate, leading, majority
+from harness.extensions.panels.traffic import Traffic
 
 from ._reconcile import as_text, check_demonstrations, examples_for, group_answers, tenths
 

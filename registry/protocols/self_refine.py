@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from harness.api import Case, Facts, Move, Play, Range, Task, Turn, plugin
-from harness.authoring.panels import Opinion, Panel, ballot
-from harness.authoring.peers import peer_text
 from harness.errors import PluginError, near
+from harness.extensions.panels.panels import Opinion, Panel, ballot
+from harness.extensions.panels.peers import peer_text
 from harness.replies import AnswerWithConfidence
 from harness.replies.with_confidence import Style
 

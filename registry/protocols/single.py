@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from harness.api import Action, Case, Outcome, Play, Protocol, Range, Task, Turn, plugin
-from harness.authoring.panels import ballot, candidate, majority
-from harness.authoring.questions import QuestionTask
+from harness.extensions.panels.panels import ballot, candidate, majority
+from harness.extensions.panels.questions import QuestionTask
 
 
 @plugin

@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import Annotated, Literal
 
 from harness.api import Action, Case, Channel, Facts, Move, Outcome, Play, Protocol, Range, Reply, Task, Turn, plugin
-from harness.authoring.networks import NeighborChannel
-from harness.authoring.traffic import Traffic
-from harness.authoring.worlds import SteppedTask
 from harness.errors import PluginError
+from harness.extensions.networks import NeighborChannel
+from harness.extensions.panels.traffic import Traffic
+from harness.extensions.worlds import SteppedTask
 from harness.replies import ActionWithMessage, Choice, Labelled, MessageLine, Parsing
 from harness.replies.reading import read
 

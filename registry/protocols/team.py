@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Annotated
 
 from harness.api import Case, Play, Range, Task, plugin
-from harness.authoring.panels import Panel, Ties, majority
 from harness.errors import PluginError, near
+from harness.extensions.panels.panels import Panel, Ties, majority
 from harness.replies.with_confidence import Style
 
 from ._team.graph import Edges, Graph, check_paths, graph_of, names_of

@@ -8,8 +8,8 @@ from itertools import cycle, islice
 from typing import Annotated, Literal
 
 from harness.api import Case, Play, Range, Task, plugin
-from harness.authoring.panels import Opinion, Panel, Ties, majority
 from harness.errors import PluginError
+from harness.extensions.panels.panels import Opinion, Panel, Ties, majority
 
 _UNSURE = 0.5
 """The confidence of a vote that has none, as DarkForest's c_miss."""

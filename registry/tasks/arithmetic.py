@@ -8,9 +8,9 @@ from dataclasses import field
 from typing import Annotated, Any
 
 from harness.api import Range, derive_seed, plugin
-from harness.authoring.documents import DatasetTask
-from harness.authoring.documents.rows import Row
 from harness.errors import Place
+from harness.extensions.datasets import DatasetTask
+from harness.extensions.datasets.rows import Row
 
 
 @plugin

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.api import plugin
-from harness.authoring.documents import DatasetTask
+from harness.extensions.datasets import DatasetTask
 
 
 @plugin

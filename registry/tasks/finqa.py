@@ -7,9 +7,9 @@ from dataclasses import field
 from typing import Any
 
 from harness.api import Action, Case, Facts, plugin
-from harness.authoring.documents import DatasetTask
-from harness.authoring.documents.forms import Form
-from harness.authoring.documents.grading import Measure
+from harness.extensions.datasets import DatasetTask
+from harness.extensions.datasets.forms import Form
+from harness.extensions.datasets.grading import Measure
 
 from ._finqa import Problem, Program, ProgramReply, execute, execution_equal, parse, program_equal
 

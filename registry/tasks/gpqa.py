@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import Any
 
 from harness.api import derive_seed, plugin
-from harness.authoring.documents import DatasetTask
+from harness.extensions.datasets import DatasetTask
 
 from ._options import split_options
 

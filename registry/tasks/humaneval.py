@@ -7,8 +7,8 @@ from dataclasses import field
 from typing import Annotated, Any
 
 from harness.api import Action, Case, Facts, Range, Reply, plugin
-from harness.authoring.documents import DatasetTask
-from harness.authoring.documents.grading import Measure
+from harness.extensions.datasets import DatasetTask
+from harness.extensions.datasets.grading import Measure
 from harness.replies.code import Code, assemble
 
 from ._programs import MAX_PROGRAM, same_program
@@ -18,7 +18,7 @@ from ._programs import MAX_PROGRAM, same_program
 class HumanEval(DatasetTask):
     """HumanEval: complete a Python function so that it passes the data set's tests (pass@1 by execution).
 
-    Programs run only with --allow_code_execution, each in a sandbox of its own (`harness.sandbox`). Rows have
+    Programs run only with --allow_code_execution, each in a sandbox of its own (`extensions.sandbox`). Rows have
     `task_id`, `prompt`, `test` and `entry_point`.
 
     Attributes:
@@ -60,7 +60,7 @@ class HumanEval(DatasetTask):
         """`passed`: 1 if the tests pass, else 0."""
 
         def passed(action: Action, target: Mapping[str, Any]) -> float:
-            from harness.sandbox import ProgramLimits, check
+            from harness.extensions.sandbox import ProgramLimits, check
 
             prompt, name = target["prompt"], target["entry_point"]
             whole = assemble(prompt, str(action), name)

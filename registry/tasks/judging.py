@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import Annotated, Any, ClassVar
 
 from harness.api import Action, Case, Facts, Outcome, Range, Reply, plugin
-from harness.authoring.judged import RATING, JudgedTask, check_scale, judge_names, per_judge
+from harness.extensions.judges.tasks import RATING, JudgedTask, check_scale, judge_names, per_judge
 from harness.replies import Rating
 
 

@@ -8,10 +8,10 @@ from itertools import chain
 from typing import Any
 
 from harness.api import plugin
-from harness.authoring.documents import DatasetTask
-from harness.authoring.documents.rows import Row
-from harness.authoring.documents.scored import CUE
 from harness.errors import DataError, Place
+from harness.extensions.datasets import DatasetTask
+from harness.extensions.datasets.rows import Row
+from harness.extensions.datasets.scored import CUE
 from harness.replies import canonical_label
 
 from ._options import as_list

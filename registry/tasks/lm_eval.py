@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
 
 from harness.api import Action, Case, Facts, Grading, Outcome, Parsed, Protocol, Range, Reply, plugin
-from harness.authoring.lm_eval import Leaf, LoadedTasks, load
-from harness.authoring.lm_eval.asked import Settings
-from harness.authoring.lm_eval.cases import case_of, interleaved, likelihoods
-from harness.authoring.lm_eval.data import LocalData
-from harness.authoring.lm_eval.proposals import proposals
-from harness.authoring.lm_eval.values import pairs_of
-from harness.authoring.panels import Panel, candidate
-from harness.authoring.questions import GRADES, Question, QuestionTask, panel_grades
 from harness.errors import PluginError, near
+from harness.extensions.lm_eval import Leaf, LoadedTasks, load
+from harness.extensions.lm_eval.asked import Settings
+from harness.extensions.lm_eval.cases import case_of, interleaved, likelihoods
+from harness.extensions.lm_eval.data import LocalData
+from harness.extensions.lm_eval.proposals import proposals
+from harness.extensions.lm_eval.values import pairs_of
+from harness.extensions.panels.panels import Panel, candidate
+from harness.extensions.panels.questions import GRADES, Question, QuestionTask, panel_grades
 
 _COUNTS: Final = ("score", "answered", "samples", "correct")
 

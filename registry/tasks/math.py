@@ -6,7 +6,7 @@ from dataclasses import field
 from typing import Any
 
 from harness.api import plugin
-from harness.authoring.documents import DatasetTask
+from harness.extensions.datasets import DatasetTask
 from harness.replies import Boxed
 
 

@@ -6,8 +6,8 @@ from dataclasses import field
 from typing import Annotated, Any
 
 from harness.api import Range, plugin
-from harness.authoring.documents import DatasetTask
-from harness.authoring.documents.checks import FewshotConfig
+from harness.extensions.datasets import DatasetTask
+from harness.extensions.datasets.checks import FewshotConfig
 
 from ._options import as_list, split_options
 

@@ -11,20 +11,8 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Annotated, Any
 
 from harness.api import Case, Facts, Outcome, Range, Reply, derive_seed, plugin
-from harness.authoring.declared import DeclaredTask
-from harness.authoring.networks import (
-    Adjacency,
-    Honest,
-    Network,
-    NetworkTask,
-    diameter,
-    honest,
-    topology_of,
-    valid,
-)
-from harness.authoring.wordings import Wording
 from harness.errors import PluginError
-from harness.expressions import (
+from harness.extensions.declared.expressions import (
     FUNCTIONS,
     RANDOM,
     Compiled,
@@ -37,6 +25,9 @@ from harness.expressions import (
     names,
     random_functions,
 )
+from harness.extensions.declared.tasks import DeclaredTask
+from harness.extensions.declared.wordings import Wording
+from harness.extensions.networks import Adjacency, Honest, Network, NetworkTask, diameter, honest, topology_of, valid
 
 from ._network.answers import AnswerEntry, AnswerRule
 from ._network.graphs import Graphs, Source

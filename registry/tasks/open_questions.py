@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.api import plugin
-from harness.authoring.documents import DatasetTask
-from harness.authoring.documents.rows import Row, read_files
 from harness.errors import Place
+from harness.extensions.datasets import DatasetTask
+from harness.extensions.datasets.rows import Row, read_files
 
 _FILE = Path(__file__).with_name("_open_questions.jsonl")
 

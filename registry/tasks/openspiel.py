@@ -6,8 +6,8 @@ import random
 from typing import Annotated, Any, Literal
 
 from harness.api import Case, Facts, Protocol, Range, Reply, plugin
-from harness.authoring.games import GameTask, player_names
 from harness.errors import PluginError
+from harness.extensions.games import GameTask, player_names
 from harness.replies import LegalAction
 
 from ._openspiel.example import ExampleState

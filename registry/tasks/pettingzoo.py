@@ -9,8 +9,8 @@ from dataclasses import field
 from typing import Annotated, Any
 
 from harness.api import Case, Facts, Range, plugin
-from harness.authoring.environments import Actions, Environment, EnvironmentTask, ExampleEnvironment
 from harness.errors import PluginError, SetupError, near
+from harness.extensions.games.environments import Actions, Environment, EnvironmentTask, ExampleEnvironment
 
 MOST = 10_000
 """Numbers of an observation: chess has 7,104; images have hundreds of thousands."""

@@ -8,12 +8,8 @@ from dataclasses import field, fields
 from typing import Annotated, Any, Literal, TypedDict
 
 from harness.api import Action, Case, Facts, Outcome, Range, plugin
-from harness.authoring import cuts
-from harness.authoring.declared import DeclaredTask
-from harness.authoring.sharded import Items, ShardedTask, credit_for
-from harness.authoring.wordings import Wording
 from harness.errors import PluginError, near
-from harness.expressions import (
+from harness.extensions.declared.expressions import (
     RANDOM,
     Compiled,
     Expression,
@@ -24,6 +20,9 @@ from harness.expressions import (
     names,
     random_functions,
 )
+from harness.extensions.declared.tasks import DeclaredTask
+from harness.extensions.declared.wordings import Wording
+from harness.extensions.sharded import Items, ShardedTask, credit_for, cuts
 from harness.replies import normalise
 from harness.replies.answer import (
     INTEGER,

@@ -8,9 +8,9 @@ from dataclasses import field
 from typing import Annotated, Any, ClassVar, Literal
 
 from harness.api import Action, Case, Facts, Outcome, Protocol, Range, Reply, Turn, plugin
-from harness.authoring.games import GameTask, player_names
-from harness.authoring.textarena import ClockedGame, ExampleGame, TextWorld, catalog, listed
 from harness.errors import PluginError
+from harness.extensions.games import GameTask, player_names
+from harness.extensions.textarena import ClockedGame, ExampleGame, TextWorld, catalog, listed
 from harness.replies import FreeText
 
 

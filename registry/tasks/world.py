@@ -8,11 +8,11 @@ from dataclasses import field
 from typing import Annotated, Any, Literal
 
 from harness.api import Case, Facts, Outcome, Range, Reply, derive_seed, plugin
-from harness.authoring.declared import DeclaredTask
-from harness.authoring.wordings import Wording
-from harness.authoring.worlds import SteppedTask
 from harness.errors import PluginError
-from harness.expressions import Expression, ExpressionError, is_number, names, random_functions
+from harness.extensions.declared.expressions import Expression, ExpressionError, is_number, names, random_functions
+from harness.extensions.declared.tasks import DeclaredTask
+from harness.extensions.declared.wordings import Wording
+from harness.extensions.worlds import SteppedTask
 
 from ._world.rules import ActionEntry, Rules
 from ._world.states import DeclaredState

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from harness.api import Action, Task
-from harness.authoring.panels import candidate
-from harness.authoring.scenes import answer_of, brief, is_right
+from harness.extensions.panels.panels import candidate
+from harness.extensions.viewer.scenes import answer_of, brief, is_right
 from harness.view_api import Transcript
 
 

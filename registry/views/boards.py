@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.api import Action, Case, Protocol, Task, plugin
-from harness.authoring.scenes import agents_at, brief, count, edges_of, places, verdict
-from harness.authoring.sharded import ShardedTask
+from harness.extensions.sharded import ShardedTask
+from harness.extensions.viewer.scenes import agents_at, brief, count, edges_of, places, verdict
 from harness.replies.reading import read
 from harness.view_api import Edge, Flight, Node, RecordedTurn, Scene, Sheet, Transcript, View
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness.api import Protocol, Task, plugin
-from harness.authoring.games import GameTask
-from harness.authoring.scenes import agents_acting, brief, count, messages, ring
+from harness.extensions.games import GameTask
+from harness.extensions.viewer.scenes import agents_acting, brief, count, messages, ring
 from harness.view_api import RecordedTurn, Scene, Sheet, Transcript, View
 
 _NAMED = 6  # agents whose actions a caption names

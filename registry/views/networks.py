@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from harness.api import Case, Outcome, Protocol, Task, plugin
-from harness.authoring.networks import Honest, NetworkTask, honest, valid
-from harness.authoring.scenes import agents_at, brief, count, edges_of, messages, places, verdict
+from harness.extensions.networks import Honest, NetworkTask, honest, valid
+from harness.extensions.viewer.scenes import agents_at, brief, count, edges_of, messages, places, verdict
 from harness.view_api import Bars, Edge, Node, RecordedTurn, Scene, Transcript, View
 
 

@@ -7,10 +7,10 @@ from itertools import islice
 from typing import Any
 
 from harness.api import Action, Case, Protocol, Task, plugin
-from harness.authoring.panels import Panel, candidate
-from harness.authoring.questions import QuestionTask
-from harness.authoring.scenes import brief, count, ring, verdict
-from harness.authoring.traffic import EVERY_OTHER
+from harness.extensions.panels.panels import Panel, candidate
+from harness.extensions.panels.questions import QuestionTask
+from harness.extensions.panels.traffic import EVERY_OTHER
+from harness.extensions.viewer.scenes import brief, count, ring, verdict
 from harness.replies.likelihoods import shares
 from harness.replies.with_confidence import split_confidence
 from harness.view_api import Bars, Edge, Flight, Node, RecordedTurn, Scene, Sheet, Transcript, View

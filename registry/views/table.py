@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from harness.api import Case, Protocol, Task, plugin
-from harness.authoring.scenes import count, messages, ring, verdict
-from harness.authoring.worlds import World
+from harness.extensions.viewer.scenes import count, messages, ring, verdict
+from harness.extensions.worlds import World
 from harness.view_api import Edge, Node, RecordedTurn, Scene, Sheet, Transcript, View
 
 from ..tasks.dpbench._table import GRAB_LEFT, GRAB_RIGHT, Table

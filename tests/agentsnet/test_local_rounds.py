@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from harness import check
 from harness.api import Case, Completion, Move, Outcome, Turn
-from harness.authoring.networks import Network, NetworkTask, seeded
-from harness.authoring.peers import peer_text
 from harness.check import Drive, drive
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import PluginError
+from harness.extensions.networks import Network, NetworkTask, seeded
+from harness.extensions.panels.peers import peer_text
 from harness.replies import Choice
 from harness.runtime.episode import play
 from harness.runtime.players import ModelPlayer

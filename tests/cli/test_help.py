@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 
-from harness.cli.examples import EXAMPLES, SERVER
+from harness.cli.commands import SERVER, commands
 from harness.cli.parser import parser
 from tests.helpers.commands import ROOT, invoke
 from tests.helpers.fake_openai import FakeOpenAI
 
+EXAMPLES = {name: one.examples for name, one in commands().items()}
 GROUPS = ["what to run", "model", "judge", "limits", "output", "more"]
 [COMMANDS] = [action.choices for action in parser()._actions if isinstance(action.choices, dict)]
 

@@ -15,11 +15,11 @@ import harness
 from harness import Run
 from harness.cli.show import conversations, played_without_model
 from harness.config import spec as specs
-from harness.config.calibration import load_parameters
 from harness.config.project import builtin, find
 from harness.engine_api import Request
 from harness.engines.mock import Mock
-from harness.judges import FOLDER
+from harness.extensions.calibration.files import load_parameters
+from harness.extensions.judges import FOLDER
 from harness.view_api import RecordedTurn, Transcript
 from tests.helpers.commands import invoke
 

@@ -193,7 +193,7 @@ def test_an_answer_with_which_a_metric_never_ends_counts_as_an_empty_one(tmp_pat
     (tmp_path / "x.jsonl").write_text('{"q": "?", "a": "ab"}')
     code = f"""
 from harness import approvals
-from harness.authoring.documents import together
+from harness.extensions.datasets import together
 from harness.replies import clock
 from tests.documents.documents_kit import BUILTIN, cases, graded, task_of
 leave = approvals.allowing()

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from harness.authoring.questions import GRADES
 from harness.errors import DataError, PluginError, UserError
+from harness.extensions.panels.questions import GRADES
 from tests.documents.documents_kit import BUILTIN, cases, graded, jsonl, offline, plan_of, task_of
 
 ROWS: list[dict[str, Any]] = [

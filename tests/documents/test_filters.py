@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import harness
 from harness.api import Case, Outcome
-from harness.authoring.documents.filters import pipelines
-from harness.authoring.panels import ballot, majority
 from harness.engines.mock import Mock
 from harness.errors import PluginError, SpecError
+from harness.extensions.datasets.filters import pipelines
+from harness.extensions.panels.panels import ballot, majority
 from tests.documents.documents_kit import cases, graded, jsonl, plan_of, task_of
 from tests.helpers.samples import examples
 

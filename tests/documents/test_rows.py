@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from harness.authoring.documents.rows import Source
 from harness.errors import DataError
+from harness.extensions.datasets.rows import Source
 from tests.documents.documents_kit import jsonl, offline
 
 ROWS = [{"question": "1 + 1?", "answer": "2"}, {"question": 'a "b", c\nd?', "answer": "é"}]
@@ -121,7 +121,7 @@ def test_what_cannot_be_read_is_reported_with_its_place(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_data_set_that_cannot_be_had_says_what_to_do(tmp_path: Path) -> None:
     code = (
-        "from harness.authoring.documents.rows import Source\n"
+        "from harness.extensions.datasets.rows import Source\n"
         "from harness.errors import SetupError\n"
         "try: next(iter(Source(dataset_path='nobody/has-this').rows('test')))\n"
         "except SetupError as error: print(error)"
@@ -136,7 +136,7 @@ def test_what_is_no_local_folder_comes_through_the_datasets_package(tmp_path: Pa
     """A loading script's place is taken by the package's own csv reader, which needs no hub."""
     file = write(tmp_path, "csv")
     code = (
-        "from harness.authoring.documents import rows\n"
+        "from harness.extensions.datasets import rows\n"
         "rows.LOADERS = ()\n"
         f"source = rows.Source(dataset_path='csv', kwargs={{}})\n"
         "import datasets; load = datasets.load_dataset\n"

@@ -10,11 +10,11 @@ import pytest
 
 import harness
 from harness.api import Outcome, Turn
-from harness.authoring.questions import GRADES
 from harness.cli import main
 from harness.engine_api import LikelihoodRequest
 from harness.engines.mock import Mock
 from harness.errors import DataError, PluginError, UserError
+from harness.extensions.panels.questions import GRADES
 from harness.replies import Likelihoods, likelihoods_of
 from tests.documents.documents_kit import BUILTIN, cases, graded, jsonl, plan_of, task_of
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Case, Episode, Turn
-from harness.authoring.panels import candidate, majority
 from harness.check import drive
 from harness.errors import PluginError
+from harness.extensions.panels.panels import candidate, majority
 from harness.replies.reading import read
 from tests.documents.documents_kit import BUILTIN, cases, task_of
 

@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Action, Turn
-from harness.authoring.worlds import SteppedTask
 from harness.check import Drive, drive
 from harness.config import resolve, spec
 from harness.evaluation import evaluate
-from harness.report import RunScores, leaderboard, load_published
+from harness.extensions.leaderboards.leaderboard import RunScores, leaderboard
+from harness.extensions.worlds import SteppedTask
+from harness.report import load_published
 from harness.results import Run
 from tests.dpbench.dining_kit import BUILTIN, fairness, table, throughput
 

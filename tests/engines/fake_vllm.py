@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from harness.engines.vllm import PASSED
+from harness.extensions.vllm.vllm import PASSED
 
 FAILS = """
         import os, subprocess, sys

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from harness.engine_api import Request, Thread
-from harness.engines.agent import Agent
 from harness.errors import EngineFatalError, RequestError, SetupError
+from harness.extensions.agents.agent import Agent
 from tests.helpers.agents import Talk, using
 from tests.helpers.commands import ROOT, invoke
 

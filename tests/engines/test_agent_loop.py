@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from harness.engine_api import Request, Thread
-from harness.engines.agent import Agent
 from harness.errors import RequestError
+from harness.extensions.agents.agent import Agent
 
 CODE = """
 import asyncio, threading

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from harness.engines.agent import Agent
 from harness.errors import EngineFatalError, RequestError, SetupError
+from harness.extensions.agents.agent import Agent
 from tests.helpers.agents import Talk, all_end, lives, using
 
 ROOT = Path(__file__).parent.parent.parent

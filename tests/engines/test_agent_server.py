@@ -9,8 +9,8 @@ import pytest
 from aiohttp import web
 
 from harness.api import Completion
-from harness.engines.agent import Agent
 from harness.errors import EngineFatalError, RefusedError, RequestError, SetupError
+from harness.extensions.agents.agent import Agent
 from tests.helpers.agents import Talk
 
 T = TypeVar("T")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.engines import _background
-from harness.engines._background import in_background
+from harness.engines import background
+from harness.engines.background import in_background
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,17 +27,17 @@ def test_it_gives_what_the_work_gives_and_raises_what_it_raises() -> None:
 
 
 def test_it_says_how_long_it_takes(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_background, "EVERY", 0.0)
+    monkeypatch.setattr(background, "EVERY", 0.0)
     caplog.set_level(logging.INFO, "harness")
     said = threading.Event()
-    monkeypatch.setattr(_background._log, "info", lambda text, *args: said.set() if (text % args) == "work: 0 s" else 0)
+    monkeypatch.setattr(background._log, "info", lambda text, *args: said.set() if (text % args) == "work: 0 s" else 0)
     assert asyncio.run(in_background("work", lambda: said.wait(60), lambda: None))
 
 
 @pytest.mark.parametrize("obeys", [True, False])
 def test_who_is_cancelled_does_not_wait_for_the_work(obeys: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_background, "PATIENCE", 30.0 if obeys else 0.0)
-    monkeypatch.setattr(_background, "_given_up", given := list[str]())
+    monkeypatch.setattr(background, "PATIENCE", 30.0 if obeys else 0.0)
+    monkeypatch.setattr(background, "_given_up", given := list[str]())
     begun, given_up, end = threading.Event(), threading.Event(), threading.Event()
 
     def work() -> None:
@@ -62,8 +62,8 @@ PROGRAM = """
 import asyncio, os, sys, threading
 from pathlib import Path
 from harness.cli.terminal import clean_streams
-from harness.engines._background import in_background
-from harness.engines._output import Output
+from harness.engines.background import in_background
+from harness.extensions.vllm.engine_output import Output
 
 clean_streams()
 output = Output()

@@ -17,12 +17,12 @@ from harness.engines.cache import Cache
 from harness.engines.gate import Gate
 from harness.engines.identity import identity
 from harness.engines.mock import Mock
-from harness.engines.openai import OpenAI
 from harness.engines.request_log import RequestLog
 from harness.errors import (
     DataError,
     RequestError,
 )
+from harness.extensions.openai.openai import OpenAI
 from tests.conftest import request
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.engines._load import KV_BOUND, Listener, Load, listen_only
-from harness.engines._priority import PriorityGate
+from harness.engines.priority import PriorityGate
+from harness.extensions.openai.load import KV_BOUND, Listener, Load, listen_only
 
 
 class Clock:

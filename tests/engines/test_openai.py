@@ -19,9 +19,9 @@ from aiohttp import web
 
 from harness.api import Completion
 from harness.engine_api import Thread
-from harness.engines import _bodies
-from harness.engines.openai import OpenAI
 from harness.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError, SetupError
+from harness.extensions.openai import _bodies
+from harness.extensions.openai.openai import OpenAI
 from tests.conftest import request
 from tests.helpers.fake_openai import (
     FakeOpenAI,
@@ -506,7 +506,9 @@ def test_the_description_holds_no_secrets() -> None:
 
 def test_without_the_package_it_says_how_to_get_it(tmp_path: Path) -> None:
     (tmp_path / "openai.py").write_text("raise ImportError('not today')\n")
-    script = "import asyncio; from harness.engines.openai import OpenAI; asyncio.run(OpenAI(model='m').start())"
+    script = (
+        "import asyncio; from harness.extensions.openai.openai import OpenAI; asyncio.run(OpenAI(model='m').start())"
+    )
     root = str(Path(__file__).parents[2])
     path = os.pathsep.join([str(tmp_path), root])
     done = subprocess.run(

@@ -18,10 +18,10 @@ import harness
 from harness.api import Completion
 from harness.config.project import builtin
 from harness.engine_api import Continuation, LikelihoodRequest, Thread
-from harness.engines._prompt_logprobs import Part, read_scores
-from harness.engines._wire import GarbledError
-from harness.engines.openai import OpenAI
 from harness.errors import EngineError, EngineFatalError, RefusedError, RequestError, SetupError
+from harness.extensions.openai.openai import OpenAI
+from harness.extensions.openai.wire import GarbledError
+from harness.extensions.vllm.prompt_logprobs import Part, read_scores
 from harness.runtime.runner import RunStoppedError
 from tests.conftest import request
 from tests.documents.documents_kit import jsonl

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import harness
 from harness.engine_api import Engine, Request, Thread
-from harness.engines._priority import PriorityGate
 from harness.engines.gate import Gate
 from harness.engines.mock import Mock
+from harness.engines.priority import PriorityGate
 
 
 async def settle() -> None:

@@ -15,9 +15,9 @@ from aiohttp import web
 import harness
 from harness.cli import main
 from harness.engine_api import Request, Thread
-from harness.engines._replicas import Replica, Replicas
-from harness.engines.openai import OpenAI
 from harness.errors import EngineFatalError, RequestError, SetupError
+from harness.extensions.openai.openai import OpenAI
+from harness.extensions.openai.replicas import Replica, Replicas
 from tests.engines import test_openai
 from tests.helpers.fake_openai import FakeOpenAI, Fault, garbage, hang, reset, status
 from tests.helpers.toy import TOY

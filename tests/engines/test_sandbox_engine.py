@@ -10,9 +10,9 @@ import pytest
 import harness
 from harness.engine_api import Request, Thread
 from harness.engines.mock import Mock
-from harness.engines.sandbox import Sandbox
 from harness.errors import EngineFatalError, SetupError
 from harness.evaluation import rescored
+from harness.extensions.sandbox.engine import Sandbox
 from harness.results import Run
 from harness.runtime.runner import RunStoppedError
 from harness.runtime.transcripts import Transcripts

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from harness.engine_api import Continuation, LikelihoodRequest, Thread
-from harness.engines._text_tokens import TextTokens, fitted
-from harness.engines._tokens import ChatTokens
 from harness.errors import ContextLengthError, SetupError
+from harness.extensions.vllm._text_tokens import TextTokens, fitted
+from harness.extensions.vllm.tokens import ChatTokens
 from tests.helpers.tiny_model import make_tokenizer
 
 pytestmark = pytest.mark.vllm  # transformers comes with it

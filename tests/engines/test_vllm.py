@@ -16,9 +16,9 @@ import pytest
 
 from harness.api import Completion, derive_seed
 from harness.engine_api import Request, Thread
-from harness.engines._reasoning import vllm_parser
-from harness.engines.vllm import VLLM
 from harness.errors import ContextLengthError, EngineFatalError, RequestError, SetupError
+from harness.extensions.vllm.reasoning import vllm_parser
+from harness.extensions.vllm.vllm import VLLM
 from tests.conftest import VLLM_ARGS, Driven, request
 
 pytestmark = pytest.mark.vllm
@@ -195,8 +195,8 @@ SCRIPT = """
 import asyncio, json, multiprocessing, os, signal, sys
 from pathlib import Path
 from tests.conftest import request
-from harness.engines._reasoning import vllm_parser
-from harness.engines.vllm import VLLM
+from harness.extensions.vllm.reasoning import vllm_parser
+from harness.extensions.vllm.vllm import VLLM
 from harness.errors import EngineFatalError
 
 def engine_processes():

@@ -75,9 +75,9 @@ def test_every_method_plays_fifty_rows(roomy_engine: Driven, tmp_path: Path) -> 
 def test_what_crosses_is_counted_by_the_model_s_tokenizer(tiny_model: Path) -> None:
     from transformers import AutoTokenizer
 
-    from harness.engines.openai import OpenAI
-    from harness.engines.vllm import VLLM
     from harness.errors import SetupError
+    from harness.extensions.openai.openai import OpenAI
+    from harness.extensions.vllm.vllm import VLLM
 
     text = "Agent-0: answer (B), confidence 0.80 \\frac{1}{2} – ⟨ψ|"
     tokens = len(AutoTokenizer.from_pretrained(tiny_model).encode(text, add_special_tokens=False))

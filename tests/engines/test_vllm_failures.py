@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.engines._vllm_failures import killed_process
+from harness.extensions.vllm._vllm_failures import killed_process
 from tests.engines.fake_vllm import make
 
 ROOT = Path(__file__).parents[2]
@@ -81,7 +81,7 @@ FAILS_WITH_A_PROCESS = """
 """
 START = """
 import asyncio, os, sys
-from harness.engines.vllm import VLLM
+from harness.extensions.vllm.vllm import VLLM
 from harness.errors import SetupError
 
 try:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from harness.engines._vllm_requests import likelihood
+from harness.extensions.vllm._vllm_requests import likelihood
 
 CONTEXT, TEXT = [1, 2, 3, 4], [7, 8]
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from harness.engines._vllm_cpu import Machine, _quota, choose
-from harness.engines._vllm_failures import advice
-from harness.engines._vllm_version import RANGE, outside
-from harness.engines.vllm import VLLM
 from harness.errors import SetupError
+from harness.extensions.vllm._vllm_cpu import Machine, _quota, choose
+from harness.extensions.vllm._vllm_failures import advice
+from harness.extensions.vllm._vllm_version import RANGE, outside
+from harness.extensions.vllm.vllm import VLLM
 
 GIB = 2**30
 MACHINE = Machine(memory=8 * GIB, cores=8)

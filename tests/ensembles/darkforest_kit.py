@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.api import Action, Case, Completion, Move, Outcome, Task, Turn
-from harness.authoring.documents import DatasetTask
-from harness.authoring.panels import Opinion
 from harness.config import project
+from harness.extensions.datasets import DatasetTask
+from harness.extensions.panels.panels import Opinion
 
 BUILTIN = project.builtin()
 DarkForest: Any = BUILTIN.load("protocols", "darkforest")

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.authoring.calibrated import CalibrationEpisode
 from harness.config import spec
 from harness.errors import PluginError
 from harness.evaluation import evaluate
-from harness.fit import fit
+from harness.extensions.calibration.fit import fit
+from harness.extensions.calibration.protocols import CalibrationEpisode
 from harness.runtime.options import Options
 from tests.ensembles.darkforest_kit import (
     BUILTIN,

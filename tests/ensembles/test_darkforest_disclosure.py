@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.authoring.peers import peer_text
+from harness.extensions.panels.peers import peer_text
 from tests.ensembles.darkforest_kit import A, B, C, belief, disclosure, opinion
 
 Policy, disclose = disclosure.Policy, disclosure.disclose

@@ -12,13 +12,13 @@ import pytest
 
 import harness
 from harness.api import Statistic
-from harness.authoring.documents.templates import DocTemplate
 from harness.check import drive
 from harness.config import resolve, spec
 from harness.config.plan import Condition, Plan
 from harness.config.spec import over
 from harness.engines.mock import Mock
 from harness.errors import DataError
+from harness.extensions.datasets.templates import DocTemplate
 from harness.report import load_published
 from harness.results import Run
 from harness.tables import Table

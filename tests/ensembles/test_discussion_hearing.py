@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from harness.check import drive
 from harness.errors import PluginError
-from harness.expressions import Expression
+from harness.extensions.declared.expressions import Expression
 from tests.documents.documents_kit import BUILTIN
 from tests.ensembles.exchange_kit import MARK, Asked, Episode, mark, question, read, scripted
 from tests.helpers.samples import examples

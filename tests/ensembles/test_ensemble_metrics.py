@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Completion, Episode, Metric, Move, Outcome, Statistic
-from harness.authoring.panels import Opinion, agreement
 from harness.config import project
 from harness.engines.mock import Mock
 from harness.errors import PluginError
 from harness.evaluation import evaluate
+from harness.extensions.panels.panels import Opinion, agreement
 
 BUILTIN = project.builtin()
 

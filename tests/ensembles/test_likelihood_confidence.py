@@ -11,12 +11,12 @@ import pytest
 
 import harness
 from harness.api import Completion, Move, Outcome, Turn
-from harness.authoring.calibrated import CalibrationEpisode
 from harness.cli import main
 from harness.engine_api import Engine, LikelihoodRequest, Request
 from harness.engines.mock import Mock
 from harness.engines.replay import Replay
 from harness.errors import PluginError, RequestError, SpecError
+from harness.extensions.calibration.protocols import CalibrationEpisode
 from harness.runtime.runner import RunStoppedError
 from tests.documents.documents_kit import jsonl
 from tests.ensembles.darkforest_kit import BUILTIN, A, B, C, DarkForest, moved, question

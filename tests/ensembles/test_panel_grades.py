@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Case, Completion, Outcome, Turn
-from harness.authoring.questions import GRADES, QuestionTask, panel_grades
 from harness.check import drive
 from harness.config import project, spec
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import PluginError, SpecError
 from harness.evaluation import evaluate
+from harness.extensions.panels.questions import GRADES, QuestionTask, panel_grades
 from harness.results import Run
 
 BUILTIN = project.builtin()

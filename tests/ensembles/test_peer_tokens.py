@@ -10,7 +10,7 @@ from harness.config.project import builtin
 from harness.engine_api import Request
 from harness.engines.gate import Gate
 from harness.engines.mock import Mock
-from harness.engines.openai import OpenAI
+from harness.extensions.openai.openai import OpenAI
 from harness.runtime.episode import play
 from harness.runtime.players import ModelPlayer
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 import harness
 from harness import check
 from harness.api import Completion, Outcome, Turn
-from harness.authoring.questions import GRADES, QuestionTask
 from harness.config import project
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import PluginError, SpecError
+from harness.extensions.panels.questions import GRADES, QuestionTask
 from harness.replies import Answer, AnswerWithConfidence, normalise, same
 from harness.replies.answer import INTEGER, INTEGERS, TEXT
 from tests.documents.documents_kit import BUILTIN, cases

@@ -11,16 +11,20 @@ from typing import Any
 import pytest
 
 from harness.api import Action, Case, Turn
-from harness.authoring.informed import InformedPolicy, model_name, seed_of
 from harness.cli import main
 from harness.config import resolve, spec
-from harness.config.plan import Group, Plan
+from harness.config.plan import Group, Plan, simulated
 from harness.engine_api import Engine
 from harness.engines.mock import Mock
 from harness.evaluation import evaluate, rescored
-from harness.report import FORMATS, RunScores, draw, leaderboard, page, render
+from harness.extensions.charts.figures import draw
+from harness.extensions.leaderboards.leaderboard import RunScores, leaderboard
+from harness.extensions.pages.html import page
+from harness.extensions.simulated.policies import InformedPolicy
+from harness.report import FORMATS, render
 from harness.results import Run
 from harness.runtime.players import PolicyPlayer
+from harness.runtime.seats import seed_of
 from harness.tables import EpisodeScore, TableSpec
 from tests.documents.documents_kit import BUILTIN
 from tests.helpers.journals import as_killed
@@ -279,7 +283,7 @@ def test_what_a_panel_is_calibrated_on_says_nothing_of_what_it_will_answer() -> 
 
 
 def test_names() -> None:
-    assert model_name("") == "simulated" and model_name("GPT-9") == "simulated (GPT-9)"
+    assert simulated("") == "simulated" and simulated("GPT-9") == "simulated (GPT-9)"
 
 
 def test_prompts_are_shown_as_simulated_players_fill_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from harness.check import drive
 from harness.cli import main
 from harness.config import project, resolve, spec
 from harness.evaluation import evaluate
-from harness.fit import fit
+from harness.extensions.calibration.fit import fit
 from harness.results import Run
 from harness.runtime.options import Options
 from tests.ensembles import condorcet

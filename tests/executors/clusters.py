@@ -11,7 +11,7 @@ from typing import Any
 
 import harness
 from harness import storage
-from harness.executors import _fence
+from harness.executors import worker_locks
 from tests.helpers.toy import TOY
 
 RAY = {"use": "ray", "workers": 3, "num_cpus": 1}
@@ -37,7 +37,7 @@ def killing(folder: Path, after: Callable[[int], list[int]]) -> Any:
         count += score is not None
         for worker in after(count) if score is not None else ():
             with contextlib.suppress(ProcessLookupError, FileNotFoundError):  # dead already, or not there yet
-                process = json.loads(_fence.path_of(folder, worker).read_text())["pid"]
+                process = json.loads(worker_locks.path_of(folder, worker).read_text())["pid"]
                 os.kill(process, signal.SIGKILL)
 
     return told

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness.executors.ray import package
+from harness.extensions.ray.ray import package
 
 
 @pytest.fixture(scope="session")

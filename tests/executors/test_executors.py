@@ -14,9 +14,9 @@ from harness.cli import main
 from harness.config.plan import Plan
 from harness.engines.mock import Mock
 from harness.errors import EngineFatalError, RequestError, SetupError, SpecError, StorageError, UserError
-from harness.executors import _fence, choose_executor
-from harness.executors._worker import Worker, WorkerUpdate
+from harness.executors import choose_executor, worker_locks
 from harness.executors.local import Local
+from harness.extensions.ray._worker import Worker, WorkerUpdate
 from harness.runtime.options import Options
 from harness.storage import locks
 from tests.executors.workers import NOTHING, Dice, Slow, assigned, plan, with_worker
@@ -129,7 +129,7 @@ def test_a_worker_plays_what_it_is_given_into_its_own_journal(tmp_path: Path) ->
             news = await worker.updates()
             assert news.failure is None
             report += [score.id for score in news.scores]
-        assert _fence.path_of(tmp_path, 7).exists()
+        assert worker_locks.path_of(tmp_path, 7).exists()
         return report
 
     report = with_worker(tmp_path, Dice(), act)
@@ -148,7 +148,7 @@ def test_a_dead_engine_is_reported_as_a_value(tmp_path: Path) -> None:
 
     first, again = with_worker(tmp_path, Dice(fatal_after=3), act)
     assert isinstance(first, EngineFatalError) and again is first
-    assert not _fence.path_of(tmp_path, 7).exists() or locks.holder(_fence.path_of(tmp_path, 7)) is None
+    assert not worker_locks.path_of(tmp_path, 7).exists() or locks.holder(worker_locks.path_of(tmp_path, 7)) is None
 
 
 class Failing(Mock):

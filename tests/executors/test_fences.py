@@ -9,7 +9,7 @@ import pytest
 
 from harness import storage
 from harness.errors import StorageError
-from harness.executors import _fence, await_workers
+from harness.executors import await_workers, worker_locks
 from harness.storage import locks
 
 ROOT = Path(__file__).parent.parent
@@ -47,14 +47,14 @@ def test_a_worker_that_still_writes_is_waited_for_and_then_named(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     process = holding(tmp_path)
-    lock = _fence.path_of(tmp_path, 3)
+    lock = worker_locks.path_of(tmp_path, 3)
     with pytest.raises(StorageError, match=f"process {process.pid} on .* still writes its journal"):
-        _fence.wait(lock, patience=0)
+        worker_locks.wait(lock, patience=0)
     assert not caplog.messages
     with pytest.raises(StorageError):
-        _fence.wait(tmp_path / "none", lock, lock, patience=0.1, silent=0)
+        worker_locks.wait(tmp_path / "none", lock, lock, patience=0.1, silent=0)
     assert len(caplog.messages) == 1 and f"waiting for process {process.pid} on" in caplog.messages[0]
-    _fence.sweep(tmp_path)
+    worker_locks.sweep(tmp_path)
     assert lock.exists()
     process.send_signal(signal.SIGKILL)
     process.communicate()
@@ -65,11 +65,11 @@ def test_a_worker_that_still_writes_is_waited_for_and_then_named(
 def test_children_of_a_dead_worker_keep_no_process_waiting(tmp_path: Path) -> None:
     process = holding(tmp_path, "and a child")
     assert process.wait() == 0
-    _fence.wait(_fence.path_of(tmp_path, 3), patience=0)
+    worker_locks.wait(worker_locks.path_of(tmp_path, 3), patience=0)
     lock = locks.Lock(tmp_path, ".lock-3")
-    assert locks.holder(_fence.path_of(tmp_path, 3)) is not None
+    assert locks.holder(worker_locks.path_of(tmp_path, 3)) is not None
     lock.release()
-    assert locks.holder(_fence.path_of(tmp_path, 3)) is None
+    assert locks.holder(worker_locks.path_of(tmp_path, 3)) is None
     process.communicate()
 
 

@@ -12,7 +12,7 @@ from harness.api import Completion
 from harness.engines.budget import RESERVED, Budget, Usage
 from harness.engines.mock import Mock
 from harness.errors import BudgetSpentError, EngineFatalError, StorageError
-from harness.executors._budget import SharedBudget, Used, WorkerUsage
+from harness.extensions.ray._budget import SharedBudget, Used, WorkerUsage
 
 ENGINE = Mock(text="a")
 

@@ -12,7 +12,7 @@ from harness.config.plan import Plan, episode_id
 from harness.engine_api import Retries
 from harness.engines.mock import Mock
 from harness.errors import BudgetSpentError, EngineFatalError
-from harness.executors._worker import Worker, WorkerUpdate
+from harness.extensions.ray._worker import Worker, WorkerUpdate
 from harness.runtime.options import Options
 from tests.executors.workers import Dice, Slow, assigned, with_worker
 from tests.helpers.toy import TOY

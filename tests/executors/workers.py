@@ -11,7 +11,7 @@ import harness
 from harness.config import resolve, spec
 from harness.config.plan import Plan
 from harness.engines.mock import Mock
-from harness.executors._worker import Worker, WorkerConfig
+from harness.extensions.ray._worker import Worker, WorkerConfig
 from harness.runtime.options import Options
 from harness.runtime.sources import code
 from tests.helpers.toy import TOY

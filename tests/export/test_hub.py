@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 import harness
 from harness.errors import DataError
-from harness.export import export
+from harness.extensions.exports import export
 from tests.helpers.commands import ROOT, TOY, invoke
 from tests.helpers.fake_hub import FakeHub
 from tests.helpers.toy import run

@@ -13,7 +13,7 @@ from harness.config.project import builtin
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import RequestError
-from harness.export import export
+from harness.extensions.exports import export
 from harness.view_api import Transcript
 from tests.helpers.commands import invoke
 from tests.helpers.toy import run

@@ -22,10 +22,10 @@ from lm_eval.utils import (
 import harness
 from harness.config.project import find
 from harness.engine_api import Reports
-from harness.engines._tokens import tokenizer_facts
 from harness.engines.mock import Mock
 from harness.errors import DataError
-from harness.export import export
+from harness.extensions.exports import export
+from harness.extensions.vllm.tokens import tokenizer_facts
 from tests.helpers.commands import invoke
 
 BUILTIN = find(Path(__file__).parent.parent.parent)

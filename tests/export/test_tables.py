@@ -14,8 +14,8 @@ from pyarrow import parquet
 
 import harness
 from harness.errors import DataError, StorageError
-from harness.export import export
-from harness.export._output import output
+from harness.extensions.exports import export
+from harness.extensions.exports._output import output
 from harness.runtime.tidy import TURN_COLUMNS, Tidy
 from harness.tables import NOT_RUN, EpisodeScore
 from tests.helpers.commands import invoke
@@ -136,7 +136,7 @@ def test_a_full_disk_leaves_nothing_behind(done: harness.Run, tmp_path: Path, fo
 def test_what_a_killed_export_left_is_removed_by_the_next_one(done: harness.Run, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     script = (
-        "import os, signal, sys; from pathlib import Path; from harness.export._output import output\n"
+        "import os, signal, sys; from pathlib import Path; from harness.extensions.exports._output import output\n"
         "with output(Path(sys.argv[1]), ('a.csv',)) as target:\n"
         "    (target.parts / 'a.csv').write_text('half'); os.kill(os.getpid(), signal.SIGKILL)"
     )

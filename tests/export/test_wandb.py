@@ -13,8 +13,8 @@ import pytest
 
 import harness
 from harness.errors import StorageError
-from harness.export import export
-from harness.export.weights_and_biases import folder_name
+from harness.extensions.exports import export
+from harness.extensions.exports.weights_and_biases import folder_name
 from tests.helpers.commands import invoke
 from tests.helpers.disk import full_disk
 

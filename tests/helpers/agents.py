@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from harness.api import Completion
 from harness.engine_api import Request, Thread
-from harness.engines.agent import Agent
 from harness.errors import EngineError
+from harness.extensions.agents.agent import Agent
 
 T = TypeVar("T")
 

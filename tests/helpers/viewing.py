@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
-from harness.viewer import app
+from harness.extensions.viewer._app import app
 from tests.helpers.toy import TOY
 
 

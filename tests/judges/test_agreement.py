@@ -9,7 +9,7 @@ import pytest
 import harness
 from harness.cli import main
 from harness.engines.mock import Mock
-from harness.tables.agreement import Level, alpha, bootstrapped, kappa, weighted_kappa
+from harness.extensions.judges.agreement import Level, alpha, bootstrapped, kappa, weighted_kappa
 
 MAMMOGRAMS = [[21, 12, 0, 0], [4, 17, 1, 0], [3, 9, 15, 2], [0, 0, 0, 1]]
 """Two radiologists' ratings of 85 mammograms (Altman, 1991, "Practical Statistics for Medical Research")."""

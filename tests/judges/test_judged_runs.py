@@ -275,8 +275,8 @@ def test_the_judged_text_cannot_close_its_own_fence(tmp_path: Path) -> None:
 
 
 def test_runs_of_different_judges_are_not_ranked_together(tmp_path: Path) -> None:
-    from harness.report import RunScores
-    from harness.report import leaderboard as merge
+    from harness.extensions.leaderboards.leaderboard import RunScores
+    from harness.extensions.leaderboards.leaderboard import leaderboard as merge
 
     def entry(run: harness.Run) -> RunScores:
         return RunScores(run.meta, run.scores, run.table_specs, run.metrics, run.prices, run.headline)

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from harness.authoring.documents import together
-from harness.authoring.lm_eval import aggregation
 from harness.config.project import builtin
 from harness.errors import PluginError
+from harness.extensions.datasets import together
+from harness.extensions.lm_eval import aggregation
 from harness.replies import clock
 
 RNG = random.Random(3)

@@ -12,8 +12,8 @@ import yaml
 
 import harness
 from harness.config import project, resolve, spec
-from harness.convert import convert
 from harness.engines.mock import Mock
+from harness.extensions.lm_eval.convert import convert
 from tests.helpers.commands import invoke
 
 from .package_kit import DATA, Oracle, evaluated, played_by

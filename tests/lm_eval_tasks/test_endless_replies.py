@@ -12,7 +12,7 @@ import harness
 from harness.config.project import builtin
 from harness.engines.mock import Mock
 from harness.evaluation import rescored
-from harness.export import export
+from harness.extensions.exports import export
 from harness.replies import clock
 from harness.results import Run
 

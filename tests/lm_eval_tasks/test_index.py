@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from harness.authoring.lm_eval import _package, index
-from harness.authoring.lm_eval._scan import defined, yaml_files
 from harness.cli.inspect import listing
 from harness.cli.parser import parser
 from harness.errors import DataError
+from harness.extensions.lm_eval import _package, index
+from harness.extensions.lm_eval._scan import defined, yaml_files
 
 from .package_kit import DATA, own_task
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.authoring.peers import peer_text
 from harness.check import Drive
+from harness.extensions.panels.peers import peer_text
 from tests.mas.mas_kit import (
     BACKENDS,
     BROADCASTING,

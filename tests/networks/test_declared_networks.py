@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from harness.api import Case, Outcome
-from harness.authoring.networks import parts
 from harness.check.conformance import check_reply
 from harness.cli import main
 from harness.errors import DataError, UserError
-from harness.expressions import ExpressionError
+from harness.extensions.declared.expressions import ExpressionError
+from harness.extensions.networks import parts
 from tests.networks.network_kit import file, grade, one_case, task
 
 PATH = [["Ann", "Bo"], ["Bo", "Cy"], ["Cy", "Di"]]

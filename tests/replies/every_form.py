@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from harness.api import Reply
-from harness.authoring.documents.filters import pipelines
-from harness.authoring.documents.forms import filtered
-from harness.authoring.panels import Ballot
 from harness.config import project
+from harness.extensions.datasets.filters import pipelines
+from harness.extensions.datasets.forms import filtered
+from harness.extensions.panels.panels import Ballot
 from harness.replies import (
     ActionForm,
     ActionParameter,

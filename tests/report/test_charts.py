@@ -12,11 +12,11 @@ import pytest
 
 import harness
 from harness.api import Completion
-from harness.cli.charts import material
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import RequestError
-from harness.report.charts import ChartOptions, chart, styled
+from harness.extensions.charts import ChartOptions, chart, styled
+from harness.extensions.charts.command import material
 from tests.helpers.commands import invoke
 
 KINDS = [

@@ -10,7 +10,7 @@ import pytest
 
 from harness.api import Episode, Metric
 from harness.errors import DataError
-from harness.report import RunScores, leaderboard
+from harness.extensions.leaderboards.leaderboard import RunScores, leaderboard
 from harness.tables import EpisodeScore, Published, Record, Table, TableSpec
 
 

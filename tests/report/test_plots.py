@@ -11,7 +11,7 @@ import numpy
 import pytest
 
 from harness.errors import DataError
-from harness.report import draw
+from harness.extensions.charts.figures import draw
 from harness.tables import Cell, Column, Row, Table
 
 COLUMNS = tuple(Column({"problem": p}, (p,), "solved") for p in ("coloring", "matching"))
@@ -119,7 +119,8 @@ def test_what_cannot_be_drawn_is_explained(tmp_path: Path) -> None:
 def test_without_matplotlib_the_pip_command_is_reported() -> None:
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"
-        "from harness.report import draw, render\n"  # all else works without it
+        "from harness.extensions.charts.figures import draw\n"
+        "from harness.report import render\n"  # all else works without it
         "from harness.tables import Table\n"
         "table = Table('T', (), (), (), (), figure='bar')\n"
         "render(table)\n"

@@ -15,7 +15,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from harness.errors import UserError
-from harness.report import FORMATS, page, render
+from harness.extensions.pages.html import page
+from harness.report import FORMATS, render
 from harness.report.render import latex_escape
 from harness.tables import Cell, Column, Row, Table
 

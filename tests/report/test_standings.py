@@ -13,7 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Episode, Metric
-from harness.report import RunScores, overall, page, render, standings
+from harness.extensions.leaderboards.leaderboard import RunScores
+from harness.extensions.leaderboards.overall import overall
+from harness.extensions.leaderboards.standings import standings
+from harness.extensions.pages.html import page
+from harness.report import render
 from harness.tables import EpisodeScore, HeadlineSpec, Price, Published, Record, TableSpec, check_headline
 
 

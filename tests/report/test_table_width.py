@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from harness.api import CorpusMetric, Metric, RatioMetric
 from harness.config import project, resolve, spec
 from harness.engines.mock import Mock
+from harness.extensions.tournaments.results import ResultsMetric
 from harness.report import render
 from harness.report.layout import WORD, Grid, laid_out, measure, wrapped
 from harness.report.render import fewest_decimals, grid
-from harness.tables import Cell, Column, CorpusRecord, EpisodeScore, Number, ResultsMetric, Row, Table, TableSpec, build
+from harness.tables import Cell, Column, CorpusRecord, EpisodeScore, Number, Row, Table, TableSpec, build
 from tests.helpers.commands import invoke
 
 WIDTHS = (64, 100)

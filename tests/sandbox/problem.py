@@ -1,6 +1,6 @@
 """A problem of our own in HumanEval's form, and how its programs are graded here."""
 
-from harness.sandbox import ProgramLimits, Verdict, check
+from harness.extensions.sandbox import ProgramLimits, Verdict, check
 
 PROMPT = '''from typing import List
 

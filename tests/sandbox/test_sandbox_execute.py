@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import SetupError
-from harness.sandbox import ProgramLimits, Protections, execute, report
+from harness.extensions.sandbox import ProgramLimits, Protections, execute, report
 
 SHORT = ProgramLimits(wall=3.0, cpu=1, memory=1 << 28)
 BARE = replace(report("weaker"), landlock=0)
@@ -163,7 +163,7 @@ def test_a_machine_that_cannot_confine_says_so() -> None:
 
 def test_a_program_ends_with_the_harness(tmp_path: Path) -> None:
     sleeps = "execute('import time; time.sleep(600)', ProgramLimits(wall=600.0))"
-    script = f"from harness.sandbox import ProgramLimits, execute\n{sleeps}"
+    script = f"from harness.extensions.sandbox import ProgramLimits, execute\n{sleeps}"
     environment = {**os.environ, "TMPDIR": str(tmp_path)}  # the folder of a killed harness stays
     host = subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[2], env=environment)
     try:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import SetupError
-from harness.sandbox import report, using
+from harness.extensions.sandbox import report, using
 from tests.sandbox.older_kernel import LANDLOCK, SECCOMP, on_older_kernel
 from tests.sandbox.problem import PROMPT, RIGHT, SHORT, TEST, graded
 
@@ -67,7 +67,7 @@ def everywhere():
 # What stands beside the attacker: the harness (its parent), the checker, and a bystander, another process of this user.
 SCENE = f"""
 import json, os, subprocess, sys
-from harness.sandbox import ProgramLimits, check, execute, report, using
+from harness.extensions.sandbox import ProgramLimits, check, execute, report, using
 limits = ProgramLimits(wall=120, cpu=60)  # there may be much memory to read
 bystander = subprocess.Popen([sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read()"],
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.sandbox._values import GoneError, Opaque, TooLongError, decode, encode, receive, send
+from harness.extensions.sandbox._values import GoneError, Opaque, TooLongError, decode, encode, receive, send
 
 HASHABLE = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary()

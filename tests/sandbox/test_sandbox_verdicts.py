@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from harness.errors import SetupError
-from harness.sandbox import ProgramLimits, Verdict, check, report
+from harness.extensions.sandbox import ProgramLimits, Verdict, check, report
 from tests.sandbox.problem import PROMPT, RIGHT, TEST, graded, judged
 
 MISTAKEN = replace(report(), machine="aarch64" if report().machine == "x86_64" else "x86_64")

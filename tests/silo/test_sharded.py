@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 
 import harness
 from harness.api import Case, Outcome
-from harness.authoring import cuts
-from harness.authoring.sharded import ShardedTask
 from harness.config import project, resolve, spec
 from harness.errors import UserError
-from harness.expressions import ExpressionError
+from harness.extensions.declared.expressions import ExpressionError
+from harness.extensions.sharded import ShardedTask, cuts
 from tests.helpers.samples import examples
 
 BUILTIN = project.builtin()

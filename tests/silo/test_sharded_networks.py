@@ -8,9 +8,9 @@ import pytest
 
 import harness
 from harness.api import Move
-from harness.authoring.networks import Family, diameter
 from harness.config import project
 from harness.errors import SpecError
+from harness.extensions.networks import Family, diameter
 
 BUILTIN = project.builtin()
 SPEC: dict[str, Any] = {

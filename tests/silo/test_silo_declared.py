@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from harness.api import Case, Outcome
-from harness.authoring.sharded import ShardedTask
 from harness.config import project, resolve, spec
+from harness.extensions.sharded import ShardedTask
 from harness.replies import normalise
 
 BUILTIN = project.builtin()

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.api import Outcome
-from harness.authoring.sharded import ShardedTask
 from harness.errors import PluginError
+from harness.extensions.sharded import ShardedTask
 from tests.helpers.samples import examples
 from tests.silo.brute_base import flat
 from tests.silo.test_silo_tasks import case, shards, task

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Case, Outcome
-from harness.authoring.sharded import ShardedTask
 from harness.errors import PluginError
+from harness.extensions.sharded import ShardedTask
 from tests.silo.brute_b import SOLUTIONS, scores
 from tests.silo.brute_base import flat
 from tests.silo.test_silo_tasks import case, shards, task

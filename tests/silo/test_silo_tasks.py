@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from harness.api import Case, Outcome
-from harness.authoring.sharded import ShardedTask, joined
 from harness.config import project
+from harness.extensions.sharded import ShardedTask, joined
 from harness.replies import normalise
 from tests.silo import brute_a, brute_b, brute_base
 

@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import Any
 
 from harness.api import Action, Facts, Policy, Turn
-from harness.authoring.sharded import ShardedTask
 from harness.errors import PluginError
+from harness.extensions.sharded import ShardedTask
 from harness.replies import normalise
 
 Call = dict[str, str]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from harness.api import Action, Policy, Turn, plugin
-from harness.authoring.textarena import listed
+from harness.extensions.textarena import listed
 from harness.replies import ActionWithMessage, FreeText
 
 

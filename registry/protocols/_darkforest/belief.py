@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from harness.api import Action
-from harness.authoring.panels import Opinion
+from harness.extensions.panels.panels import Opinion
 
 Term = Literal["agent", "pattern", "confidence", "malformed", "independence"]
 """A factor of the score: α, R, φ, ρ, δ."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.api import Facts
-from harness.authoring.panels import Opinion
 from harness.errors import PluginError
+from harness.extensions.panels.panels import Opinion
 
 from .belief import Theta
 from .rules import Outputs, Rules

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness.api import Action
-from harness.authoring.panels import Opinion
-from harness.authoring.peers import peer_text
+from harness.extensions.panels.panels import Opinion
+from harness.extensions.panels.peers import peer_text
 
 from .belief import Belief, Cluster, Theta, stated
 from .excerpt import Reader, excerpt, in_a_line

@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterator
 
-from harness.authoring.panels import Opinion
+from harness.extensions.panels.panels import Opinion
 from harness.replies import json_fields
 
 Reader = Callable[[str], str | None]

@@ -11,9 +11,9 @@ from fractions import Fraction
 from typing import Literal, Protocol
 
 from harness.api import Action, Case, Move, Task, Turn
-from harness.authoring import elections
-from harness.authoring.panels import Opinion, Panel, Ties, leading, majority
-from harness.authoring.peers import peer_text
+from harness.extensions.panels import elections
+from harness.extensions.panels.panels import Opinion, Panel, Ties, leading, majority
+from harness.extensions.panels.peers import peer_text
 from harness.replies import Approval, Choice, Points, Ranking
 
 from .talk import Talk, in_words

@@ -7,9 +7,9 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from harness.authoring import graph_bounds
-from harness.authoring.random_graphs import RandomGraph, RandomGraphs
 from harness.errors import PluginError, near
+from harness.extensions.networks import graph_bounds
+from harness.extensions.networks.random_graphs import RandomGraph, RandomGraphs
 
 Seat = str | int
 """An agent of the panel: its name, or its place from 0."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, NotRequired, Required, TypedDict
 
 from harness.api import Action, Parsed, Reply
-from harness.authoring.peers import peer_text
 from harness.errors import PluginError
+from harness.extensions.panels.peers import peer_text
 
 NAME, TEXT = 60, 600
 """Characters of a persona's name and of its text, where a model proposes them."""

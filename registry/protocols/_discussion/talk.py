@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from harness.api import Action, Case, Facts, Move, Reply, Task, Turn
-from harness.authoring.panels import Opinion, Panel, leaders, leading
-from harness.authoring.peers import peer_text
-from harness.authoring.traffic import Traffic
+from harness.extensions.panels.panels import Opinion, Panel, leaders, leading
+from harness.extensions.panels.peers import peer_text
+from harness.extensions.panels.traffic import Traffic
 from harness.replies import AgreeOrCounter, AnswerWithConfidence, NamesFlaw
 
 from .hearing import Hearing

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
 from harness.api import derive_seed
-from harness.authoring import graph_bounds
-from harness.authoring.networks import FAMILIES
-from harness.authoring.random_graphs import RandomGraph, RandomGraphs
 from harness.errors import PluginError
+from harness.extensions.networks import FAMILIES, graph_bounds
+from harness.extensions.networks.random_graphs import RandomGraph, RandomGraphs
 
 Family = Literal[
     "chain", "star", "tree", "mesh", "layered", "random", "small_world", "scale_free", "delaunay", "grid", "ring"
@@ -38,7 +37,7 @@ def edges_within(within: Within, n: int, seed: int, at: tuple[str | int, ...]) -
     """Return the edges of a graph over the places 0 … n - 1, each (earlier, later), sorted.
 
     What is random is drawn from `seed`, the same graph in every episode, and its edges directed. "random" is G(n, p)
-    with p = 2 ln(n)/n, in one piece; other families are those of networks (`harness.authoring.networks`), or of
+    with p = 2 ln(n)/n, in one piece; other families are those of networks (`harness.extensions.networks`), or of
     networkx. Raises `PluginError`, at `at`, for a family of networkx that cannot be drawn.
     """
     if not isinstance(within, str):

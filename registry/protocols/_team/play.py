@@ -8,9 +8,9 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from harness.api import Case, Facts, Move, Task, Turn
-from harness.authoring.panels import Opinion, Panel, leading
-from harness.authoring.peers import peer_text
-from harness.authoring.traffic import Traffic
+from harness.extensions.panels.panels import Opinion, Panel, leading
+from harness.extensions.panels.peers import peer_text
+from harness.extensions.panels.traffic import Traffic
 from harness.replies import FreeText
 
 from .graph import Graph

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from harness.api import Action, Parsed, Range, Reply
 from harness.errors import PluginError
-from harness.expressions import Compiled, Expression, ExpressionError, Names, compiled
+from harness.extensions.declared.expressions import Compiled, Expression, ExpressionError, Names, compiled
 from harness.replies import Answer, AnswerForm, Boxed, Choice, FreeText, Number, Pattern, normalise, spoken
 from harness.replies.wrapped import WrappedReply
 

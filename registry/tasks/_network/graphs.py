@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Annotated, Any, NotRequired, Required, TypedDict
 
 from harness.api import derive_seed
-from harness.authoring import graph_bounds as bounds
-from harness.authoring.networks import FAMILIES, Family, Network, adjacency_of, draw_names, parts, seeded
-from harness.authoring.random_graphs import GENERATORS, RandomGraph, RandomGraphs
 from harness.errors import DataError, PluginError
+from harness.extensions.networks import FAMILIES, Family, Network, adjacency_of, draw_names, parts, seeded
+from harness.extensions.networks import graph_bounds as bounds
+from harness.extensions.networks.random_graphs import GENERATORS, RandomGraph, RandomGraphs
 
 from ..agentsnet import _edges
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Required, TypedDict
 
-from harness.authoring.networks import Adjacency
-from harness.expressions import Expression
+from harness.extensions.declared.expressions import Expression
+from harness.extensions.networks import Adjacency
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -8,9 +8,8 @@ from itertools import combinations
 from typing import Annotated, Any, Literal, NotRequired, Required, TypedDict
 
 from harness.api import Range
-from harness.authoring.networks import Honest
 from harness.errors import Place, PluginError
-from harness.expressions import (
+from harness.extensions.declared.expressions import (
     Compiled,
     Expression,
     ExpressionError,
@@ -18,6 +17,7 @@ from harness.expressions import (
     Names,
     compiled,
 )
+from harness.extensions.networks import Honest
 
 MOST_ITEMS = 2_000_000
 Every = Literal["edge", "agent", "pair", "network"]

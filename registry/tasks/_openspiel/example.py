@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.api import Action, Facts
-from harness.authoring.worlds import World
+from harness.extensions.worlds import World
 from harness.replies import LegalAction
 
 

@@ -9,8 +9,8 @@ from hashlib import blake2b
 from typing import Any
 
 from harness.api import Action, Facts
-from harness.authoring.games import Invalid, legal_instead
-from harness.authoring.worlds import World
+from harness.extensions.games import Invalid, legal_instead
+from harness.extensions.worlds import World
 from harness.replies import LegalAction
 
 from .loading import Loaded

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from harness.api import Action, Facts, Reply
-from harness.authoring.worlds import World
 from harness.errors import PluginError
-from harness.expressions import Names, names, random_functions, renew
+from harness.extensions.declared.expressions import Names, names, random_functions, renew
+from harness.extensions.worlds import World
 from harness.replies import ActionForm
 
 from .rules import ActionRules, Rules, described

@@ -26,9 +26,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.api import derive_seed
-from harness.authoring.documents.rows import READERS, read_files
-from harness.authoring.networks import Network, adjacency_of, draw_names
 from harness.errors import DataError, Place, SetupError
+from harness.extensions.datasets.rows import READERS, read_files
+from harness.extensions.networks import Network, adjacency_of, draw_names
 
 Row = Mapping[str, Any]
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness.api import derive_seed
-from harness.authoring.networks import Network, adjacency_of, draw_names
 from harness.errors import DataError, Place
+from harness.extensions.networks import Network, adjacency_of, draw_names
 
 _HEADERS = {("source", "target"), ("from", "to"), ("u", "v"), ("node1", "node2"), ("a", "b")}
 _NUMBER = re.compile(r"\d+")

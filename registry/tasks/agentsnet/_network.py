@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import Annotated, Literal
 
 from harness.api import Case, Range
-from harness.authoring.networks import FAMILIES, Family, Network, NetworkTask, adjacency_of, draw_names, seeded
 from harness.errors import PluginError
+from harness.extensions.networks import FAMILIES, Family, Network, NetworkTask, adjacency_of, draw_names, seeded
 
 from . import _dataset, _edges
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from harness.api import Case, Facts, Outcome, plugin
-from harness.authoring.networks import honest
+from harness.extensions.networks import honest
 from harness.replies import Choice
 
 from ._network import FINAL_ANSWER, AgentsNetTask

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.api import Case, Outcome, plugin
-from harness.authoring.networks import honest
+from harness.extensions.networks import honest
 from harness.replies import Choice
 
 from ._network import FINAL_ANSWER, AgentsNetTask

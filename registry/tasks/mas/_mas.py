@@ -10,7 +10,7 @@ from itertools import chain
 from typing import ClassVar, Literal
 
 from harness.api import Action, Case, Facts, Outcome, Reply
-from harness.authoring.sharded import Items, ShardedTask
+from harness.extensions.sharded import Items, ShardedTask
 from harness.replies import Integers
 from harness.replies.answer import INTEGERS
 

@@ -8,7 +8,7 @@ from functools import reduce
 from operator import xor
 
 from harness.api import Facts, plugin
-from harness.authoring.sharded import Items, ShardedTask
+from harness.extensions.sharded import Items, ShardedTask
 from harness.replies.answer import INTEGER
 
 

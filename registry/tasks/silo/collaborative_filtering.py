@@ -9,8 +9,8 @@ from operator import mul
 from typing import Any
 
 from harness.api import Facts, plugin
-from harness.authoring.sharded import Items, ShardedTask
 from harness.errors import PluginError
+from harness.extensions.sharded import Items, ShardedTask
 from harness.replies.answer import ROWS, AnswerForm
 
 

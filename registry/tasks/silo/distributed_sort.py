@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Literal
 
 from harness.api import Case, Facts, plugin
-from harness.authoring.sharded import Items, ShardedTask
+from harness.extensions.sharded import Items, ShardedTask
 from harness.replies.answer import INTEGERS
 
 _WHOLE = "The final result should be the complete sorted sequence."

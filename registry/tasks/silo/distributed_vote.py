@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from harness.api import Facts, plugin
-from harness.authoring.sharded import Items, ShardedTask
 from harness.errors import PluginError
+from harness.extensions.sharded import Items, ShardedTask
 from harness.replies.answer import one_of
 
 NAMES = ["Alice", "Bob", "Carol", "Dave"]

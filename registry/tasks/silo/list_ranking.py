@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import chain
 
 from harness.api import Facts, plugin
-from harness.authoring.sharded import Items, ShardedTask
+from harness.extensions.sharded import Items, ShardedTask
 from harness.replies.answer import TABLE, AnswerForm
 
 

@@ -7,7 +7,7 @@ import string
 from collections.abc import Sequence
 
 from harness.api import Facts, plugin
-from harness.authoring.sharded import Items, ShardedTask
+from harness.extensions.sharded import Items, ShardedTask
 from harness.replies.answer import INTEGERS
 
 _CHARACTERS = string.ascii_letters + string.digits + "_"

@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 
 from harness.api import Facts, plugin
-from harness.authoring.sharded import Items, ShardedTask
+from harness.extensions.sharded import Items, ShardedTask
 from harness.replies.answer import INTEGER
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from math import fsum, sqrt
 
 from harness.api import Facts, plugin
-from harness.authoring.sharded import Items, ShardedTask
+from harness.extensions.sharded import Items, ShardedTask
 from harness.replies.answer import NUMBER
 
 

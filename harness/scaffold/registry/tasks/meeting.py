@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Annotated
 
 from harness.api import Case, Facts, Outcome, Range, Reply, plugin
-from harness.authoring.networks import Network, NetworkTask, adjacency_of, complete
+from harness.extensions.networks import Network, NetworkTask, adjacency_of, complete
 from harness.replies import Choice
 
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")

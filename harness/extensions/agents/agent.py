@@ -1,0 +1,221 @@
+"""An agent of your own in a model's place: a Python function or class, a program, or a server."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from urllib.parse import urlsplit
+
+from harness.api import Completion, Facts, Range, plugin
+from harness.approvals import NeededApproval
+from harness.engine_api import Describes, Engine, Reports, Request, Retries, RunsPrograms, WritesLog
+from harness.engines.priority import PriorityGate
+from harness.errors import EngineFatalError, SetupError
+from harness.extensions.agents import _agent_calls as calls
+from harness.extensions.agents._agent_log import AgentLog
+from harness.extensions.openai.replicas import keys_sent, public
+from harness.storage.redaction import without_secrets
+
+if TYPE_CHECKING:
+    from harness.extensions.agents._agent_processes import ProgramAgent
+    from harness.extensions.agents._agent_server import AgentServer
+
+_MOST_FILES = 1_000
+"""Files of an agent's package that count."""
+
+
+@plugin
+class Agent(Engine, Describes, Reports, Retries, RunsPrograms, WritesLog):
+    """An agent of your own: a Python function or class (`call`), a program (`command`) or a server (`url`).
+
+    Args:
+        call: `module:name` of a function `(messages) -> text`, or of a class with `reply(message)`. Its module is in
+            the working directory, in the project's root, or installed.
+        command: a program that answers lines of JSON, and its arguments; a process for each conversation.
+        url: where requests are posted as JSON.
+        args: keyword arguments for the function or the class; programs and servers get them with every request.
+        label: the name in tables; by default what `call`, `command` or `url` names.
+        timeout: seconds for a reply.
+        concurrency: the most requests at once, and the most processes of a program.
+        history: send whole conversations to a program or a server, with every request, instead of what is new.
+        max_retries: tries of a server after the first.
+        backoff: seconds before the first retry; doubles each time, with jitter.
+        api_key_env: the environment variable with the server's key.
+    """
+
+    call: str | None = None
+    command: str | list[str] | None = None
+    url: str | None = None
+    args: dict[str, Any] = field(default_factory=dict)
+    label: str = ""
+    timeout: Annotated[float, Range(gt=0)] = 600.0
+    concurrency: Annotated[int, Range(ge=1, le=1000)] = 32
+    history: bool = False
+    max_retries: Annotated[int, Range(ge=0)] = 2
+    backoff: Annotated[float, Range(ge=0)] = 0.5
+    api_key_env: str = ""
+
+    incidental: ClassVar[frozenset[str]] = frozenset(
+        {"timeout", "concurrency", "max_retries", "backoff", "api_key_env"}
+    )
+    location: ClassVar[frozenset[str]] = frozenset({"url"})
+
+    def __post_init__(self) -> None:
+        forms = [name for name in ("call", "command", "url") if getattr(self, name)]
+        if len(forms) != 1:
+            what = "none of them" if not forms else " and ".join(forms)
+            hint = (
+                'Write call=my_agents.planner:reply, command="./my_agent --stdio" or url=http://localhost:8000/reply.'
+            )
+            raise SetupError(f"the engine agent needs one of call, command and url, found {what}", hint=hint)
+        if self.call:
+            _check_call(self.call)
+        if self.url:
+            _check_url(self.url)
+        self._words = _words(self.command) if self.command else []
+        self._log_path: Path | None = None
+        self._log: AgentLog | None = None  # what follows is made by `start`: an engine is sent to workers before it
+        self._form: calls.PythonAgent | ProgramAgent | AgentServer | None = None
+        self._is_open = False
+        self._queue: PriorityGate | None = None
+
+    # ------------------------------------------------------------------------------ what it is
+
+    @property
+    def model(self) -> str:
+        return self.label or self._name()
+
+    @property
+    def programs(self) -> str | None:
+        return None if self.url else f"{self._name()} as it is, in no sandbox"
+
+    def files(self) -> Sequence[Path]:
+        """The agent's code: its package in your folders or its module; of a command the files that it names."""
+        here = Path.cwd()
+        if self.call:
+            files = calls.files_of(self.call.partition(":")[0], _MOST_FILES)
+        else:
+            files = [p for word in self._words if (p := (here / word).resolve()).is_relative_to(here) and p.is_file()]
+        return [file for file in files if os.access(file, os.R_OK)]
+
+    def approvals(self) -> Iterable[NeededApproval]:
+        """Its program, or the key that its server gets."""
+        yield from keys_sent(self.api_key_env, self.url, "url") if self.url else super().approvals()
+
+    def describe(self) -> Facts:
+        """The fields without secrets, and a digest of the agent's code (`files`)."""
+        facts = {**super().describe(), "args": without_secrets(self.args)}
+        if self.url:
+            return {**facts, "url": public(self.url)}
+        digest = hashlib.sha256()
+        for file in self.files():
+            digest.update(hashlib.sha256(file.read_bytes()).digest())
+        return {**facts, "code": digest.hexdigest()}
+
+    def _name(self) -> str:
+        if self.url:
+            parts = urlsplit(public(self.url))
+            return f"{parts.netloc}{parts.path}".rstrip("/")
+        return self.call or next((file.name for file in self.files()), Path(self._words[0]).name)
+
+    # ------------------------------------------------------------------------------ life
+
+    def log_to(self, path: Path) -> None:
+        self._log_path = path
+
+    async def start(self) -> None:
+        """Find the agent; processes start with the first requests.
+
+        Raises:
+            SetupError: there is none, it cannot be imported or run, or its server does not answer.
+        """
+        self._queue = PriorityGate(lambda in_flight: in_flight < self.concurrency)
+        try:
+            log = self._log = AgentLog(self._log_path)
+        except OSError as error:
+            raise SetupError(f"{self._log_path} cannot be written: {error.strerror or error}") from None
+        log.open()
+        log.begin(self.model)
+        if self.call:
+            self._form = calls.PythonAgent(self.call, self.args, self.timeout, log)
+        elif self.command:
+            from harness.extensions.agents._agent_processes import ProgramAgent
+
+            self._form = ProgramAgent(
+                self.model, self._words, self.args, self.timeout, self.concurrency, self.history, log
+            )
+        else:
+            from harness.extensions.agents._agent_server import AgentServer
+
+            self._form = server = AgentServer(
+                model=self.model, base_url=self.url, timeout=self.timeout, max_retries=self.max_retries,
+                backoff=self.backoff, max_connections=self.concurrency, api_key_env=self.api_key_env,
+            )  # fmt: skip
+            server.args, server.history = self.args, self.history
+            await server.start()
+        self._is_open = True
+
+    async def complete(self, request: Request) -> Completion:
+        """Ask the agent.
+
+        Raises:
+            RequestError: whatever it did wrong; `RefusedError` and others of a server as the engine `openai` does.
+            EngineFatalError: the program cannot be started, or the server is gone.
+        """
+        if self._form is None or self._queue is None or not self._is_open:
+            raise EngineFatalError("the engine is not started, or closed")
+        if self.command and not self.history:
+            return await self._form.complete(request)  # a process answers one at a time, and they are few
+        await self._queue.enter(request.thread.age)
+        try:
+            return await self._form.complete(request)
+        finally:
+            self._queue.leave()
+
+    def stop_retrying(self, reason: Exception) -> None:
+        if isinstance(self._form, Retries):
+            self._form.stop_retrying(reason)
+
+    async def close(self) -> None:
+        """Let the agent go: processes, and all that they have started, are ended."""
+        self._is_open = False
+        if self._form is not None:
+            await self._form.close()
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+
+    def report(self) -> Facts:
+        """Objects, processes or requests, and what became of them."""
+        return self._form.report() if self._form is not None else {}
+
+
+def _check_call(call: str) -> None:
+    module, colon, name = call.partition(":")
+    if colon and all(part.isidentifier() for part in (*module.split("."), *name.split("."))):
+        return
+    hint = "Write module:name, such as my_agents.planner:reply for `def reply(messages)` in my_agents/planner.py."
+    raise SetupError(f"call={call!r:.200} names no function", hint=hint, at=("call",))
+
+
+def _check_url(url: str) -> None:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        hint = "Write http://localhost:8000/reply, for example."
+        raise SetupError(f"url={url!r:.200} is no address", hint=hint, at=("url",))
+
+
+def _words(command: str | list[str]) -> list[str]:
+    try:
+        words = shlex.split(command) if isinstance(command, str) else list(command)
+    except ValueError as error:  # an open quotation mark
+        hint = "Close the quotation marks: they group words, as in a shell."
+        raise SetupError(f"command={command!r:.200}: {error}", hint=hint, at=("command",)) from None
+    if not words or not words[0]:
+        raise SetupError(f"command={command!r:.200} names no program", at=("command",))
+    return words

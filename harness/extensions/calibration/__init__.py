@@ -1,0 +1,1 @@
+"""Protocols whose parameters are estimated on calibration rows, and `harness fit`, which estimates them."""

@@ -1,0 +1,1 @@
+"""Tables of effects: which choices of a study matter."""

@@ -1,0 +1,34 @@
+"""`harness export`: a run in the form of another tool."""
+
+from __future__ import annotations
+
+import argparse
+
+from harness.cli.usage import Parser
+from harness.extensions import exports
+from harness.manifests import offers
+from harness.results import Run
+
+
+def export(options: argparse.Namespace) -> int:
+    """Write a run's episodes and turns for another tool."""
+    how = {"overwrite": options.overwrite, "repo": options.repo, "public": options.public}
+    done = exports.export(Run.load(options.run), options.to, options.output, **how)
+    print(done.summary)
+    for file in done.files:
+        print(f"wrote: {file}")
+    if done.address is not None:
+        print(f"uploaded: {done.address}")
+    return 0
+
+
+def options(command: Parser) -> None:
+    """The options of `harness export`."""
+    command.add_argument("run", metavar="RUN", help="the run's folder")
+    forms = [*offers("exports")]
+    command.add_argument("--to", required=True, choices=forms, metavar="FORM", help=", ".join(forms))
+    text = "the folder to write to (default: export/FORM in the run's folder)"
+    command.add_argument("-o", "--output", metavar="FOLDER", help=text)
+    command.add_argument("--overwrite", action="store_true", help="replace an earlier export that is there")
+    command.add_argument("--repo", metavar="USER/NAME", help="hub: upload it as this data set")
+    command.add_argument("--public", action="store_true", help="hub: let everyone read a data set that is created")

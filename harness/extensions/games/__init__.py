@@ -1,0 +1,5 @@
+"""Games as stepped tasks: returns, chance from the seed, one rule for invalid moves; environments as games."""
+
+from .tasks import GameTask, Invalid, legal_instead, player_names
+
+__all__ = ["GameTask", "Invalid", "legal_instead", "player_names"]

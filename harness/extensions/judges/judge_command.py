@@ -1,0 +1,79 @@
+"""`harness judge`."""
+
+from __future__ import annotations
+
+import argparse
+
+from harness.cli import options as opt
+from harness.cli.evaluate import interrupted, judge_engine, pairs
+from harness.cli.output import show
+from harness.cli.progress import SeveralProgress, notes
+from harness.cli.usage import Parser
+from harness.config.project import find
+from harness.engine_api import AsksPeople
+from harness.engines.sampling import normalise
+from harness.errors import SpecError
+from harness.extensions.judges import PairSide
+from harness.extensions.judges.finished import SAMPLING, plan_of, prefer
+from harness.extensions.leaderboards.sides import add_sides, two_sides
+from harness.runtime.options import Options
+
+
+def judge(options: argparse.Namespace) -> int:
+    """A judge chooses between the answers of two runs, or of two parts of one."""
+    one, two = _sides(options)
+    engine = judge_engine(options, find())
+    if engine is None:
+        raise SpecError("no judge is given", hint="Say which engine judges: --judge vllm --judge_args pretrained=…")
+    how = Options(**{name: getattr(options, name) for name in opt.ASKING})
+    sampling = {**SAMPLING, **normalise(pairs(options.gen_kwargs, "--gen_kwargs"))}
+    bars = SeveralProgress("judge of", options.quiet, lines=isinstance(engine, AsksPeople))
+    try:
+        with notes(options.quiet):
+            tables = prefer(
+                one,
+                two,
+                engine,
+                prompt=options.prompt,
+                reference=options.reference,
+                repeats=options.repeats,
+                sampling=sampling,
+                options=how,
+                on_judge=bars,
+            )
+    except KeyboardInterrupt:
+        return interrupted("what was chosen is kept")
+    finally:
+        bars.close()
+    show(tables, options.format, f"{two.name} against {one.name}", options.output)
+    return 0
+
+
+def _sides(options: argparse.Namespace) -> tuple[PairSide, PairSide]:
+    one, two = two_sides(options, "to choose between")
+    plan = plan_of(one.run, one.run.spec, find())
+    other = plan if two.run is one.run else plan_of(two.run, two.run.spec, find())
+    return (
+        PairSide(one.name, one.run.folder, plan, one.where, one.label),
+        PairSide(two.name, two.run.folder, other, two.where, two.label),
+    )
+
+
+def options(command: Parser) -> None:
+    """The options of `harness judge`."""
+    command.add_argument("runs", nargs="+", metavar="RUN", help="two runs; or one, with --label")
+    add_sides(command, "protocol single vote")
+    asking = command.group("judge")
+    text = "judges in place of those that the spec names: vllm, openai, mock or an engine of the project"
+    asking.add_argument("--judge", metavar="ENGINE", help=text)
+    asking.add_argument("--judge_args", default="", metavar="K=V,…", help="the judge's arguments")
+    text = "its prompt set (default: judges/pairwise)"
+    asking.add_argument("--prompt", default="judges/pairwise", metavar="SET", help=text)
+    asking.add_argument("--reference", action="store_true", help="let it see the task's right answers")
+    text = "ask it N times in each order; the more frequent choice counts"
+    asking.add_argument("--repeats", type=opt.whole(1), default=1, metavar="N", help=text)
+    asking.add_argument("--gen_kwargs", default="", metavar="K=V,…", help="its sampling (default: temperature=0)")
+    opt.add_run_options(asking, *opt.ASKING)
+    asking.add_argument("--quiet", action="store_true", help="no progress, only tables and errors")
+    opt.add_output(command)
+    opt.add_form(command)

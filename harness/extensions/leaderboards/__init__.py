@@ -1,0 +1,1 @@
+"""Runs side by side: comparisons of two, standings, leaderboards over many."""

@@ -1,0 +1,448 @@
+"""Any server with OpenAI's chat API."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import random
+import time
+from collections.abc import Callable
+from dataclasses import field
+from functools import partial
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
+
+from harness.api import Completion, Facts, Range, plugin
+from harness.engine_api import (
+    CallsTools,
+    ComputesLikelihoods,
+    ContinuesText,
+    CountsTokens,
+    Engine,
+    LikelihoodRequest,
+    Reports,
+    Request,
+    Retries,
+    Thread,
+)
+from harness.engines.sampling import normalise
+from harness.engines.tool_calls import REMEDY, offered, takes_no_tools
+from harness.errors import (
+    ContextLengthError,
+    EngineError,
+    EngineFatalError,
+    RefusedError,
+    RequestError,
+    SetupError,
+    near,
+)
+from harness.extensions.openai import _bodies
+from harness.extensions.openai.replicas import KEY, PROBE, Replica, Replicas, SendsKey, endpoint, public
+from harness.extensions.openai.wire import (
+    GarbledError,
+    constrained,
+    has_died,
+    lacks_model,
+    overflows,
+    read_completion,
+    read_text,
+    refusal,
+    retry_after,
+    unwritable,
+)
+from harness.extensions.vllm import prompt_logprobs as scoring
+from harness.extensions.vllm.tokens import count_tokens
+from harness.storage.redaction import redacted, secrets_of, without_secrets
+
+T = TypeVar("T")
+CHAT, TEXT = "/chat/completions", "/completions"
+MAX_TOKENS = 256
+"""The length of a raw continuation that has no max_tokens, as in lm-eval; servers would stop after 16."""
+
+
+@plugin
+class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsTokens, SendsKey, Reports, Retries):
+    """Any OpenAI-compatible server: vLLM serve, SGLang, llama.cpp, Ollama, a provider.
+
+    Conversations go to `/v1/chat/completions`; texts to continue, and texts to score, to `/v1/completions`.
+
+    Args:
+        model: the model's name at the server.
+        base_url: e.g. `http://localhost:8000/v1`; several servers of the same model: a list; None: OpenAI's own (or
+            `OPENAI_BASE_URL`).
+        api_key_env: the environment variable with the key; servers without keys need none.
+        timeout: seconds for one attempt.
+        max_retries: attempts after the first, on 429, 5xx, timeouts, broken connections, unreadable responses.
+        backoff: seconds before the first retry; doubles each time, with jitter.
+        max_backoff: the longest wait in seconds, also for a server's Retry-After.
+        max_connections: the most requests in flight at once, at each server.
+        structured: how constraints are sent: `openai` as `response_format` (JSON schemas only), `vllm` as
+            `structured_outputs` (JSON, choice, regex, grammar), `none` not at all.
+        send_seed: False for servers that refuse `seed`.
+        tokenizer: the model's tokenizer, a name on the hub or a folder (package transformers): counts the tokens of
+            texts that pass between agents, which no server does, and encodes texts to score exactly as lm-eval does.
+        max_length: tokens that the model takes, for texts to score with a tokenizer; None: what the server lists.
+        extra_body: sent with every request as it is.
+    """
+
+    model: str = ""  # a default, because a field without one cannot stand for the interface's property
+    base_url: str | list[str] | None = None
+    api_key_env: str = KEY
+    timeout: Annotated[float, Range(gt=0)] = 600.0
+    max_retries: Annotated[int, Range(ge=0)] = 6
+    backoff: Annotated[float, Range(ge=0)] = 0.5
+    max_backoff: Annotated[float, Range(ge=0)] = 60.0
+    max_connections: Annotated[int, Range(ge=1, le=1000)] = 256
+    structured: Literal["openai", "vllm", "none"] = "openai"
+    send_seed: bool = True
+    tokenizer: str | None = None
+    max_length: Annotated[int, Range(ge=2)] | None = None
+    extra_body: dict[str, Any] = field(default_factory=dict)
+
+    replica: ClassVar[type[Replica]] = Replica
+    location: ClassVar[frozenset[str]] = frozenset({"base_url"})
+    incidental: ClassVar[frozenset[str]] = frozenset(
+        {"api_key_env", "timeout", "max_retries", "backoff", "max_backoff", "max_connections", "tokenizer"}
+    )
+
+    def __post_init__(self) -> None:
+        if not self.model:
+            raise SetupError(
+                "the engine openai needs model=…", hint="Name it as the server does; GET /v1/models lists."
+            )
+        # People paste the whole address of the endpoint.
+        if isinstance(self.base_url, str):
+            self.base_url = endpoint(self.base_url)
+        elif self.base_url is not None:
+            self.base_url = [endpoint(url) for url in self.base_url]
+            if not self.base_url or len(set(self.base_url)) < len(self.base_url):
+                hint = "Each address is one server; leave base_url out for OpenAI's own."
+                addresses = ", ".join(map(public, self.base_url)) or "none"
+                raise SetupError(f"base_url must be different addresses, found {addresses}", hint=hint)
+        self._replicas = Replicas(())
+        self._key, self._requests, self._is_open, self._took_tools = "", 0, False, False
+        self._scores = scoring.Ability(self.tokenizer, self.max_length, self.extra_body.get("chat_template_kwargs"))
+        self._ended: asyncio.Future[Exception] | None = None  # why the engine sends no more requests
+
+    # ------------------------------------------------------------------------------ life
+
+    async def start(self) -> None:
+        """Create the client and check that the server is available; of several, at least one.
+
+        Raises:
+            SetupError: no `openai` package, no key, no server, a refused key, or a model that the server does not have.
+        """
+        if self.tokenizer:
+            count_tokens(self.tokenizer, "a wrong name shows now, not in the middle of a run")
+        self._ended = asyncio.get_running_loop().create_future()
+        try:
+            self._replicas = Replicas(self._connect())
+            problems = await asyncio.gather(*map(self._probe, self._replicas.all))
+            if self._replicas.all_unhealthy:
+                raise next(filter(None, reversed(problems)))
+        except BaseException:
+            await self.close()
+            raise
+        self._is_open = True
+
+    def count_tokens(self, text: str) -> int | None:
+        """By `tokenizer`; None without one."""
+        return count_tokens(self.tokenizer, text) if self.tokenizer else None
+
+    def stop_retrying(self, reason: Exception) -> None:
+        if self._ended is not None and not self._ended.done():
+            self._ended.set_result(reason)
+
+    async def close(self) -> None:
+        self._is_open = False
+        for replica in self._replicas.all:
+            await replica.client.close()
+
+    def report(self) -> Facts:
+        """Requests, retries and failures; with several servers also those of each."""
+        each = self._replicas.report()
+        sums = {name: sum(one[name] for one in each) for name in ("retries", "failures")}
+        return {"requests": self._requests, **sums, **({"replicas": each} if len(each) > 1 else {})}
+
+    def describe(self) -> Facts:
+        """The fields; of an address only what holds no secret (no user, password or query)."""
+        facts = dict(super().describe())
+        if self.base_url:
+            several = isinstance(self.base_url, list)
+            facts["base_url"] = [public(url) for url in self.base_url] if several else public(str(self.base_url))
+        facts["extra_body"] = without_secrets(self.extra_body)
+        return facts
+
+    def _connect(self) -> list[Replica]:
+        urls = self.base_url if isinstance(self.base_url, list) else [self.base_url]
+        try:
+            import openai
+
+            self._check_key()  # before there is anything to close
+            # It takes a fifth of the CPU time of the default client.
+            hooks = {"response": [_bodies.bound]}
+            transports = [openai.DefaultAioHttpClient(timeout=self.timeout, event_hooks=hooks) for _ in urls]
+        except (ImportError, AttributeError, RuntimeError) as error:  # none, an old one, or one without aiohttp
+            raise SetupError(
+                f"the engine openai needs the package openai ({error})",
+                hint='Install it: pip install "mas-eval-harness[openai]"',
+            ) from error
+        replicas = []
+        for url, transport in zip(urls, transports, strict=True):
+            client = openai.AsyncOpenAI(
+                api_key=self._key or "none",
+                base_url=url,
+                timeout=self.timeout,
+                default_headers={"Accept-Encoding": _bodies.ENCODINGS},
+                max_retries=0,  # the client retries no garbled replies and cannot stop when the run ends
+                http_client=transport,
+            )
+            replicas.append(self.replica(public(url) if url else "the provider", client, self.max_connections))
+        return replicas
+
+    def _check_key(self) -> None:
+        self._key = os.environ.get(self.api_key_env, "")
+        if not self._key and not self.base_url and not os.environ.get("OPENAI_BASE_URL"):
+            raise SetupError(
+                f"no API key: the environment variable {self.api_key_env} is not set",
+                hint=f"Set it, name another one with api_key_env=, or point base_url= at your own server.\n"
+                f"  export {self.api_key_env}=…",
+            )
+
+    async def _probe(self, replica: Replica) -> SetupError | None:
+        """Find out whether a server can answer; returns why not. Raises what a person has to mend."""
+        where = replica.name
+        try:
+            replica.listed = await replica.probe(self.timeout)
+            if replica.listed and self.model not in replica.listed and await self._is_unknown(replica):
+                raise SetupError(f"{where} has no model {self.model!r}", hint=near(self.model, replica.listed))
+        except SetupError:
+            raise
+        except Exception as error:
+            if (status := getattr(error, "status_code", None)) in (401, 403):
+                hint = f"Put a valid key into the environment variable {self.api_key_env}."
+                raise SetupError(f"{where} refuses the key (HTTP {status})", hint=hint) from error
+            replica.mark_unhealthy(self._line(error))
+            hint = "Start it first (e.g. `vllm serve <model>`), wait until it is ready, and check base_url=: "
+            hint += "it usually ends in /v1."
+            return SetupError(f"no usable server at {where}: {self._line(error)}", hint=hint)
+        return None
+
+    async def _is_unknown(self, replica: Replica) -> bool:
+        """Whether a server refuses the model. Not all list every name that they take, so one token is asked for."""
+        body = {"model": self.model, "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}
+        try:
+            async with asyncio.timeout(min(PROBE, self.timeout)):
+                await replica.client.post("/chat/completions", cast_to=object, body=body)
+        except Exception as error:
+            return lacks_model(error)
+        return False
+
+    # ------------------------------------------------------------------------------ one request
+
+    async def complete(self, request: Request) -> Completion:
+        """Send a request, and retry while a retry may help.
+
+        Raises:
+            ContextLengthError, RefusedError, RequestError, EngineFatalError: as for `Engine`.
+            SetupError: a sampling parameter or a constraint that cannot be sent.
+        """
+        body = self._body(request)
+        self._requests += 1
+        if not request.thread.chat:
+            return await self._answer(request.thread, TEXT, body, read_text)
+        formal = bool(request.constraint) and self.structured != "none"
+        verbatim = formal or request.thread.verbatim or bool(request.prefill)
+        read = partial(read_completion, constrained=verbatim, with_tools=bool(request.tools))
+        try:
+            return await self._answer(request.thread, CHAT, body, read)
+        except RefusedError as error:
+            if not request.prefill:
+                raise
+            why = "the request begins the reply (prefill) with continue_final_message, which vLLM and SGLang know"
+            raise RefusedError(f"{error}; {why}") from error
+
+    async def loglikelihood(self, request: LikelihoodRequest) -> Completion:
+        """Score texts: those of one question in one request where the server takes several prompts.
+
+        Raises:
+            ContextLengthError, RefusedError, RequestError: as for `Engine`.
+            EngineFatalError: also if the server gives no log-probabilities of prompts.
+            SetupError: the texts can be scored with a tokenizer only.
+        """
+        self._requests += 1
+
+        async def ask(path: str, body: dict[str, Any], read: Callable[[Any, float], T]) -> T:
+            return await self._answer(request.thread, path, {"model": self.model, **body, **self.extra_body}, read)
+
+        start = time.perf_counter()
+        limit = next((one.limits[self.model] for one in self._replicas.all if self.model in one.limits), None)
+        try:
+            scores, usage = await self._scores.score(request, limit, ask)
+        except EngineFatalError as error:
+            self.stop_retrying(error)
+            raise
+        return Completion("", latency=time.perf_counter() - start, likelihoods=scores, **usage)
+
+    async def _answer(self, thread: Thread, path: str, body: dict[str, Any], read: Callable[[Any, float], T]) -> T:
+        """What `read` makes of a server's answer and of the seconds that it took."""
+        if not self._is_open:
+            raise EngineFatalError("the engine is not started, or closed")
+        tried: set[Replica] = set()
+        while True:
+            replica = self._replicas.choose(thread, tried)
+            tried.add(replica)
+            replica.counts["requests"] += 1
+            replica.load += 1
+            try:
+                async with replica.slots:
+                    return await self._ask(replica, path, body, read, tried)
+            except _AskAnotherError:
+                continue
+            finally:
+                replica.load -= 1
+
+    async def _ask(
+        self,
+        replica: Replica,
+        path: str,
+        body: dict[str, Any],
+        read: Callable[[Any, float], T],
+        tried: set[Replica],
+    ) -> T:
+        """The answer of one server. Raises `_AskAnotherError` where one that was not `tried` may have it."""
+        assert self._ended is not None
+        for attempt in itertools.count():
+            if self._ended.done():
+                raise self._ended.result().with_traceback(None)
+            try:
+                start = time.perf_counter()
+                data = await self._post(replica, path, body)
+                answer = read(data, time.perf_counter() - start)
+                replica.mark_healthy()
+                self._took_tools = self._took_tools or "tools" in body
+                return answer
+            except Exception as error:
+                final = self._refusal(replica, path, error, "tools" in body)
+                final = final or unwritable(body)
+                if final is None:
+                    final = await self._give_up(replica, error, attempt >= self.max_retries, tried)
+                if final is not None:
+                    replica.counts["failures"] += 1
+                    if isinstance(final, EngineFatalError):
+                        self.stop_retrying(final)
+                    raise final from error
+                replica.counts["retries"] += 1
+                delay = self.backoff * 2.0 ** min(attempt, 60) * random.uniform(0.5, 1)
+                if hasattr(error, "response"):
+                    delay = max(delay, retry_after(error.response.headers))
+                await asyncio.wait({self._ended}, timeout=min(delay, self.max_backoff))
+        raise AssertionError("unreachable")
+
+    async def _post(self, replica: Replica, path: str, body: dict[str, Any]) -> object:
+        """One try. The client's own timeout starts again with every byte that comes."""
+        try:
+            async with asyncio.timeout(self.timeout):
+                return await replica.client.post(path, cast_to=object, body=body)
+        except TimeoutError:
+            raise TimeoutError(f"no whole answer within {self.timeout:g} s") from None
+
+    def _body(self, request: Request) -> dict[str, Any]:
+        thread, words = request.thread, normalise(request.sampling)
+        body: dict[str, Any]
+        if not thread.chat:
+            text = thread.text + request.prefill
+            body = {"model": self.model, "prompt": text, "max_tokens": MAX_TOKENS, **words}
+        elif request.prefill:
+            messages = [*thread.messages, {"role": "assistant", "content": request.prefill}]
+            going_on = {"continue_final_message": True, "add_generation_prompt": False}  # vLLM's and SGLang's words
+            body = {"model": self.model, "messages": messages, **words, **going_on}
+        else:
+            body = {"model": self.model, "messages": thread.messages, **words}
+        # OpenAI's reasoning models know only the newer word.
+        if thread.chat and self.base_url is None and "max_tokens" in body:
+            body["max_completion_tokens"] = body.pop("max_tokens")
+        if self.send_seed:
+            body["seed"] = request.seed & 0x7FFFFFFF  # some servers seed with 32 signed bits
+        if request.constraint:
+            body |= constrained(request.constraint, self.structured)
+        if request.tools:
+            body["tools"] = offered(request.tools)
+        body.update(self.extra_body)
+        return body
+
+    # ------------------------------------------------------------------------------ what goes wrong
+
+    def _refusal(self, replica: Replica, path: str, error: Exception, with_tools: bool = False) -> EngineError | None:
+        """The error to raise at once; None where another try, or another server, may help."""
+        import openai
+
+        if isinstance(error, EngineError):  # the answer's reader has the last word
+            return error
+        text = self._line(error)
+        if isinstance(error, openai.APIStatusError):
+            status = error.status_code
+            kind = refusal(error)
+            if with_tools and not self._took_tools and takes_no_tools(error, kind):
+                return EngineFatalError(f"{replica.name} takes no tools for {self.model}: {text}; {REMEDY}")
+            if kind is not EngineFatalError:
+                return None if kind is None else kind(text)
+            if status == 404 and path == TEXT:
+                hint = "texts without chat template, and log-likelihoods, need /v1/completions"
+                return EngineFatalError(f"{replica.name} has no /v1/completions for {self.model}: {text}; {hint}")
+            if status == 404:
+                models = f" It lists: {', '.join(replica.listed[:30])}." if replica.listed else ""
+                why = f"no model {self.model!r} at {replica.name}, or base_url is wrong (it ends in /v1)"
+                return EngineFatalError(f"{why}: {text}{models}")
+            key = f"{replica.name} refuses the key in {self.api_key_env}"
+            return EngineFatalError(f"{key if status in (401, 403) else 'the account has no credit left'}: {text}")
+        # All else is no answer of the model: the connection broke, or what came is no HTTP, no JSON, no completion.
+        return ContextLengthError(text) if isinstance(error, GarbledError) and overflows(error) else None
+
+    async def _give_up(self, replica: Replica, error: Exception, last: bool, tried: set[Replica]) -> EngineError | None:
+        """The error to raise instead of trying again; None where another try may help.
+
+        Raises:
+            _AskAnotherError: the server is unhealthy, or it was the `last` try and no other server was tried yet.
+        """
+        import openai
+
+        is_lost = isinstance(error, openai.APIConnectionError | TimeoutError)
+        outage = error if has_died(error) or (is_lost and replica.unhealthy is not None) else None
+        if outage is None and (last or (is_lost and len(self._replicas.all) > 1)):
+            try:
+                await replica.probe(self.timeout)  # else the connection broke, or this one request took too long
+            except Exception as failure:
+                outage = failure
+        helpless = outage is not None or (last and len(tried) == 1)
+        if helpless and await self._replicas.another(tried, self.timeout):
+            replica.consecutive_failures += 1
+            if outage is not None or replica.consecutive_failures > 1:  # once may be the request's fault
+                replica.mark_unhealthy(self._line(outage or error))
+            raise _AskAnotherError from error
+        why = self._line(error)
+        if has_died(error):
+            why = f"the model at {replica.name} has died: {why}"
+        elif last:
+            why = f"still failing after {self.max_retries + 1} tries: {why}"
+        else:
+            return None
+        if outage is not None:
+            replica.mark_unhealthy(self._line(outage))
+            if self._replicas.all_unhealthy:
+                servers = "the server is gone" if len(self._replicas.all) == 1 else "all servers are gone"
+                return EngineFatalError(why if has_died(error) else f"{servers} ({self._line(outage)}); {why}")
+        return RequestError(why)
+
+    def _line(self, error: Exception) -> str:
+        """The error in a line, with its cause and without keys."""
+        text = f"{type(error).__name__}: {error}"
+        if error.__cause__ is not None and not hasattr(error, "status_code") and not isinstance(error, GarbledError):
+            # The transport's own words: the package calls a refused connection a timeout.
+            text = f"{str(error.__cause__) or type(error.__cause__).__name__} ({type(error).__name__})"
+        secrets = {self._key, *secrets_of({"base_url": self.base_url, "extra_body": self.extra_body})}
+        return " ".join(redacted(text[:10_000], secrets).split())[:500]
+
+
+class _AskAnotherError(Exception):
+    """This server has no answer to a request; another one may."""

@@ -1,0 +1,1 @@
+"""The report about runs as one HTML page."""

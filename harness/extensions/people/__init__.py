@@ -1,0 +1,1 @@
+"""A person as an engine: you take a seat in the terminal."""

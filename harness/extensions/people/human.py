@@ -1,0 +1,160 @@
+"""A person in a model's place, at the terminal."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Sequence
+
+from harness.api import Completion, Facts, Reply, plugin
+from harness.engine_api import AsksPeople, Describes, Engine, Reports, Request, Retries
+from harness.engines.tool_calls import storable
+from harness.errors import EngineFatalError, SetupError
+from harness.extensions.agents.conversations import LONGEST, Conversations
+from harness.extensions.people._desk import Desk, can_read, is_terminal
+from harness.printable import clean_name
+from harness.replies.reading import read
+
+_MOST_LISTED = 60
+"""Legal moves that a list shows."""
+_LONGEST_NAME = 40
+
+
+@plugin
+class Human(Engine, AsksPeople, Describes, Reports, Retries):
+    """You: the exact prompt is shown in the terminal, and what you write is the reply.
+
+    Args:
+        name: who you are, for tables and where several people share the keyboard.
+        help: list legal moves, and explain an answer that cannot be read and ask again at once, as often as needed.
+            false: you get what a model gets, and no more; the spec's retries count.
+    """
+
+    name: str = ""
+    help: bool = True
+
+    def __post_init__(self) -> None:
+        if len(self.name) > _LONGEST_NAME or self.name != clean_name(self.name).strip():
+            message = f"name={self.name!r:.80} is no name"
+            raise SetupError(message, hint=f"Write a word or two, {_LONGEST_NAME} characters at most.", at=("name",))
+        self._conversations = Conversations()
+        self._desk: Desk | None = None
+        self._questions = self._unreadable = 0
+        self._episode, self._rules = "", dict[str, str]()  # agent → the system message that it has read
+
+    @property
+    def model(self) -> str:
+        return f"human ({self.name})" if self.name else "human"
+
+    async def start(self) -> None:
+        """Raises `SetupError` where there is no standard input."""
+        if not can_read():
+            message = f"{self.model} answers in a terminal, and there is no standard input"
+            raise SetupError(message, hint="Give the command in a terminal, or pipe it one answer a line.")
+        self._desk = Desk.here()
+        self._desk.open()
+
+    async def close(self) -> None:
+        if self._desk is not None:
+            self._desk.close()
+            self._desk = None
+
+    def stop_retrying(self, reason: Exception) -> None:
+        """The run ends: a question that is being asked is given up."""
+        if self._desk is not None:
+            self._desk.end(reason)
+
+    def report(self) -> Facts:
+        """How many answers were given, and how many more could not be read and were asked for again."""
+        return {"questions": self._questions, "unreadable": self._unreadable}
+
+    async def complete(self, request: Request) -> Completion:
+        """Ask the person.
+
+        Raises:
+            EngineFatalError: what is piped has ended.
+            KeyboardInterrupt: Ctrl-D in a terminal.
+        """
+        if self._desk is None:
+            raise EngineFatalError("the engine is not started, or closed")
+        await self._desk.enter(request.thread.age)
+        try:
+            return await self._ask(self._desk, request)
+        finally:
+            self._desk.leave()
+
+    async def _ask(self, desk: Desk, request: Request) -> Completion:
+        desk.check()
+        episode, agent, turn, attempt = request.id.rsplit("/", 3)
+        await desk.seat(self.name or self.model, agent)
+        conversation, messages = self._conversations.of(request), request.thread.messages
+        start = conversation.start(request.thread)
+        desk.say(f"\n=== episode {episode} · {agent} · turn {turn} · attempt {attempt} ===", bold=True)
+        if episode != self._episode:
+            self._episode, self._rules = episode, {}
+        for message in messages[start:]:
+            role, text = message["role"], message["content"]
+            known = role == "system" and self._rules.get(agent) == text
+            desk.say(f"--- {role}" + (", as before" if known else ""), bold=True)
+            if not known:
+                desk.say(text)
+            if role == "system":
+                self._rules[agent] = text
+        moves = _moves(request.reply) if self.help else []
+        if moves:
+            desk.say("--- legal moves, by number or as the prompt asks", bold=True)
+            desk.say(_listed(moves))
+        began = time.perf_counter()
+        text = await self._answer(desk, request, moves)
+        self._questions += 1
+        conversation.session = True
+        conversation.answered(len(messages), text)
+        return Completion(text, finish_reason="stop", latency=time.perf_counter() - began)
+
+    async def _answer(self, desk: Desk, request: Request, moves: Sequence[str]) -> str:
+        agent = request.id.rsplit("/", 3)[1]
+        while True:
+            try:
+                text = await desk.answer(f"{clean_name(agent)}> ")
+            except UnicodeDecodeError:
+                desk.say("This is no UTF-8. Write it again.")
+                continue
+            if text is None and is_terminal():
+                raise KeyboardInterrupt
+            if text is None:
+                raise EngineFatalError(f"standard input ended before the answer {request.id}")
+            text = storable(text[:LONGEST])
+            if not self.help or request.reply is None:
+                return text
+            error = read(request.reply, text).error
+            if error is None:
+                return text
+            number = text.strip().removeprefix("[").removesuffix("]")
+            if number.isdecimal() and 1 <= int(number[:9]) <= len(moves):
+                return moves[int(number) - 1]
+            self._unreadable += 1
+            desk.say(f"That cannot be read: {error}. Write it again.")
+
+
+def _moves(reply: Reply | None) -> list[str]:
+    """The text of each legal move, in the form's order; none where a number may itself be an answer."""
+    if reply is None or not reply.options or read(reply, "1").error is None:
+        return []
+    constraint = reply.constraint() or {}
+    written: Sequence[str] = constraint.get("choice", ())
+    texts = list(written) if len(written) == len(reply.options) else [str(option) for option in reply.options]
+    legal = zip(texts, reply.options, strict=True)
+    return texts if all(read(reply, text).action == option for text, option in legal) else []
+
+
+def _listed(moves: Sequence[str]) -> str:
+    """Moves with their numbers in columns, without a label that all of them have."""
+    start = "".join(moves[0].partition(": ")[:2])
+    label = len(start) if ": " in start and all(move.startswith(start) for move in moves) else 0
+    names = [" ".join(move[label:].split()) for move in moves[:_MOST_LISTED]]
+    cells = [f"[{i}] {name}" for i, name in enumerate(names, 1)]
+    width = max(map(len, cells)) + 2
+    columns = max(1, shutil.get_terminal_size().columns // width)
+    rows = (cells[i : i + columns] for i in range(0, len(cells), columns))
+    lines = ["".join(f"{cell:{width}}" for cell in row).rstrip() for row in rows]
+    return "\n".join([*lines, f"… ({len(moves)} in all)"] if len(moves) > _MOST_LISTED else lines)

@@ -1,0 +1,1 @@
+"""Runs in workers of a Ray cluster."""

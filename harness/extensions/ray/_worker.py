@@ -1,0 +1,264 @@
+"""One of the processes that play episodes: a Ray actor. It has engines and a journal of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import socket
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness import __version__, approvals
+from harness.api import Case, Facts
+from harness.config import project, resolve
+from harness.config.plan import Plan, check_execution, episode_id
+from harness.config.spec import Spec
+from harness.engine_api import Engine
+from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError, UserError
+from harness.executors import worker_locks
+from harness.extensions.calibration.files import load_parameters
+from harness.runtime.open_episodes import Episodes
+from harness.runtime.options import Options
+from harness.runtime.runner import Job, Work
+from harness.runtime.sources import changed, code
+from harness.storage.locks import Lock
+from harness.tables import EpisodeScore
+
+from ._budget import Used, WorkerUsage
+from ._scheduler import Moves
+
+Failure = UserError | EngineFatalError
+Assigned = tuple[str, Case, int, Moves]
+"""Id of the condition, case, repeat, and the moves of the episode that are recorded."""
+
+
+@dataclass(frozen=True)
+class WorkerConfig:
+    """All that a worker has to know of a run. It travels in memory only: an engine may hold a key."""
+
+    spec: Spec
+    engine: Engine | None
+    options: Options
+    folder: Path
+    digest: str
+    version: str
+    code: dict[str, dict[str, str]]
+
+
+@dataclass
+class WorkerUpdate:
+    """What became of a worker's episodes.
+
+    Attributes:
+        scores: of the finished ones.
+        paused: ids of episodes that it plays no further, and whose end does not count yet: a failure is pending
+            (`harness.storage.pending`), or the budget is used up.
+        failure: why it plays no more.
+        used: calls and tokens since the worker began.
+        reports: what each engine reports of itself, at the worker's end.
+    """
+
+    scores: list[EpisodeScore] = field(default_factory=list)
+    paused: list[str] = field(default_factory=list)
+    failure: Failure | None = None
+    used: Used = (0, 0)
+    reports: dict[str, Facts] = field(default_factory=dict)
+
+
+class Worker:
+    """Plays the episodes that are assigned to it. `place` and `add` return at once.
+
+    What a person can mend, and a dead engine, come back as values: Ray would wrap them in tracebacks.
+    """
+
+    def __init__(self) -> None:
+        self._jobs: asyncio.Queue[Job | None] = asyncio.Queue()  # None: there will be no more
+        self._ready = asyncio.Event()
+        self._news = asyncio.Event()
+        self._scores: list[EpisodeScore] = []
+        self._paused: list[str] = []
+        self._reported = (0, 0)  # how many of these the last update had
+        self._open: set[str] = set()  # episodes to be played, or being played
+        self._current: dict[asyncio.Task[Any] | None, str] = {}
+        self._moves: dict[str, Moves] = {}
+        self._playing: asyncio.Task[dict[str, Facts]] | None = None
+        self._lock: Lock | None = None
+
+    async def place(self) -> Facts:
+        """Where this is; returns as soon as the process exists."""
+        return {"host": socket.gethostname(), "process": os.getpid()}
+
+    async def start(
+        self, number: int, here: str, root: str, config: bytes, spent: BudgetSpentError | None = None
+    ) -> Failure | None:
+        """Resolve the plan and start the engines, then wait for episodes.
+
+        Args:
+            number: the worker's; its files are called after it.
+            here: the working directory of the command.
+            root: the project's folder.
+            config: a pickled `WorkerConfig`; its engine may be of a class of the project.
+            spent: that the budget is used up already.
+        """
+        try:
+            settings = _read(here, root, config)
+            self._lock = worker_locks.hold(settings.folder, number)
+            plan = _plan(settings, root)
+        except UserError as failure:
+            return failure
+        self._conditions = {condition.id: condition for condition in plan.conditions}
+        self._usage = WorkerUsage(settings.options.budget, self._news.set)
+        work = Work(plan, settings.folder, settings.options, self._moves, (), 0, self._on_score, self._usage, {})
+        self._episodes = Episodes(work, number)
+        if spent is not None:
+            self._use_up(spent)
+        self._playing = asyncio.create_task(self._episodes.play_all(self._take))
+        self._playing.add_done_callback(lambda _: self._news.set())
+        ready = asyncio.create_task(self._ready.wait())
+        await asyncio.wait({ready, self._playing}, return_when=asyncio.FIRST_COMPLETED)
+        ready.cancel()
+        return self._failure()
+
+    async def add(self, assigned: list[Assigned], limit: Used | BudgetSpentError) -> None:
+        """Play these too.
+
+        Args:
+            assigned: episodes.
+            limit: calls and tokens that the worker may use in all; or that the budget is used up. What needs no new
+                call is still played then, unless the time is over.
+        """
+        if isinstance(limit, BudgetSpentError):
+            self._use_up(limit)
+        else:
+            self._usage.allow(limit)
+        for condition, case, repeat, moves in assigned:
+            job = (self._conditions[condition], case, repeat)
+            self._moves[name := episode_id(*job)] = moves
+            self._open.add(name)
+            self._jobs.put_nowait(job)
+
+    async def updates(self) -> WorkerUpdate:
+        """What is new since the last call, as soon as there is anything."""
+        scores, paused = self._reported  # the driver has them, since it asks for more
+        del self._scores[:scores], self._paused[:paused]
+        await self._news.wait()
+        failure = self._failure()
+        if self._playing is not None and not self._playing.done():
+            self._news.clear()
+            try:
+                if not self._open:
+                    self._usage.return_reserved()  # others may use what this worker has not
+                self._episodes.flush()  # what is reported as finished is not lost with this process
+            except StorageError as error:
+                failure = error
+        return self._update(failure)
+
+    async def end(self, why: str | BudgetSpentError | None = None, now: bool = False) -> WorkerUpdate:
+        """Come to an end as a run in a single process does: close the engines and the journal.
+
+        Args:
+            why: the run stops. No new call is made; answers in flight are paid for, are waited for and recorded. None:
+                there is nothing left to play; failures that are pending, and what goes wrong even now, are reported.
+            now: wait for nothing. What is recorded of open episodes stays.
+        """
+        if self._playing is not None:
+            if why is not None:
+                while not self._jobs.empty():
+                    self._jobs.get_nowait()
+            if isinstance(why, BudgetSpentError):
+                self._use_up(why)
+            elif why is not None:
+                self._episodes.halt(why)
+                now = now or self._episodes.options.one_engine_at_a_time  # engines would be started for it
+            if now or not self._ready.is_set():
+                self._playing.cancel()
+            self._jobs.put_nowait(None)
+            await asyncio.gather(self._playing, return_exceptions=True)
+        if self._lock is not None:
+            self._lock.release()
+        if self._playing is None:
+            return WorkerUpdate()
+        return self._update(self._failure() if why is None and not now else None, self._episodes.reports())
+
+    # ------------------------------------------------------------------ inside
+
+    async def _take(self) -> Job | None:
+        self._ready.set()
+        task = asyncio.current_task()
+        episode = self._current.pop(task, None)
+        if episode in self._open:
+            self._open.remove(episode)
+            self._paused.append(episode)
+            self._news.set()
+        job = await self._jobs.get()
+        if job is None:
+            self._jobs.put_nowait(None)  # for the next task
+            self._episodes.stop.check()  # a run that stops does not end as one that has nothing left
+            return None
+        self._current[task] = episode_id(*job)
+        return job
+
+    def _on_score(self, score: EpisodeScore) -> None:
+        self._open.discard(score.id)
+        self._scores.append(score)
+        self._news.set()
+
+    def _use_up(self, spent: BudgetSpentError) -> None:
+        self._usage.halt(spent)
+        if spent.by == "max_time":
+            self._episodes.no_more_tries(spent)
+
+    def _update(self, failure: Failure | None, reports: dict[str, Facts] | None = None) -> WorkerUpdate:
+        self._reported = len(self._scores), len(self._paused)
+        return WorkerUpdate(self._scores.copy(), self._paused.copy(), failure, self._usage.used, reports or {})
+
+    def _failure(self) -> Failure | None:
+        """Why nothing is played any more. A bug is raised as it is."""
+        if self._playing is None or not self._playing.done() or self._playing.cancelled():
+            return None
+        error = self._playing.exception()
+        if error is None or isinstance(error, BudgetSpentError):
+            return None
+        if isinstance(error, Failure):
+            return error
+        raise error
+
+
+def _read(here: str, root: str, config: bytes) -> WorkerConfig:
+    """The configuration. Raises `SetupError` where this process does not see what it needs."""
+    same_path, same_installation = "the project at the same path", "the same installation"
+    try:
+        os.chdir(here)
+        project.find(Path(root)).mount()
+        with approvals.allowing():  # the driver has asked
+            settings: WorkerConfig = pickle.loads(config)
+    except OSError as error:
+        raise _mismatch(f"does not see {error.filename}", same_path) from None
+    except (ImportError, AttributeError, EOFError, pickle.UnpicklingError) as error:
+        raise _mismatch(f"cannot read its configuration: {error}", same_installation) from None
+    if settings.version != __version__:
+        raise _mismatch(f"has harness {__version__}, not {settings.version}", same_installation)
+    if not settings.folder.is_dir():
+        raise _mismatch(f"does not see {settings.folder}", "the results' folder, on a disk that all machines share")
+    return settings
+
+
+def _plan(config: WorkerConfig, root: str) -> Plan:
+    """The plan, resolved from the same spec again. Raises `SetupError` where it comes out as another one."""
+    with approvals.allowing():
+        plan = resolve.plan(config.spec, project.find(Path(root)), config.engine)
+    if plan.digest != config.digest:
+        raise _mismatch("has other prompts", "the project in the same state")
+    check_execution(plan, True, config.options.sandbox)  # this machine may lack more
+    own = code(plan)
+    if files := sorted({name for part in own for name in changed(config.code[part], own[part])}):
+        raise _mismatch(f"has other code: {', '.join(files)}", "the project in the same state")
+    load_parameters(plan)
+    return plan
+
+
+def _mismatch(difference: str, need: str) -> SetupError:
+    """This machine is not like the others."""
+    return SetupError(f"the worker on {socket.gethostname()} {difference}", hint=f"Every machine needs {need}.")

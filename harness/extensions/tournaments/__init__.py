@@ -1,0 +1,1 @@
+"""Pools of contestants, pairings, ratings, cross-play."""

@@ -1,0 +1,255 @@
+"""A table of ratings: how strong each contestant is, and which rank it may have."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from harness.tables import stats
+from harness.tables.spec import Games
+from harness.tables.table import Cell, Column, NumberForm
+
+from .ratings_model import ELO, MOST_SIDES, Strengths, fit, islands
+from .ratings_sequential import played
+from .results import TURNS, Game, RatedGames
+
+COLUMNS: Final[Mapping[str, tuple[str, NumberForm]]] = {
+    "rating": ("rating", "rating"),
+    "rank": ("rank", "rank"),
+    "games": ("games", "count"),
+    "wins": ("wins", "count"),
+    "draws": ("draws", "count"),
+    "losses": ("losses", "count"),
+    "mean_return": ("mean return", "quantity"),
+    "substituted": ("substituted", "share"),
+    "illegal": ("illegal", "share"),
+    "failed": ("failed", "share"),
+}
+"""Statistic → its column's title and form. The last three are there where some turn was not a contestant's own."""
+_NAMES: Final = {
+    "bradley_terry": "Bradley–Terry, by maximum likelihood",
+    "plackett_luce": "Plackett–Luce, by maximum likelihood",
+    "elo": "Elo with K = {k:g}, the mean over random orders of the games",
+    "openskill": "openskill (Weng and Lin, 2011), the mean over random orders of the games",
+}
+_IN_WORDS: Final = 4
+_NO_ERROR: Final = 1e-9
+"""Less than this is an error of zero: all observations say the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rated:
+    """The rows of one part, the best first, and what a reader must know of them."""
+
+    rows: Sequence[tuple[str, Sequence[Cell]]]
+    notes: Sequence[str]
+
+
+def shown(parts: Iterable[RatedGames]) -> list[str]:
+    """The statistics that a table of these parts has."""
+    own = not any(part.share(name, what) for part in parts for name in part.turns for what in TURNS)
+    return [name for name in COLUMNS if not (own and name in TURNS)]
+
+
+def columns(parts: Iterable[RatedGames]) -> list[Column]:
+    """The table's columns."""
+    return [Column({"statistic": name}, (COLUMNS[name][0],), form=COLUMNS[name][1]) for name in shown(parts)]
+
+
+def rated(how: Games, part: RatedGames, statistics: Sequence[str] = tuple(COLUMNS)) -> Rated:
+    """Rate the contestants of games by `how.model`.
+
+    Bradley–Terry and Elo take games of two contestants, the others of several (Plackett–Luce of up to `MOST_SIDES`).
+    Where `how` names no model it is Bradley–Terry, or Plackett–Luce if some game has more than two. A game of a
+    contestant with itself says nothing of its strength and is left out.
+    """
+    if how.model is None:
+        crowded = any(len(game.returns) > 2 for game in part.games)
+        how = replace(how, model="plackett_luce" if crowded else "bradley_terry")
+    assert how.model is not None
+    most = {"bradley_terry": 2, "elo": 2, "plackett_luce": MOST_SIDES}.get(how.model, math.inf)
+    used = [game for game in part.games if 1 < len(game.returns) <= most]
+    names = sorted({name for game in used for name in game.returns})  # not as they come: Elo draws orders of games
+    found = _strengths(how, names, used) if names else None
+    ratings = _ratings(how, names, found) if found else {}
+    ranks = _ranks(names, found) if found else {}
+    rows = []
+    everyone = [*names, *(name for name in part.contestants() if name not in names)]
+    for name in sorted(everyone, key=lambda name: -(ratings[name].value or 0) if name in ratings else math.inf):
+        own = [game.returns for game in used if name in game.returns]
+        cells = {"rating": ratings.get(name, Cell()), "rank": ranks.get(name, Cell()), **_counts(name, own)}
+        cells |= {what: Cell(part.share(name, what)) for what in TURNS}
+        rows.append((name, [_of(cells[column], len(own), part) for column in statistics]))
+    return Rated(rows, [*_notes(how, part, names, used, found)])
+
+
+def _of(cell: Cell, n: int, part: RatedGames) -> Cell:
+    return Cell(cell.value, n=n, low=cell.low, high=cell.high, uses_ground_truth=part.uses_ground_truth)
+
+
+def _outcomes(names: Sequence[str], games: Iterable[Game]) -> list[list[tuple[int, float]]]:
+    place = {name: i for i, name in enumerate(names)}
+    return [[(place[name], value) for name, value in game.returns.items()] for game in games]
+
+
+def _strengths(how: Games, names: Sequence[str], games: Sequence[Game]) -> Strengths | None:
+    """None where games do not connect the contestants, or no game has a winner."""
+    outcomes, clusters = _outcomes(names, games), [game.cluster for game in games]
+    if how.model in ("bradley_terry", "plackett_luce"):
+        return fit(len(names), outcomes, clusters)
+    if len(islands(len(names), outcomes)) > 1:
+        return None
+    return played(len(names), outcomes, clusters, "elo" if how.model == "elo" else "openskill", how.k_factor)
+
+
+def _counts(name: str, games: Sequence[Mapping[str, float]]) -> dict[str, Cell]:
+    """A win is the first place alone, a draw the first place shared."""
+    best = [max(returns.values()) for returns in games]
+    first = [returns[name] == top for returns, top in zip(games, best, strict=True)]
+    shared = [
+        is_first and list(returns.values()).count(top) > 1
+        for is_first, returns, top in zip(first, games, best, strict=True)
+    ]
+    counts = {"games": len(games), "wins": sum(first) - sum(shared), "draws": sum(shared)}
+    counts["losses"] = len(games) - sum(first)
+    mean = stats.mean([returns[name] for returns in games]).value
+    return {**{key: Cell(float(count)) for key, count in counts.items()}, "mean_return": Cell(mean)}
+
+
+def _ratings(how: Games, names: Sequence[str], found: Strengths) -> dict[str, Cell]:
+    """Ratings in Elo points, with 95 % intervals."""
+    base = names.index(how.anchor) if isinstance(how.anchor, str) and how.anchor in names else None
+    level = how.anchor if isinstance(how.anchor, int | float) else 0.0 if base is not None else Games("rating").anchor
+    cells = {}
+    for i, name in enumerate(names):
+        value = float(found.values[i]) - (float(found.values[base]) if base is not None else 0.0)
+        low = high = None
+        if i != base and (error := _error(found, i, base)) > _NO_ERROR:
+            half = found.quantile * error
+            end = found.open_ends.get(i)
+            low = None if end == -1 else float(level) + ELO * (value - half)
+            high = None if end == 1 else float(level) + ELO * (value + half)
+        cells[name] = Cell(float(level) + ELO * value, low=low, high=high)
+    return cells
+
+
+def _error(found: Strengths, one: int, other: int | None = None) -> float:
+    """The standard error of a strength, or of a difference."""
+    spread = found.covariance
+    if spread is None:
+        return 0.0
+    square = float(spread[one, one])
+    if other is not None:
+        square += float(spread[other, other]) - 2 * float(spread[one, other])
+    return math.sqrt(max(square, 0.0))
+
+
+def _ranks(names: Sequence[str], found: Strengths) -> dict[str, Cell]:
+    """Each contestant's rank, and the ranks that it may have, given which pairs differ significantly."""
+    from scipy.stats import t
+
+    pairs, scores = [*itertools.combinations(range(len(names)), 2)], []
+    for one, other in pairs:
+        error = _error(found, one, other)
+        scores.append(abs(float(found.values[one] - found.values[other])) / error if error > _NO_ERROR else 0.0)
+    pvalues = stats.holm([float(2 * t.sf(score, max(found.clusters - 1, 1))) for score in scores])
+    behind = [0] * len(names)
+    ahead = [0] * len(names)
+    for (one, other), p in zip(pairs, pvalues, strict=True):
+        if p < 0.05:
+            better, worse = (one, other) if found.values[one] > found.values[other] else (other, one)
+            behind[worse] += 1
+            ahead[better] += 1
+    cells = {}
+    for i, name in enumerate(names):
+        rank = 1 + sum(float(value) > float(found.values[i]) + 1e-9 for value in found.values)
+        cells[name] = Cell(float(rank), low=1.0 + behind[i], high=float(len(names) - ahead[i]))
+    return cells
+
+
+# ------------------------------------------------------------------------------------------- notes
+
+
+def _notes(
+    how: Games, part: RatedGames, names: Sequence[str], used: Sequence[Game], found: Strengths | None
+) -> Iterable[str]:
+    alone = sum(len(game.returns) == 1 for game in part.games)
+    wide = len(part.games) - alone - len(used)
+    if alone:
+        yield f"{alone} of {len(part.games)} games are of a contestant with itself and rate nothing."
+    if wide:
+        limit = "two" if how.model in ("bradley_terry", "elo") else str(MOST_SIDES)
+        hint = "plackett_luce and openskill take them" if limit == "two" else "openskill takes them"
+        yield f"{wide} of {len(part.games)} games have more than {limit} contestants and are left out; {hint}."
+    if found is None:
+        yield from _why_none(part, names, used)
+        return
+    yield f"Rating: {_NAMES[how.model or ''].format(k=how.k_factor)}{_ties(how, found)}; {_anchored(how, part, names)}"
+    if found.prior:
+        yield _prior(part, names, found)
+    if found.covariance is None:
+        yield f"{part.observations} ({found.clusters} of them): too few for intervals of {len(names)} ratings."
+    else:
+        sampled = "" if how.model in ("bradley_terry", "plackett_luce") else ", from samples of games in random orders"
+        yield f"In brackets: 95 % intervals{sampled}. {part.observations} ({found.clusters} of them)."
+        alike = [part.names(name) for i, name in enumerate(names) if _error(found, i) <= _NO_ERROR]
+        if alike:
+            yield f"No interval for {_listed(alike)}: all observations say the same."
+    if len(names) > 1 and found.covariance is not None:
+        count = math.comb(len(names), 2)
+        pairs = "one pair" if count == 1 else f"all {count} pairs"
+        yield (
+            "Rank: the ranks that a contestant may have, given which differ significantly (p < 0.05 after Holm's "
+            f"correction for {pairs})."
+        )
+    if any(len(game.returns) > 2 for game in used):
+        yield "Wins: first places; draws: first places that are shared."
+
+
+def _ties(how: Games, found: Strengths) -> str:
+    if not found.ties:
+        return ""
+    return ", with draws as Davidson (1970)" if how.model == "bradley_terry" else ", with ties as Firth et al. (2019)"
+
+
+def _anchored(how: Games, part: RatedGames, names: Sequence[str]) -> str:
+    scale = "400 points more are odds of 10 to 1"
+    if isinstance(how.anchor, int | float):
+        return f"{scale}; their mean is {how.anchor:g}."
+    if how.anchor in names:
+        return f"{scale}; {part.names(how.anchor)} is 0."
+    mean = Games("rating").anchor
+    return f"{scale}; their mean is {mean:g}, since {part.names(how.anchor)}, the anchor, has no game."
+
+
+def _prior(part: RatedGames, names: Sequence[str], found: Strengths) -> str:
+    best, worst = ([part.names(names[i]) for i, end in found.open_ends.items() if end == sign] for sign in (1, -1))
+    why = [f"{_listed(best)} did at least as well as all others in every game"] if best else []
+    why += [f"{_listed(worst)} did no better than any other"] if worst else []
+    reason = " and ".join(why) or "there are too few games of some outcome"
+    ends = " An interval has no end on that side." if why else ""
+    return (
+        f"Maximum likelihood has no finite answer ({reason}): every rating has a prior that is worth one game, half of "
+        f"it won, against an opponent of mean strength.{ends}"
+    )
+
+
+def _why_none(part: RatedGames, names: Sequence[str], used: Sequence[Game]) -> Iterable[str]:
+    if not used:
+        yield "There are no games between contestants, so there are no ratings."
+        return
+    groups = islands(len(names), _outcomes(names, used))
+    if len(groups) > 1:
+        listed = "; ".join(_listed([part.names(names[i]) for i in group]) for group in groups[:_IN_WORDS])
+        more = f"; and {len(groups) - _IN_WORDS} more" if len(groups) > _IN_WORDS else ""
+        yield f"No games connect these groups, so there are no ratings that could be compared: {listed}{more}."
+    else:
+        yield "No game has a winner, so there are no ratings."
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_IN_WORDS])
+    return shown if len(names) <= _IN_WORDS else f"{shown} and {len(names) - _IN_WORDS} more"

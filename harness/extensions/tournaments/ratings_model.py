@@ -1,0 +1,273 @@
+"""Strengths of contestants by maximum likelihood: the models of Bradley and Terry, Davidson, and Plackett and Luce."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from harness.tables.stats import t_quantile
+
+ELO: Final = 400 / math.log(10)
+"""Elo points of one unit of log-strength: 400 points are odds of 10 to 1."""
+MOST_SIDES: Final = 10
+"""So many contestants may a game have: ties are sums over subsets of them."""
+_FAR: Final = 12.0
+"""A parameter beyond this grows without end: odds of 160,000 to 1."""
+_STEPS: Final = 200
+_CHUNK: Final = 2**21
+"""So many probabilities are held at once."""
+
+Outcome = Sequence[tuple[int, float]]
+"""One game: each contestant's number, and its return."""
+
+
+@dataclass(frozen=True, slots=True)
+class Strengths:
+    """What games say of contestants.
+
+    Attributes:
+        values: log-strengths, whose mean is 0.
+        covariance: their covariance matrix; None with no more clusters than contestants.
+        clusters: how many independent observations there are.
+        ties: how many contestants share a place → the logarithm of δ; empty without ties.
+        open_ends: contestant → +1 or −1 where its strength has no greatest or no least value.
+        prior: whether a prior was needed, because the likelihood has no maximum.
+    """
+
+    values: Any
+    covariance: Any | None
+    clusters: int
+    ties: Mapping[int, float] = field(default_factory=dict)
+    open_ends: Mapping[int, int] = field(default_factory=dict)
+    prior: bool = False
+
+    @property
+    def quantile(self) -> float:
+        """Of Student's t, for 95 % intervals."""
+        return t_quantile(max(self.clusters - 1, 1))
+
+
+def islands(count: int, games: Iterable[Outcome]) -> list[list[int]]:
+    """The contestants in groups that are connected by games."""
+    return _components(count, (pair for game in games for pair in itertools.pairwise(player for player, _ in game)))
+
+
+def fit(count: int, games: Sequence[Outcome], clusters: Sequence[Hashable]) -> Strengths | None:
+    """Estimate the strengths of contestants 0 … `count` − 1.
+
+    A game is a sequence of choices: who is first, who comes next among the others, and so on (Luce, 1959; Plackett,
+    1975). From a set of contestants the k that share the place are chosen with a probability proportional to
+    δₖ(π₁ ⋯ πₖ)^(1/k) for strengths π, with δ₁ = 1 (Firth, Kosmidis and Turner, 2019). For games of two this is the
+    model of Davidson (1970) with ν = δ₂, and without ties that of Bradley and Terry (1952).
+
+    The covariance is cluster-robust (Liang and Zeger, 1986), times G/(G − 1) for G clusters: what the bootstrap over
+    clusters comes to in many games, without its errors in few (`benchmarks/ratings.py`).
+
+    Where the likelihood has no maximum (Ford, 1957: someone lost to no one, say), each parameter has a prior of one
+    game, half of it won, against an opponent of mean strength (as in Turner et al., 2020), and the covariance is the
+    inverse information. Among those whose strength has both ends it is enlarged by the design effect of clusters, if
+    that is more than 1: a game that is played again says less than another one.
+
+    Returns:
+        None where games do not connect all contestants, and where no game has a winner.
+    """
+    if count < 2 or len(islands(count, games)) > 1:
+        return None
+    choices = _Choices(count, games, clusters)
+    if not choices.decided:
+        return None
+    import numpy
+
+    found = choices.solved(0.0)
+    prior = found is None
+    estimates, information = found or choices.solved(0.5) or (numpy.zeros(choices.size), None)
+    if information is None:  # no likelihood with this prior is without a maximum
+        return None
+    centre = numpy.eye(choices.size)
+    centre[:count, :count] -= 1 / count
+    spread = centre @ numpy.linalg.inv(information + choices.level) @ centre.T
+    ends = _open_ends(count, games) if prior else {}
+    covariance = robust = None
+    if choices.clusters > count:
+        scores = choices.scores(estimates)
+        meat = scores.T @ scores * (choices.clusters / (choices.clusters - 1))
+        covariance = robust = (spread @ meat @ spread)[:count, :count]
+    if prior:
+        covariance = spread[:count, :count]
+        if robust is not None and choices.clusters < len(games):
+            closed = numpy.array([float(i not in ends) for i in range(count)])
+            within = numpy.diag(closed) - numpy.outer(closed, closed) / max(closed.sum(), 1.0)
+            simple, robust = (within @ matrix @ within for matrix in (covariance, robust))
+            covariance = covariance + max(numpy.trace(robust) / max(numpy.trace(simple), 1e-12) - 1, 0.0) * simple
+    values = estimates[:count] - estimates[:count].mean()
+    ties = {size: float(estimates[count + i]) for i, size in enumerate(choices.sizes[1:])}
+    return Strengths(values, covariance, choices.clusters, ties, ends, prior)
+
+
+def _components(count: int, pairs: Iterable[tuple[int, int]], *, strong: bool = False) -> list[list[int]]:
+    import networkx
+
+    graph: Any = networkx.DiGraph() if strong else networkx.Graph()
+    graph.add_nodes_from(range(count))
+    graph.add_edges_from(pairs)
+    parts = networkx.strongly_connected_components(graph) if strong else networkx.connected_components(graph)
+    return sorted(map(sorted, parts))
+
+
+def _open_ends(count: int, games: Iterable[Outcome]) -> dict[int, int]:
+    """+1 for those who did better than all others in every game, −1 for worse; also groups of up to half of them."""
+    above = {
+        (low, high) for game in games for (low, less), (high, more) in itertools.permutations(game, 2) if less <= more
+    }
+    groups = _components(count, above, strong=True)
+    ends: dict[int, int] = {}
+    for group in (group for group in groups if len(group) <= count / 2):
+        up = any(low in group and high not in group for low, high in above)
+        down = any(high in group and low not in group for low, high in above)
+        ends |= dict.fromkeys(group, 1 if not up else -1) if up != down else {}
+    return ends
+
+
+@dataclass(slots=True)
+class _Block:
+    """All choices from sets of the same size.
+
+    Attributes:
+        columns: per set, the parameters that its choices depend on.
+        features: per possible choice, the weight of each of these parameters in its log-probability.
+        counts: how often each set was chosen from.
+        sets, chosen, clusters: one entry a choice that was made.
+    """
+
+    columns: Any
+    features: Any
+    counts: Any
+    sets: Any
+    chosen: Any
+    clusters: Any
+
+
+class _Choices:
+    """Games as choices; the likelihood of parameters, which are log-strengths and then the log δ of ties."""
+
+    def __init__(self, count: int, games: Sequence[Outcome], clusters: Sequence[Hashable]) -> None:
+        import numpy
+
+        made: dict[int, list[tuple[tuple[int, ...], tuple[int, ...], int]]] = {}
+        numbers: dict[Hashable, int] = {}
+        self.decided = False
+        for game, cluster in zip(games, clusters, strict=True):
+            number = numbers.setdefault(cluster, len(numbers))
+            returns = dict(game)
+            left = sorted(returns)
+            while len(left) > 1:
+                top = max(returns[player] for player in left)
+                first = tuple(player for player in left if returns[player] == top)
+                made.setdefault(len(left), []).append((tuple(left), first, number))
+                left = [player for player in left if returns[player] < top]
+                self.decided = self.decided or bool(left)
+        self.count, self.clusters = count, len(numbers)
+        self.sizes = sorted({1, *(len(first) for rows in made.values() for _, first, _ in rows)})
+        self.size = count + len(self.sizes) - 1
+        self.level = numpy.zeros((self.size, self.size))
+        self.level[:count, :count] = 1.0  # the likelihood does not know the mean of strengths
+        self._blocks = [self._block(size, made[size]) for size in sorted(made)]
+        self._observed = numpy.zeros(self.size)
+        for block in self._blocks:
+            numpy.add.at(self._observed, block.columns[block.sets], block.features[block.chosen])
+
+    def _block(self, size: int, made: Sequence[tuple[tuple[int, ...], tuple[int, ...], int]]) -> _Block:
+        import numpy
+
+        possible = [one for k in self.sizes for one in itertools.combinations(range(size), k)]
+        places = {one: i for i, one in enumerate(possible)}
+        features = numpy.zeros((len(possible), size + len(self.sizes) - 1))
+        for i, one in enumerate(possible):
+            features[i, list(one)] = 1 / len(one)
+            if len(one) > 1:
+                features[i, size + self.sizes.index(len(one)) - 1] = 1.0
+        sets: dict[tuple[int, ...], int] = {}
+        rows = [sets.setdefault(players, len(sets)) for players, _, _ in made]
+        chosen = [places[tuple(map(players.index, first))] for players, first, _ in made]
+        extra = numpy.tile(numpy.arange(self.count, self.size), (len(sets), 1))
+        columns = numpy.hstack([numpy.array(list(sets)), extra])
+        counts = numpy.bincount(rows, minlength=len(sets)).astype(float)
+        arrays = (numpy.array(x) for x in (rows, chosen, [number for _, _, number in made]))
+        return _Block(columns, features, counts, *arrays)
+
+    def solved(self, prior: float) -> tuple[Any, Any] | None:
+        """The maximum and the information there, by Newton's method; None if there is none, or it is too far.
+
+        Args:
+            prior: how many wins, and losses, each parameter has against 0.
+        """
+        import numpy
+
+        here = numpy.zeros(self.size)
+        value, slope, information = self._likelihood(here, prior)
+        ridge = self.level if not prior else 0.0
+        for _ in range(_STEPS):
+            step = numpy.linalg.solve(information + ridge + 1e-12 * numpy.eye(self.size), slope)
+            step *= min(1.0, 2.0 / max(float(abs(step).max()), 1e-300))
+            scale = 1.0
+            while True:
+                there = here + scale * step
+                likelihood, slope_there, information_there = self._likelihood(there, prior)
+                if likelihood >= value - 1e-9 * max(1.0, abs(value)) or scale < 1e-6:
+                    break
+                scale /= 2
+            here, value, slope, information = there, likelihood, slope_there, information_there
+            if not prior and float(abs(here).max()) > _FAR:
+                return None
+            if float(abs(step).max()) < 1e-10:
+                return here, information
+        return (here, information) if prior else None
+
+    def _likelihood(self, parameters: Any, prior: float) -> tuple[float, Any, Any]:
+        """The log-likelihood (up to a constant) with its gradient and the negative of its second derivatives."""
+        import numpy
+
+        value, slope = float(self._observed @ parameters), self._observed.copy()
+        information = numpy.zeros((self.size, self.size))
+        for block in self._blocks:
+            features, width = block.features, block.features.shape[1]
+            products = (features[:, :, None] * features[:, None, :]).reshape(len(features), -1)
+            every = max(1, _CHUNK // max(features.size, width * width))
+            for start in range(0, len(block.columns), every):
+                columns, counts = block.columns[start : start + every], block.counts[start : start + every]
+                shares, logs = _shares(parameters[columns] @ features.T)
+                value -= float(counts @ logs)
+                means = shares @ features
+                numpy.add.at(slope, columns, -counts[:, None] * means)
+                squares = (shares @ products).reshape(-1, width, width) - means[:, :, None] * means[:, None, :]
+                numpy.add.at(information, (columns[:, :, None], columns[:, None, :]), counts[:, None, None] * squares)
+        if prior:
+            won = 1 / (1 + numpy.exp(-parameters))
+            value += prior * float((numpy.log(won) + numpy.log1p(-won)).sum())
+            slope += prior * (1 - 2 * won)
+            information += numpy.diag(2 * prior * won * (1 - won))
+        return value, slope, information
+
+    def scores(self, parameters: Any) -> Any:
+        """Each cluster's gradient of the log-likelihood."""
+        import numpy
+
+        scores = numpy.zeros((self.clusters, self.size))
+        for block in self._blocks:
+            shares, _ = _shares(parameters[block.columns] @ block.features.T)
+            surprise = block.features[block.chosen] - (shares @ block.features)[block.sets]
+            numpy.add.at(scores, (block.clusters[:, None], block.columns[block.sets]), surprise)
+        return scores
+
+
+def _shares(utilities: Any) -> tuple[Any, Any]:
+    """The probability of each choice, and the logarithm of what they are divided by."""
+    import numpy
+
+    top = utilities.max(axis=1, keepdims=True)
+    powers = numpy.exp(utilities - top)
+    totals = powers.sum(axis=1, keepdims=True)
+    return powers / totals, (numpy.log(totals) + top)[:, 0]

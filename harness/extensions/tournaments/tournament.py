@@ -1,0 +1,290 @@
+"""Tournaments: who plays whom, and in which seats. `resolve` makes a condition of every pairing and seating.
+
+A spec's `tournament:` stays as it is written wherever a spec is read, written down or compared. What it expands to
+depends on how many seats a game has, which only the task can say.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from harness import api
+from harness.config.building import PlaceOf, policy_name
+from harness.config.plan import Condition, Group, Match, Plan
+from harness.config.proposals import RESULTS
+from harness.config.spec import MAX_CONDITIONS, Spec
+from harness.errors import DataError, SpecError, near, raise_all
+from harness.extensions.tournaments.swiss import Draw, draw, points
+from harness.tables import EpisodeScore
+
+LABELS: Final = ("round", "pairing", "first")
+"""What a tournament adds to the labels of its conditions; `round` only where rounds are drawn."""
+MOST_SWISS: Final = 200
+"""Contestants of a Swiss tournament: a round of so many takes seconds to draw."""
+_VERSUS: Final = " vs "
+_LONGEST: Final = 80
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """One entry of the pool: its name, and the keys of a group of agents."""
+
+    name: str
+    body: Mapping[str, Any]
+    index: int
+
+
+@dataclass(frozen=True)
+class Tournament:
+    """A checked `tournament:`. `games`, and `rounds` of all but Swiss ones, may be None."""
+
+    contestants: tuple[Contestant, ...]
+    pairing: str = "round_robin"
+    self_play: bool = False
+    rotate_seats: bool = True
+    games: int | None = None
+    rounds: int | None = None
+    results: str = RESULTS
+    drawn: Mapping[str, Sequence[Draw]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, entry: Mapping[str, Any], place: PlaceOf) -> Tournament:
+        """The tournament of a spec in which the matrix's values are inserted. Raises `SpecError`."""
+        errors: list[SpecError] = []
+
+        def refuse(message: str, *path: Hashable, hint: str | None = None) -> None:
+            errors.append(SpecError(message, place=place(*path), hint=hint))
+
+        pool: dict[str, Contestant] = {}
+        for i, value in enumerate(entry["pool"]):
+            body: dict[str, Any] = {"model": value} if isinstance(value, str) else dict(value)
+            if ("model" in body) == ("policy" in body):
+                refuse(
+                    "a contestant is either a model or a policy", "pool", i, hint="Give model: NAME or policy: NAME."
+                )
+                continue
+            label = body.pop("label", None)
+            name = str(label or body.get("model") or policy_name(body["policy"]))
+            if why := _no_name(name, body.get("model")):
+                refuse(f"a contestant cannot be called {name!r:.100}: {why}", "pool", i, hint="Give it another label:.")
+            elif name in pool:
+                hint = "Give one of them a label:, by which tables tell them apart."
+                refuse(f"two contestants are called {name!r}", "pool", i, hint=hint)
+            else:
+                pool[name] = Contestant(name, body, i)
+        pairing, self_play, rounds = entry.get("pairing", "round_robin"), entry.get("self_play"), entry.get("rounds")
+        for key in ("rounds", "results", "drawn"):
+            if key in entry and pairing != "swiss":
+                refuse(f"{key}: belongs to pairing: swiss, found pairing: {pairing}", key)
+        if self_play is not None and pairing != "round_robin":
+            refuse(f"self_play: belongs to pairing: round_robin, found pairing: {pairing}", "self_play")
+        if not errors and len(pool) == 1 and pairing != "self_play":
+            hint = "Add another, or give pairing: self_play."
+            refuse("the pool has one contestant, and no other to meet", "pool", hint=hint)
+        if pairing == "swiss" and len(pool) > MOST_SWISS:
+            refuse(f"a Swiss tournament of {len(pool)} contestants; at most {MOST_SWISS}", "pool")
+        raise_all(errors)
+        if pairing == "swiss":
+            rounds = rounds or math.ceil(math.log2(len(pool)))
+        drawn = {key: [Draw.read(one) for one in draws] for key, draws in entry.get("drawn", {}).items()}
+        for one in itertools.chain.from_iterable(drawn.values()):
+            for name in {*itertools.chain.from_iterable(one.pairs), *filter(None, [one.bye])} - pool.keys():
+                raise SpecError(f"no contestant is called {name!r}", place=place("drawn"), hint=near(name, pool))
+        games, results = entry.get("games_per_pairing"), entry.get("results", RESULTS)
+        rotate = entry.get("rotate_seats", True)
+        return cls(tuple(pool.values()), pairing, bool(self_play), rotate, games, rounds, results, drawn)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The contestants' names, in the order of the pool."""
+        return tuple(one.name for one in self.contestants)
+
+    def check(self, seats: int, before: int, place: PlaceOf) -> None:
+        """Raise `SpecError` for a game of so many seats that these contestants cannot play, and for too many
+        conditions; `before`: how many there are already.
+        """
+        pool = len(self.contestants)
+        if seats < 2:
+            raise SpecError("a game of one agent has no pairings", place=place(), hint="Give the task two or more.")
+        if self.pairing == "swiss" and seats != 2:
+            hint = "pairing: round_robin plays all combinations."
+            raise SpecError(f"pairing: swiss needs two seats; this game has {seats}", place=place("pairing"), hint=hint)
+        if self.pairing == "round_robin" and pool < seats:
+            hint = "Add contestants, or give pairing: self_play."
+            raise SpecError(f"the game has {seats} seats, the pool {pool} contestants", place=place("pool"), hint=hint)
+        pairings, seatings = self.count(seats)
+        if before + seatings > MAX_CONDITIONS:
+            message = f"{pool} contestants in {seats} seats make {pairings:,} pairings and {seatings:,} conditions"
+            message += f" beside {before:,} others" if before else ""
+            hint = "Take a smaller pool, rotate_seats: false or, for two seats, pairing: swiss."
+            raise SpecError(f"{message}; at most {MAX_CONDITIONS:,}", place=place("pool"), hint=hint)
+
+    def rounds_of(self, variant: str, seed: int) -> Sequence[Draw]:
+        """The rounds drawn so far, at least the first."""
+        return self.drawn.get(variant) or [draw(self.names, [], {}, seed)]
+
+    def count(self, seats: int) -> tuple[int, int]:
+        """(pairings of the whole tournament, seatings of all of them)."""
+        pool = len(self.contestants)
+        turns = seats if self.rotate_seats else 1
+        if self.pairing == "self_play":
+            return pool, pool
+        if self.rounds is not None:
+            pairs = self.rounds * (pool // 2)
+            return pairs, pairs * turns
+        mixed, alone = math.comb(pool, seats), pool if self.self_play else 0
+        return mixed + alone, mixed * turns + alone
+
+    def conditions(
+        self, whole: Condition, groups: Mapping[str, Group], seats: Sequence[str], seed: int
+    ) -> Iterator[Condition]:
+        """A condition for every pairing and seating.
+
+        Args:
+            whole: the condition of the spec without the tournament.
+            groups: contestant → how it plays.
+            seats: the agents.
+            seed: that of the run.
+        """
+        place = {name: i for i, name in enumerate(self.names)}
+        for number, names in self._pairings(whole.id, len(seats), seed):
+            ordered = tuple(sorted(names, key=place.__getitem__))
+            turns = range(len(names) if self.rotate_seats and len({*names}) > 1 else 1)
+            for seating in (names[turn:] + names[:turn] for turn in turns):
+                own: dict[str, Any] = {"pairing": _VERSUS.join(ordered), "first": seating[0]}
+                own = own if number is None else {"round": number, **own}
+                prefix = [whole.id] if whole.labels else []
+                members = {
+                    name: tuple(s for s, who in zip(seats, seating, strict=True) if who == name) for name in seating
+                }
+                seated = [replace(groups[name], agents=agents) for name, agents in members.items()]
+                yield replace(
+                    whole,
+                    id=",".join([*prefix, *(f"{key}={value}" for key, value in own.items())]),
+                    labels={**whole.labels, **own},
+                    groups=(replace(seated[0], name="default", agents=None), *seated),
+                    match=Match(whole.id, ordered, number, self.games),
+                )
+
+    def _pairings(self, variant: str, seats: int, seed: int) -> Iterator[tuple[int | None, tuple[str, ...]]]:
+        """(number of the round, who plays)."""
+        if self.pairing == "swiss":
+            for number, drawn in enumerate(self.rounds_of(variant, seed), 1):
+                yield from ((number, pair) for pair in drawn.pairs)
+            return
+        if self.pairing == "round_robin":
+            yield from ((None, names) for names in itertools.combinations(self.names, seats))
+        if self.pairing == "self_play" or self.self_play:
+            yield from ((None, (name,) * seats) for name in self.names)
+
+
+def seats_of(whole: Condition, name: str, place: PlaceOf) -> tuple[str, ...]:
+    """The agents among whom contestants are seated. Raises `SpecError` for a protocol that brings agents of its own."""
+    protocol, example = whole.protocol, whole.task.example()
+    if type(protocol).possible_agents is not api.Protocol.possible_agents:
+        own = ", ".join(protocol.possible_agents(example)[:3])
+        message = f"protocol {name!r} brings agents of its own ({own}, …), which are no seats of a game"
+        raise SpecError(message, place=place(), hint="Say who they are by agents:, and sweep models with matrix:.")
+    return example.agents
+
+
+def models_of(spec: Spec) -> set[str]:
+    """The models in the pool of the spec's tournament, also of contestants that sit out; none without a tournament."""
+    pools = [variant.data["tournament"]["pool"] for variant in spec.variants() if "tournament" in variant.data]
+    return {str(one if isinstance(one, str) else one.get("model")) for pool in pools for one in pool}
+
+
+def contestants_of(spec: Spec) -> set[str]:
+    """The names of all that are in the pool of the spec's tournament; none without a tournament."""
+    place = functools.partial(spec.place, "tournament")
+    entries = [variant.data["tournament"] for variant in spec.variants() if "tournament" in variant.data]
+    return {name for entry in entries for name in Tournament.read(entry, place).names}
+
+
+def summary(plan: Plan) -> list[str]:
+    """Lines on how much there is to play, those of equal tournaments once."""
+    firsts: dict[str, Condition] = {}
+    for condition in plan.conditions:
+        if condition.match is not None:
+            firsts.setdefault(condition.match.of, condition)
+    lines: dict[str, int] = {}
+    for variant in plan.spec.variants() if firsts else ():
+        first = firsts[variant.id]
+        assert first.match is not None
+        tournament = Tournament.read(variant.data["tournament"], functools.partial(plan.spec.place, "tournament"))
+        pairings, seatings = tournament.count(len(first.match.contestants))
+        games = sum(repeats for _, repeats in plan.cases(first))
+        count = tournament.rounds
+        rounds = f" in {count} round{'s' * (count > 1)}" if count is not None else ""
+        line = f"{len(tournament.names)} contestant{'s' * (len(tournament.names) > 1)}, "
+        line += f"{pairings:,} pairing{'s' * (pairings > 1)}{rounds}"
+        line += f", {seatings:,} with rotated seats" if seatings > pairings else ""
+        line += f", {games:,} game{'s' * (games != 1)} each: {seatings * games:,} games"
+        lines[line] = lines.get(line, 0) + 1
+    return [line if count == 1 else f"{count} times {line}" for line, count in lines.items()]
+
+
+def check_labels(whole: Condition, place_of: PlaceOf) -> None:
+    """Raise `SpecError` for a matrix variable called like a label of tournaments."""
+    raise_all(
+        SpecError(
+            f"{name!r} is a label that the tournament gives; call the variable otherwise",
+            place=place_of("matrix", name),
+        )
+        for name in LABELS
+        if name in whole.labels
+    )
+
+
+def drawn(plan: Plan, scores: Iterable[EpisodeScore]) -> Spec:
+    """The plan's spec with one more round of its Swiss tournament, by the results of all rounds before.
+
+    Raises `DataError` where a record is no result of two contestants.
+    """
+    matches = {condition.id: condition.match for condition in plan.conditions if condition.match is not None}
+    entry = plan.spec.data["tournament"]
+    metric = entry.get("results", RESULTS)
+    results: dict[str, list[tuple[int, Any]]] = {match.of: [] for match in matches.values()}
+    for score in scores:
+        match, record = matches[score.condition], score.record(metric)
+        if record is None or score.failed or match.round is None:
+            continue
+        if not (isinstance(record.value, list) and [*map(_contestant, record.value)] in _orders(match.contestants)):
+            message = f"metric {metric!r} gives {record.value!r:.80} for {score.id}, not [[contestant, return], …]"
+            raise DataError(message, hint="results: names a metric that does, such as games/results.")
+        results[match.of].append((match.round, [seat[:2] for seat in record.value]))
+    rounds: dict[str, list[dict[str, Any]]] = {}
+    for variant in plan.spec.variants():
+        tournament = Tournament.read(variant.data["tournament"], functools.partial(plan.spec.place, "tournament"))
+        earlier = tournament.rounds_of(variant.id, plan.seed)
+        upcoming = draw(tournament.names, earlier, points(earlier, results[variant.id]), plan.seed)
+        rounds[variant.id] = [one.entry for one in (*earlier, upcoming)]
+    return replace(plan.spec, data={**plan.spec.data, "tournament": {**entry, "drawn": rounds}})
+
+
+def _contestant(result: Any) -> Any:
+    """Of [contestant, return, …] the first; None where it is something else."""
+    named = isinstance(result, list) and len(result) in (2, 3) and isinstance(result[1], int | float)
+    return result[0] if named else None
+
+
+def _orders(contestants: Sequence[str]) -> list[list[str]]:
+    return [[*contestants], [*reversed(contestants)]]
+
+
+def _no_name(name: str, model: str | None) -> str | None:
+    """Why a contestant cannot be called so; None if it can."""
+    if not name.strip() or not name.isprintable():
+        return "that cannot be printed"
+    if len(name) > _LONGEST:
+        return f"it has {len(name)} characters, at most {_LONGEST} fit"
+    if name != name.strip():
+        return "it begins or ends with a blank"
+    if name == "default" or _VERSUS in name or (name == "model" and model != name):
+        return "the harness gives that word a meaning of its own"
+    return None

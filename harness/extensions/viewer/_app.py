@@ -1,0 +1,344 @@
+"""The routes. All answers but pages and whole texts are JSON; a failure is `{"error": text}`.
+
+    GET /api/runs                                   {"root", "runs": [FoundRun.line()]}
+    GET /api/runs/{id}                              one run: its record, tables, labels, metrics, counts, conditions
+    GET /api/runs/{id}/episodes?offset=&limit=&sort=&desc=&outcome=&condition=&label.NAME=&q=
+                                                    {"total", "episodes": […]}
+    GET /api/runs/{id}/search?q=&limit=             {"hits": [{"episode", "turn", "agent", "snippet"}], "complete"}
+    GET /api/runs/{id}/episode?episode=ID           a transcript, with "previous" and "next" in the list that the
+                                                    parameters of `episodes` ask for
+    GET /api/runs/{id}/text?episode=&turn=&part=    one text of it, whole, as text/plain
+    GET /api/runs/{id}/state                        its status, start and counts; pages ask for it every few seconds
+    GET /, /static/NAME                             the page
+
+`sort` is a column, `labels.NAME` or `numbers.NAME`; `outcome` one of `index.FILTERS`; `part` as in
+`_transcripts.part_of`. While the journal of a large run is being read for the first time, requests for that run get
+status 503 with `{"error", "indexing": share done}` and Retry-After: ask again. `tables` of a run are null with
+`"tables_pending": true` while they are being made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from harness.errors import DataError, UserError
+from harness.extensions.viewer.index import ClosedIndexError, DamagedIndexError, EpisodeQuery
+from harness.runtime.moves import from_journal
+
+from ._found import FoundRun, FoundRuns, StillIndexingError
+from ._guard import Guard
+from ._reading import SECONDS, Reader, TooSlowError
+from ._recorded import Recording
+from ._results import Results
+from ._transcripts import as_json, dumped, part_of
+
+_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+Answer = Callable[[FoundRun, Request], Response]
+
+
+def app(root: Path, project: Path, *, patience: float = 1.5, seconds: float = SECONDS) -> Starlette:
+    """The application over the runs below a folder. `app.state.close()` ends what it started.
+
+    Args:
+        root: a folder of runs, or one run's.
+        project: the root of the project whose plugins render prompts and measure.
+        patience: seconds that a request waits while a journal is being read.
+        seconds: what playing an episode again may take.
+    """
+    viewer = _Viewer(FoundRuns(root, patience), project, seconds)
+    runs = "/api/runs/{id}"
+    application = Starlette(
+        routes=[
+            Route("/api/runs", viewer.runs),
+            Route(runs, _of_run(viewer, viewer.run)),
+            Route(f"{runs}/episodes", _of_run(viewer, viewer.episodes)),
+            Route(f"{runs}/search", _of_run(viewer, viewer.search)),
+            Route(f"{runs}/episode", _of_run(viewer, viewer.episode)),
+            Route(f"{runs}/text", _of_run(viewer, viewer.text)),
+            Route(f"{runs}/state", _of_run(viewer, viewer.state)),
+            Route("/", _static),
+            Route("/static/{name:path}", _static),
+        ],
+        middleware=[Middleware(Guard)],
+        exception_handlers={HTTPException: _http_error, Exception: _bug},
+    )
+    application.state.found = viewer.found
+    application.state.close = viewer.close
+    application.state.warm = viewer.warm
+    return application
+
+
+class _Viewer:
+    """What the routes share."""
+
+    def __init__(self, found: FoundRuns, project: Path, seconds: float) -> None:
+        self.found, self._project, self._seconds = found, project, seconds
+        self._reader = Reader(project)
+        self._too_slow: dict[tuple[str, str], dict[str, str]] = {}  # run, stamp → episode → why it is not played again
+        self._results = Results(project)
+
+    def warm(self) -> None:
+        """Start what the first episode needs."""
+        threading.Thread(target=self._reader.warm, daemon=True).start()
+
+    def close(self) -> None:
+        """End the child process, close indexes."""
+        self._results.close()
+        self._reader.close()
+        self.found.close()
+
+    async def runs(self, request: Request) -> Response:
+        """All runs."""
+
+        def work() -> Response:
+            runs = self.found.all()
+            lines = [self.found.line(run) for run in runs]
+            self._results.look(run for run, line in zip(runs, lines, strict=True) if line["status"] in _WITH_RESULTS)
+            lines = [self._with_headline(run, line) for run, line in zip(runs, lines, strict=True)]
+            return _json({"root": self.found.root.name, "runs": lines})
+
+        return await run_in_threadpool(work)
+
+    def _with_headline(self, run: FoundRun, line: dict[str, Any]) -> dict[str, Any]:
+        return {**line, "headline": self._results.headline(run) if line["status"] in _WITH_RESULTS else None}
+
+    def run(self, run: FoundRun, request: Request) -> Response:
+        """One run."""
+        status, problem, _ = run.standing()
+        line = {**run.line(), "status": status, "problem": problem}
+        line |= {"spec_name": line["spec"], "spec": run.spec(), "words": run.words()}
+        if status == "other version":
+            empty: dict[str, Any] = {"labels": {}, "metrics": [], "counts": {}, "conditions": []}
+            return _json({**line, **empty, "meta": run.public_meta(), "tables": []})
+        index = run.index()
+        has_tables = status in _WITH_RESULTS
+        tables, wrong, pending = self._results.tables(run) if has_tables else ([], None, False)
+        return _json(
+            {
+                **line,
+                "headline": self._results.headline(run),
+                "meta": run.public_meta(),
+                "tables": tables,
+                "tables_problem": wrong,
+                "tables_pending": pending,
+                "labels": index.labels(),
+                "metrics": index.metrics(),
+                "counts": index.counts(),
+                "conditions": index.conditions(),
+                "damage": [str(damage) for damage in index.damage],
+            }
+        )
+
+    def episodes(self, run: FoundRun, request: Request) -> Response:
+        """A page of episodes."""
+        total, rows = run.index().page(_query(request))
+        return _json({"total": total, "episodes": rows})
+
+    def search(self, run: FoundRun, request: Request) -> Response:
+        """Turns in which something was said."""
+        index, text = run.index(), request.query_params.get("q", "")
+        hits, complete = index.search(text[:1000], min(_number(request, "limit", 50), 200))
+        return _json({"hits": [asdict(hit) for hit in hits], "complete": complete})
+
+    def episode(self, run: FoundRun, request: Request) -> Response:
+        """A transcript."""
+        recording, more = self._recording(run, request)
+        played = self._play(run, "episode", recording, more)
+        if isinstance(played, str):
+            batches, end, problem = recording.read()
+            return _json({**as_json(from_journal(recording.episode, batches, end, problem or played), []), **more})
+        return Response(played, media_type="application/json")
+
+    def text(self, run: FoundRun, request: Request) -> Response:
+        """One text, whole."""
+        recording, _ = self._recording(run, request)
+        turn, part = _number(request, "turn", 0), request.query_params.get("part", "")
+        if self._was_too_slow(run, recording) is not None:
+            turns = from_journal(recording.episode, *recording.read()[:2], "").turns
+            text = part_of(turns[turn], part) if turn < len(turns) else None
+        else:
+            text = self._play(run, "text", recording, turn, part)
+        if text is None:
+            raise HTTPException(404, f"turn {turn} of {recording.episode!r} has no {part!r:.80}")
+        data = text.encode("utf-8", "backslashreplace")
+        return Response(data, media_type="text/plain", headers={"Content-Disposition": "inline"})
+
+    def _recording(self, run: FoundRun, request: Request) -> tuple[Recording, dict[str, Any]]:
+        """(where the episode stands that is asked for, entries to add to its transcript)."""
+        start = run.standing()[2].get("start")  # before the rest: a page with an old start asks again
+        name = request.query_params.get("episode", "")
+        there = run.index().episode(name, _query(request))
+        if there is None:
+            raise HTTPException(404, f"the run has no episode {name!r:.200}")
+        scores = {key: there.row[key] for key in ("numbers", "labels", "error")}
+        stamp = f"{_stamp(run)} {self._reader.project_state()}"
+        recording = Recording(run.folder, stamp, name, there.journals, there.places, there.ending, scores)
+        more = {key: there.row[key] for key in ("limited", "calls", "input_tokens", "output_tokens", "latency")}
+        more |= {"result": there.row["outcome"], "words": run.words(), "start": start}
+        return recording, {**more, "previous": there.previous, "next": there.next}
+
+    def _play(self, run: FoundRun, job: str, recording: Recording, *more: Any) -> Any:
+        """What the child makes of an episode; for a transcript that it cannot make a text: why."""
+        if job == "episode" and (why := self._was_too_slow(run, recording)) is not None:
+            return why
+        try:
+            return self._reader.do(job, recording, *more, seconds=self._seconds)
+        except TooSlowError as error:
+            why = f"prompts cannot be shown: {error}"
+            self._too_slow.setdefault((run.id, recording.stamp), {})[recording.episode] = why
+            return why if job == "episode" else None
+        except DataError as error:
+            return f"prompts cannot be shown: {error}" if job == "episode" else None
+
+    def _was_too_slow(self, run: FoundRun, recording: Recording) -> str | None:
+        """Why an episode is not played again: it took too long, or so many others of its run did."""
+        known = self._too_slow.get((run.id, recording.stamp), {})
+        return next(iter(known.values())) if len(known) >= _MANY else known.get(recording.episode)
+
+    def state(self, run: FoundRun, request: Request) -> Response:
+        """What tells a page that there is news."""
+        status, problem, meta = run.standing()
+        state: dict[str, Any] = {"status": status, "problem": problem, "of": meta.get("planned")}
+        state["start"] = meta.get("start")
+        try:
+            index = run.index()
+            state |= {**index.counts(), **index.totals()}
+        except (ClosedIndexError, DamagedIndexError):
+            raise
+        except DataError as error:
+            state["problem"] = str(error)
+        return _json(state)
+
+
+_STRANGE = (
+    DamagedIndexError, KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError, OverflowError
+)  # fmt: skip
+"""What lines and rows of strange shapes raise, which an index that someone doctored may give."""
+_WITH_RESULTS = ("finished", "damaged")
+_MANY = 3  # episodes that took too long, after which the others of their run are not tried
+_TRIES = 5
+_NO_RUN = "no such run below the folder that is shown"
+
+
+def _of_run(viewer: _Viewer, answer: Answer) -> Callable[[Request], Awaitable[Response]]:
+    """A route whose work is done in a thread, with what it raises as an answer."""
+
+    def work(request: Request) -> Response:
+        run = viewer.found.get(request.path_params["id"])
+        if run is None:
+            raise HTTPException(404, _NO_RUN)
+        try:
+            return _tried(answer, run, request)
+        except StillIndexingError as error:
+            reply = _json({"error": str(error), "indexing": round(error.progress, 3)}, 503)
+            reply.headers["Retry-After"] = "1"
+            return reply
+        except OSError as error:
+            return _json({"error": f"cannot read the run: {error.strerror or error}"}, 400)
+        except UserError as error:
+            return _json({"error": str(error)}, 400)
+        except _STRANGE as error:
+            return _json(
+                {"error": f"the run's files are not as they should be: {type(error).__name__}: {error}"[:500]}, 400
+            )
+
+    async def route(request: Request) -> Response:
+        return await run_in_threadpool(work, request)
+
+    return route
+
+
+def _tried(answer: Answer, run: FoundRun, request: Request) -> Response:
+    """The answer, from another index where this one was closed for another request's, or is damaged."""
+    for _ in range(_TRIES):
+        try:
+            return answer(run, request)
+        except ClosedIndexError:
+            continue
+        except _STRANGE:
+            if not run.remake():
+                raise
+    return answer(run, request)
+
+
+def _stamp(run: FoundRun) -> str:
+    """What changes when a run's record or spec does."""
+    parts = []
+    for name in ("run.json", "spec.yaml"):
+        path = run.folder / name
+        parts.append(str(path.stat().st_mtime_ns) if path.exists() else "")
+    return " ".join(parts)
+
+
+def _query(request: Request) -> EpisodeQuery:
+    """The list of episodes that a request is about."""
+    asked = request.query_params
+    return EpisodeQuery(
+        offset=_number(request, "offset", 0),
+        limit=_number(request, "limit", 50),
+        sort=asked.get("sort", ""),
+        descending=asked.get("desc", "") in ("1", "true"),
+        outcome=asked.get("outcome", ""),
+        condition=asked.get("condition") or None,
+        labels={name.partition(".")[2]: value for name, value in asked.items() if name.startswith("label.")},
+        search=asked.get("q", ""),
+    )
+
+
+def _number(request: Request, name: str, default: int) -> int:
+    text = request.query_params.get(name, "")
+    return int(text) if text.isdecimal() and text.isascii() and len(text) < 13 else default
+
+
+def _json(data: Any, status: int = 200) -> Response:
+    headers = {"Cache-Control": "no-store"}
+    return Response(dumped(data).encode(), status, headers, media_type="application/json")
+
+
+async def _static(request: Request) -> Response:
+    """A file of the page, by its name among those there are."""
+    name = request.path_params.get("name", "index.html")
+    file = _static_files(files("harness.extensions.viewer") / "static").get(name)
+    if file is None:
+        raise HTTPException(404, "no such page")
+    data = file.read_bytes()
+    tag = f'"{hashlib.sha256(data).hexdigest()[:20]}"'
+    headers = {"ETag": tag, "Cache-Control": "no-cache"}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    kind = _TYPES.get(Path(name).suffix, "application/octet-stream")
+    return Response(data, headers=headers, media_type=kind)
+
+
+def _static_files(folder: Traversable, before: str = "") -> dict[str, Traversable]:
+    found: dict[str, Traversable] = {}
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            found |= _static_files(entry, f"{before}{entry.name}/")
+        elif Path(entry.name).suffix in _TYPES:
+            found[f"{before}{entry.name}"] = entry
+    return found
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    return _json({"error": error.detail if isinstance(error, HTTPException) else str(error)}, status)
+
+
+async def _bug(request: Request, error: Exception) -> Response:
+    return _json({"error": f"{type(error).__name__}: {error}"[:500]}, 500)

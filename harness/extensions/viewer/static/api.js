@@ -1,0 +1,86 @@
+// The data. See harness/extensions/viewer/_app.py for what each route gives.
+
+export class Failure extends Error {
+  constructor(message, status) {
+    super(message);
+    this.status = status;
+  }
+}
+
+const waiting = (milliseconds, signal) =>
+  new Promise((done, stop) => {
+    const timer = setTimeout(done, milliseconds);
+    signal?.addEventListener("abort", () => {
+      clearTimeout(timer);
+      stop(new DOMException("left", "AbortError"));
+    });
+  });
+
+/** JSON of a route. While a run is being indexed it asks again and calls `onIndexing` with the share that is done. */
+export async function get(path, query = {}, { signal, onIndexing } = {}) {
+  const asked = new URLSearchParams();
+  for (const [name, value] of Object.entries(query))
+    if (value !== "" && value !== null && value !== undefined) asked.set(name, value);
+  const url = `/api/${path}${asked.size ? `?${asked}` : ""}`;
+  for (;;) {
+    let answer;
+    try {
+      answer = await fetch(url, { signal });
+    } catch (error) {
+      if (error.name === "AbortError") throw error;
+      throw new Failure("The viewer does not answer. Start `harness view` again, then reload this page.", 0);
+    }
+    const body = await answer.json().catch(() => ({ error: `The viewer answered ${answer.status} without data.` }));
+    if (answer.status === 503 && body.indexing !== undefined) {
+      onIndexing?.(body.indexing);
+      await waiting(700, signal);
+      continue;
+    }
+    if (!answer.ok) throw new Failure(body.error || `status ${answer.status}`, answer.status);
+    return body;
+  }
+}
+
+/** One text of a turn, whole. */
+export async function text(run, episode, turn, part) {
+  const asked = new URLSearchParams({ episode, turn, part });
+  const answer = await fetch(`/api/runs/${encodeURIComponent(run)}/text?${asked}`);
+  if (!answer.ok) throw new Failure("This text cannot be loaded; reload the page.", answer.status);
+  return answer.text();
+}
+
+const LOOK = 2000; // milliseconds between two looks at a run; a page that cannot be seen does not look
+
+/**
+ * Calls `onNews(state, again)` when a run has come further, ended, or started `again`; at once where `seen` is null.
+ * One call ends before the next begins; what it could not show yet (false) is news once more.
+ * Returns what stops it. It asks again and again: a stream a page would use up the few connections of a browser.
+ */
+export function watch(run, seen, onNews) {
+  const leaving = new AbortController();
+  const { signal } = leaving;
+  let before = seen;
+  let timer = null;
+  let busy = false;
+  const look = async () => {
+    clearTimeout(timer);
+    if (document.hidden || busy) return;
+    busy = true;
+    try {
+      const now = await get(`runs/${encodeURIComponent(run)}/state`, {}, { signal }).catch(() => null);
+      if (signal.aborted || !now) return;
+      const news = !before || Object.entries(before).some(([name, value]) => value !== now[name]);
+      const again = before !== null && now.start !== before.start;
+      if (!news || (await onNews(now, again)) !== false) before = now;
+    } finally {
+      busy = false;
+      if (!signal.aborted) timer = setTimeout(look, LOOK);
+    }
+  };
+  document.addEventListener("visibilitychange", look, { signal });
+  timer = setTimeout(look, seen ? LOOK : 0);
+  return () => {
+    leaving.abort();
+    clearTimeout(timer);
+  };
+}

@@ -1,0 +1,1 @@
+"""The engine for vLLM in this process."""

@@ -1,0 +1,129 @@
+"""What vLLM is asked with, and what is read out of its answers."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, NamedTuple
+
+from harness.api import Completion
+from harness.engine_api import Request, Thread
+from harness.engines.sampling import normalise
+from harness.extensions.vllm._text_tokens import Pair
+
+
+class Score(NamedTuple):
+    """The log-likelihood of a text behind its context, and the prompt that it took."""
+
+    logprob: float
+    is_greedy: bool
+    tokens: int
+    cached_tokens: int
+
+
+def as_written(request: Request, text: str, eos: str) -> str:
+    """A verbatim reply up to its first stop: vLLM stops at one of them, and its last tokens may hold another."""
+    for stop in _stops(normalise(request.sampling), eos):
+        text = text.partition(stop)[0]
+    return text
+
+
+def generating(request: Request, room: int, eos: str) -> Any:
+    """SamplingParams of a request; never more tokens than there is `room` for. `eos`: the text of the token that ends
+    a reply."""
+    from vllm.sampling_params import RequestOutputKind, SamplingParams, StructuredOutputsParams
+
+    words = normalise(request.sampling)
+    words["max_tokens"] = min(words.get("max_tokens", room), room)
+    if "logit_bias" in words:  # keys are texts in JSON and in the command line's words
+        words["logit_bias"] = {int(token): bias for token, bias in words["logit_bias"].items()}
+    if request.constraint:
+        words["structured_outputs"] = StructuredOutputsParams(**request.constraint)
+    verbatim = request.thread.verbatim
+    if verbatim:
+        words |= {"skip_special_tokens": False, "spaces_between_special_tokens": False, "stop": _stops(words, eos)}
+    elif request.tools:  # some models write their calls in special tokens
+        words["skip_special_tokens"] = False
+    # Turning ids into text while they come costs more than all else; only stop strings need it.
+    words["detokenize"] = verbatim or bool(words.get("stop"))
+    # Made for this one request, so vLLM need not copy it.
+    return SamplingParams(seed=request.seed, output_kind=RequestOutputKind.FINAL_ONLY, skip_clone=True, **words)
+
+
+def _stops(words: dict[str, Any], eos: str) -> list[str]:
+    stops = words.get("stop", [])
+    return stops if not eos or eos in stops else [*stops, eos]
+
+
+def scoring(fresh: bool = False) -> Any:
+    """SamplingParams that score a prompt; `fresh`: without reading the prefix cache."""
+    from vllm.sampling_params import RequestOutputKind, SamplingParams
+
+    return SamplingParams(
+        temperature=0.0,
+        max_tokens=1,  # vLLM generates one at least
+        prompt_logprobs=1,  # the token's own and the likeliest one's
+        detokenize=False,
+        flat_logprobs=True,
+        skip_reading_prefix_cache=fresh,
+        output_kind=RequestOutputKind.FINAL_ONLY,
+        skip_clone=True,
+    )
+
+
+def try_request() -> None:
+    """Make what requests are sent with: a version of vLLM that lacks it fails now, before it loads the model."""
+    from vllm.inputs import tokens_input
+    from vllm.v1.engine.exceptions import EngineDeadError  # noqa: F401
+
+    tokens_input([0])
+    generating(Request("a try", Thread(), {}, 0), 1, "")
+    scoring()
+
+
+def likelihood(output: Any, ids: Sequence[int]) -> tuple[float, bool] | None:
+    """(log-likelihood, is_greedy) of the last tokens of a prompt, which are `ids`.
+
+    None where vLLM has not computed one of them: it took it from its prefix cache, which holds no logits. What it then
+    gives for it, if anything, is left over in memory.
+    """
+    cached = getattr(output, "num_cached_tokens", None) or 0
+    logprobs = output.prompt_logprobs
+    if cached >= len(output.prompt_token_ids) - len(ids) or logprobs is None or len(logprobs.start_indices) <= len(ids):
+        return None
+    values: list[float] = []
+    greedy = True
+    # From the end: vLLM's newer runner gives no rows for cached tokens.
+    for at, token in zip(range(-len(ids), 0), ids, strict=True):
+        first = logprobs.start_indices[at]
+        own, best = logprobs.logprobs[first], logprobs.logprobs[first + 1]
+        if logprobs.token_ids[first] != token:
+            return None
+        values.append(own)
+        greedy = greedy and own >= best
+    return sum(values), greedy
+
+
+async def score_all(texts: Sequence[Sequence[Pair]], score: Callable[[Pair], Awaitable[Score]]) -> Completion:
+    """The log-likelihoods of texts, each the sum over its pairs; all are scored at once, so that they share prefixes.
+
+    Raises what `score` raises first.
+    """
+    results = await asyncio.gather(*(score(pair) for pairs in texts for pair in pairs), return_exceptions=True)
+    scores: list[Score] = []
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+        scores.append(result)
+    values, each = [], iter(scores)
+    for pairs in texts:
+        parts = list(itertools.islice(each, len(pairs)))
+        values.append([sum(part.logprob for part in parts), all(part.is_greedy for part in parts)])
+    return Completion(
+        text="",
+        input_tokens=sum(score.tokens for score in scores),
+        output_tokens=0,
+        cached_tokens=sum(score.cached_tokens for score in scores),
+        likelihoods=values,
+    )
