@@ -86,19 +86,21 @@ def math_canonical(text: str) -> str:
     A rational number is written with decimals if six are enough, else as a fraction in lowest terms; `2\frac12` is 2.5.
     The items of `\{…\}` are sorted, any other list keeps its order, except that `\pm e` and `-e,e` become `e,-e`.
 
-    Total; a text above `MAX_CHARS`, which bounds the time, only loses doubled blanks.
+    Total; a text above `MAX_CHARS`, which bounds the time, and one whose brackets never come right only lose doubled
+    blanks.
 
     >>> [math_canonical(t) for t in (r"$\frac12$", "x = 1,234", r"\{3, 1\}", r"90^\circ", r"5\text{ cm}^2", r"\pm5")]
     ['0.5', '1234', '\\{1,3\\}', '90', '5', '5,-5']
     """
-    text = valid(text).strip()
+    text = " ".join(valid(text).split())
     if len(text) > MAX_CHARS:
-        return " ".join(text.split())
-    for _ in range(4):  # one round is enough but for answers wrapped in several ways
-        before, text = text, _once(text)
-        if text == before:
-            break
-    return text
+        return text
+    normal = text
+    for _ in range(8):  # one round is enough but for answers wrapped in several ways
+        before, normal = normal, _once(normal)
+        if normal == before:
+            return normal
+    return text  # brackets that close nothing: every round would set others right
 
 
 def _once(text: str) -> str:

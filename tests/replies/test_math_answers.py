@@ -5,7 +5,7 @@ import sys
 import threading
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from harness.errors import SetupError
@@ -73,6 +73,7 @@ pieces = st.sampled_from(
 )  # fmt: skip
 
 
+@example("((\\boxed{] and ]")
 @given(st.lists(pieces, max_size=14).map("".join) | st.text(max_size=50))
 def test_a_normal_form_is_one(text: str) -> None:
     once = math_canonical(text)
