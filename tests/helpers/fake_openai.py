@@ -123,11 +123,14 @@ malformed = {
     "no gzip": wire(_HEAD + b"Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}"),
     "no such encoding": wire(_HEAD + b"Content-Encoding: br\r\nContent-Length: 2\r\n\r\n{}"),
     "no such charset": wire(
-        b"HTTP/1.1 200 OK\r\nContent-Type: application/json; charset=\xff\r\nContent-Length: 2\r\n\r\n{}"
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: application/json; charset=\xff\r\nContent-Length: 2\r\n\r\n"
+        b"{}"
     ),
     "no content": wire(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"),
     "not modified": wire(b"HTTP/1.1 304 Not Modified\r\nConnection: close\r\n\r\n"),
-    "another place that is none": wire(b"HTTP/1.1 307 There\r\nLocation: http://[x\r\nContent-Length: 0\r\n\r\n"),
+    "another place that is none": wire(
+        b"HTTP/1.1 307 There\r\nConnection: close\r\nLocation: http://[x\r\nContent-Length: 0\r\n\r\n"
+    ),
     "another place that is not named": wire(b"HTTP/1.1 302 There\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"),
 }
 """Responses that are no HTTP, or HTTP that says nothing of the model."""
