@@ -327,6 +327,10 @@ class Task(ABC):
     def context(self, case: Case, agent: str) -> Facts:
         """The agent's context: the only facts that it starts with. Never the target."""
 
+    def secrets(self, case: Case) -> Facts:
+        """What no agent may find in its context, by name: by default the right answer."""
+        return {} if case.target is None else {"target": case.target}
+
     @abstractmethod
     def reply(self, case: Case, agent: str) -> Reply:
         """The form of the agent's final answer."""

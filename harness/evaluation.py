@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from harness import approvals, storage
 from harness.api import Facts, Metric
-from harness.check.abilities import lacking
 from harness.config import resolve
 from harness.config.plan import ANSWERS, Plan, check_execution, prepare, survey
 from harness.config.project import Project, find
@@ -23,6 +22,7 @@ from harness.errors import DataError, SpecError, StorageError, near, raise_all
 from harness.executors import await_workers, choose_executor
 from harness.results import Run
 from harness.runtime import manifest
+from harness.runtime.abilities import lacking
 from harness.runtime.options import NAMES, Options
 from harness.runtime.runner import RunStoppedError, run
 from harness.runtime.scoring import rescore

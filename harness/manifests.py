@@ -23,7 +23,8 @@ MANIFEST: Final = "extension.toml"
 GROUP: Final = "harness.extensions"
 POINTS: Final = ("engines", "executors", "commands", "lists", "tables", "reports", "charts", "checks", "exports")
 """The tables of a manifest."""
-_KEYS: Final = {"name": str, "summary": str, "extra": str, "packages": list, **dict.fromkeys(POINTS, dict)}
+_TEXTS: Final = {"name": str, "summary": str, "extra": str}
+_KEYS: Final = {**_TEXTS, "packages": list, "needs": list, **dict.fromkeys(POINTS, dict)}
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class Extension:
         file: the manifest.
         extra: the extra of this distribution that installs what it needs, if it needs something.
         packages: what it needs, as Python imports it.
+        needs: other extensions that it needs.
         points: table of the manifest → name → what stands there.
     """
 
@@ -45,6 +47,7 @@ class Extension:
     file: Path
     extra: str | None
     packages: tuple[str, ...]
+    needs: tuple[str, ...]
     points: Mapping[str, Mapping[str, Any]]
 
     def lacking(self) -> str | None:
@@ -150,5 +153,5 @@ def read(package: str, file: Path) -> Extension:
         if key not in data:
             raise PluginError(f"missing required key {key!r}", place=place)
     points = {point: data.get(point, {}) for point in POINTS}
-    packages = tuple(map(str, data.get("packages", ())))
-    return Extension(data["name"], data["summary"], package, file, data.get("extra"), packages, points)
+    packages, needs = (tuple(map(str, data.get(key, ()))) for key in ("packages", "needs"))
+    return Extension(data["name"], data["summary"], package, file, data.get("extra"), packages, needs, points)

@@ -14,12 +14,11 @@ import re
 import types
 import typing
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence, Set
-from typing import Annotated, Any, Final, Literal, NamedTuple, TypedDict, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, Self, TypedDict, Union, get_args, get_origin
 
 from harness import api
 from harness.engine_api import Engine
-from harness.errors import KEY, near
-from harness.extensions.declared.expressions import Expression
+from harness.errors import KEY, Place, near
 from harness.printable import cut
 
 Schema = dict[str, Any]
@@ -39,6 +38,18 @@ OPEN: Final = Keywords(additionalProperties=True)
 """`Annotated[SomeTypedDict, OPEN]` may have further keys."""
 
 
+class ParameterType:
+    """Base of a type of parameters that comes from outside: its values know where they stand in YAML."""
+
+    schema: ClassVar[Schema]
+    """JSON Schema of what YAML may write."""
+
+    @classmethod
+    def at(cls, value: Any, place: Place | None) -> Self:
+        """The parameter for plain data that fits `schema`. Raises `UserError`."""
+        raise NotImplementedError
+
+
 class _Use(TypedDict):
     use: str
 
@@ -52,9 +63,8 @@ REFERENCES: Final[dict[Any, str]] = {
     api.Policy: "policies",
     api.Metric: "metrics",
     Engine: "engines",
-    Expression: "expressions",
 }
-"""Type of a field → the kind of plugin that it refers to; an expression gets the place where it stands."""
+"""Type of a field → the kind of plugin that it refers to."""
 _PLAIN: Final[dict[Any, Schema]] = {
     int: {"type": "integer"},
     float: {"type": "number"},
@@ -108,6 +118,10 @@ def _peeled(hint: Any) -> tuple[Any, Any, tuple[Any, ...], list[Any]]:
     return hint, get_origin(hint) or hint, get_args(hint), notes
 
 
+def _is_parameter_type(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, ParameterType)
+
+
 def _is_fixed(hint: Any) -> bool:
     """Whether an annotation is a tuple of as many entries as it has arguments."""
     return get_origin(hint) is tuple and get_args(hint)[-1:] != (...,)
@@ -149,8 +163,8 @@ def _shape(hint: Any) -> Schema | None:
     shape: Schema | None = None
     if hint in _PLAIN:
         shape = dict(_PLAIN[hint])
-    elif hint is Expression:
-        shape = {"type": ["string", "number", "boolean"], "description": "an expression"}
+    elif _is_parameter_type(hint):
+        shape = dict(hint.schema)
     elif hint in REFERENCES:
         shape = {**(_shape(Plugin) or {}), PLUGIN: REFERENCES[hint]}
     elif typing.is_typeddict(hint):
@@ -210,8 +224,8 @@ def _spelled(hint: Any) -> str:
 
 # ------------------------------------------------------------------------------------------- values
 
-Refer = Callable[[str, Any, ValuePath], Any]
-"""Makes a plugin, or an expression: (kind, reference, where it stands)."""
+Refer = Callable[[str | type[ParameterType], Any, ValuePath], Any]
+"""Makes a plugin of a kind, or a parameter of such a type: (kind or type, what YAML has, where it stands)."""
 
 
 def built(cls: type, arguments: Mapping[str, Any], refer: Refer) -> dict[str, Any]:
@@ -225,6 +239,8 @@ def build(hint: Any, value: Any, refer: Refer, path: ValuePath = ()) -> Any:
     hint, kind, args, _ = _peeled(hint)
     if kind in _UNIONS:
         return build(_branch(args, value), value, refer, path)
+    if _is_parameter_type(hint):
+        return refer(hint, value, path)
     if hint in REFERENCES:
         return refer(REFERENCES[hint], value, path)
     if typing.is_typeddict(hint) and isinstance(value, dict):

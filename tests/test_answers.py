@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness import check
+from harness.extensions import conformance
 from harness.extensions.sharded import credit_for
 from harness.replies import Answer, normalise, same
 from harness.replies.answer import INTEGER, INTEGERS, NUMBERS, ROWS, TABLE, TEXT, TRUTH, one_of
@@ -81,7 +81,7 @@ def test_what_json_wrote_is_read_again(value: Any) -> None:
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.words)
 def test_answers_keep_the_contract_of_replies(form: Any) -> None:
-    assert check.check_reply(Answer(form)) == []
+    assert conformance.check_reply(Answer(form)) == []
 
 
 @pytest.mark.sampled(3)

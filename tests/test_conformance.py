@@ -1,4 +1,4 @@
-"""Every plugin that ships keeps its contract: the checks of `harness.check`, over everything that is listed."""
+"""Every plugin that ships keeps its contract: the extension conformance's checks, over all that is listed."""
 
 import functools
 import itertools
@@ -12,6 +12,7 @@ from harness import check
 from harness.api import Case, Metric, Move, Outcome, Policy, Protocol, Task
 from harness.config import project, resolve, spec
 from harness.engines.mock import Mock
+from harness.extensions import conformance
 from harness.extensions.judges import judgings
 from harness.extensions.worlds import SteppedTask, World
 from tests.helpers.toy import TOY
@@ -164,23 +165,26 @@ def test_every_protocol_is_here() -> None:
 @pytest.mark.parametrize("name", names("tasks"))
 def test_tasks(name: str) -> None:
     task = build("tasks", name, **NEEDED.get(name, {}))
-    assert check.check_task(task) == []
+    assert conformance.check_task(task) == []
     if isinstance(task, SteppedTask):
         for seed in range(5):
-            assert check.check_world(task, seed) == []
+            assert conformance.check_world(task, seed) == []
 
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("task", names("tasks"))
 def test_protocols(task: str) -> None:
     for name, arguments in share(task):
-        assert check.check_protocol(build("protocols", name, **arguments), question(task)) == [], (name, arguments)
+        assert conformance.check_protocol(build("protocols", name, **arguments), question(task)) == [], (
+            name,
+            arguments,
+        )
 
 
 @pytest.mark.parametrize("name", names("channels"))
 def test_channels(name: str) -> None:
     case = build("tasks", "agentsnet/coloring").example()
-    assert check.check_channel(build("channels", name, **NEEDED.get(name, {})), case) == []
+    assert conformance.check_channel(build("channels", name, **NEEDED.get(name, {})), case) == []
 
 
 @pytest.mark.sampled(4)
@@ -197,14 +201,16 @@ def test_policies(name: str, task: str) -> None:
             continue
         if name in ONLY and arguments["channel"] != ONLY[name]:
             continue
-        assert check.check_policy(make, build("protocols", protocol, **arguments), question(task)) == [], arguments
+        assert conformance.check_policy(make, build("protocols", protocol, **arguments), question(task)) == [], (
+            arguments
+        )
 
 
 # `evaluate` needs a script, which tests/documents/test_corpus_metrics.py writes.
 @pytest.mark.parametrize("name", sorted({*names("metrics")} - {"evaluate"}))
 def test_metrics(name: str) -> None:
     needed = {"metric": "f1", "aggregation": "f1"} if name == "lm_eval" else NEEDED.get(name, {})
-    assert check.check_metric(build("metrics", name, **needed)) == []
+    assert conformance.check_metric(build("metrics", name, **needed)) == []
 
 
 LARGE = ("silo_camoc", "silo_scaffolds", "mas_coupling", "discussion_space")
@@ -255,7 +261,7 @@ class Leaky(Task):
 
 
 def test_check_task_sees_leaks_repeats_and_bad_grades() -> None:
-    text = " ".join(check.check_task(Leaky()))
+    text = " ".join(conformance.check_task(Leaky()))
     for word in ("holds the target", "agents repeat", "grade gives ['wrong']", "a grade is neither a number"):
         assert word in text
 
@@ -281,8 +287,8 @@ class Guessing(Leaky):
 
 
 def test_check_task_tells_a_leak_from_a_coincidence() -> None:
-    assert check.check_task(Guessing(telling=False)) == []
-    assert check.check_task(Guessing(telling=True)) == ["the context holds the target, as hint.number"]
+    assert conformance.check_task(Guessing(telling=False)) == []
+    assert conformance.check_task(Guessing(telling=True)) == ["the context holds the target, as hint.number"]
 
 
 class Wild(Protocol):
@@ -300,7 +306,7 @@ class Wild(Protocol):
 
 
 def test_check_protocol_sees_chance_and_facts() -> None:
-    text = " ".join(check.check_protocol(Wild("S0", "S1"), TOY.load("tasks", "pick")()))
+    text = " ".join(conformance.check_protocol(Wild("S0", "S1"), TOY.load("tasks", "pick")()))
     for word in ("different batches", "is not JSON", "gives facts []"):
         assert word in text
 
@@ -309,7 +315,7 @@ def test_check_protocol_sees_chance_and_facts() -> None:
     "asked, what", [(("nobody",), "which is not an agent of this case"), (("S0", "S0"), "'S0' twice in one batch")]
 )
 def test_check_protocol_sees_whom_it_may_not_ask(asked: tuple[str, ...], what: str) -> None:
-    [problem] = check.check_protocol(Wild(*asked), TOY.load("tasks", "pick")())
+    [problem] = conformance.check_protocol(Wild(*asked), TOY.load("tasks", "pick")())
     assert what in problem
 
 
@@ -351,7 +357,7 @@ class Counting(SteppedTask):
 
 
 def test_check_world_sees_mutation_chance_and_facts() -> None:
-    text = " ".join(check.check_world(Counting()))
+    text = " ".join(conformance.check_world(Counting()))
     for word in (
         "changes the state",
         "observation is not JSON",
@@ -364,7 +370,7 @@ def test_check_world_sees_mutation_chance_and_facts() -> None:
 
 def test_check_policy_sees_illegal_actions() -> None:
     make = TOY.load("policies", "illegal")
-    problems = check.check_policy(make, TOY.load("protocols", "rounds")(), TOY.load("tasks", "pick")())
+    problems = conformance.check_policy(make, TOY.load("protocols", "rounds")(), TOY.load("tasks", "pick")())
     assert "chose 'z', which is none of" in problems[0]
 
 
@@ -374,7 +380,7 @@ class Moody(Metric):
 
 
 def test_check_metric_sees_what_is_no_number() -> None:
-    assert check.check_metric(Moody()) == ["measures 'good'"]
+    assert conformance.check_metric(Moody()) == ["measures 'good'"]
 
 
 class Endless(Protocol):

@@ -8,9 +8,9 @@ import pytest
 
 import harness
 from harness.api import CorpusMetric, Episode, Statistic
-from harness.check import check_metric
 from harness.config.project import find
 from harness.evaluation import rescored
+from harness.extensions.conformance import check_metric
 from harness.results import Run
 from harness.tables import CorpusRecord, EpisodeScore, TableSpec, build, load_scores
 from tests.helpers.commands import invoke

@@ -11,13 +11,15 @@ import pytest
 
 import harness
 from harness.api import Action, Case, Outcome, Task, Turn
-from harness.check import check_task, check_world, drive, prove
+from harness.check import drive
 from harness.config import resolve, spec
 from harness.config.project import builtin
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import PluginError, UserError
+from harness.extensions.conformance import check_task, check_world
 from harness.extensions.declared.expressions import ExpressionError
+from harness.extensions.declared.proof import prove
 from harness.extensions.worlds import SteppedTask, World
 
 BUILTIN = builtin()

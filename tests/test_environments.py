@@ -11,9 +11,9 @@ import numpy
 import pytest
 
 from harness.api import Case, Outcome
-from harness.check import check_protocol, check_task, check_world
 from harness.config.project import builtin
 from harness.errors import PluginError, SetupError
+from harness.extensions.conformance import check_protocol, check_task, check_world
 from harness.extensions.games.environments import Environment, EnvironmentTask, ExampleEnvironment, OwnChance
 from harness.replies import LegalAction
 

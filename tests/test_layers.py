@@ -13,18 +13,12 @@ FOR_PLUGINS = set(re.findall(r"`harness\.(\w+)`", PAGE.partition("plugins import
 
 
 REACHES = {
-    "check/conformance.py": {"worlds"},
-    "check/leaks.py": {"declared", "worlds"},
-    "check/proof.py": {"declared", "worlds"},
-    "check/rehearsal.py": {"declared"},
-    "cli/inspect.py": {"declared", "games", "judges", "tournaments"},
+    "cli/inspect.py": {"judges", "tournaments"},
     "cli/output.py": {"judges"},
     "cli/results.py": {"judges"},
-    "config/building.py": {"declared"},
     "config/plan.py": {"sandbox"},
     "config/resolve.py": {"tournaments"},
     "evaluation.py": {"judges", "tournaments"},
-    "parameters.py": {"declared"},
     "results.py": {"judges"},
     "runtime/open_episodes.py": {"sandbox"},
     "runtime/scoring.py": {"sandbox"},

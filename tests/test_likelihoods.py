@@ -19,6 +19,7 @@ from harness.engine_api import Continuation, ContinuesText, Engine, LikelihoodRe
 from harness.engines.mock import Mock
 from harness.engines.replay import Replay
 from harness.errors import PromptError, RequestError, SpecError
+from harness.extensions import conformance
 from harness.replies import Likelihoods, WrappedReply, likelihoods_of
 from harness.runtime.players import ModelPlayer, PolicyPlayer
 from harness.runtime.runner import RunStoppedError
@@ -243,9 +244,9 @@ def test_a_text_that_cannot_be_is_a_number_that_a_resumed_run_keeps(tmp_path: Pa
 
 def test_the_contract_checks_take_scored_tasks() -> None:
     task, protocol = TOY.load("tasks", "weigh")(), TOY.load("protocols", "rounds")(rounds=2)
-    assert check.check_task(task) == [] == check.check_reply(FORM)
-    assert check.check_protocol(protocol, task) == []
-    assert check.check_policy(builtin().load("policies", "random"), protocol, task) == []
+    assert conformance.check_task(task) == [] == conformance.check_reply(FORM)
+    assert conformance.check_protocol(protocol, task) == []
+    assert conformance.check_policy(builtin().load("policies", "random"), protocol, task) == []
 
 
 def test_facts_that_a_set_takes_must_be_there_and_of_their_kind() -> None:

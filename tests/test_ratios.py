@@ -14,10 +14,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from harness.api import Episode, Parts, RatioMetric, linearised
-from harness.check import check_metric
 from harness.config.project import find
 from harness.errors import DataError
 from harness.evaluation import evaluate, rescored
+from harness.extensions.conformance import check_metric
 from harness.extensions.leaderboards.leaderboard import RunScores, leaderboard
 from harness.results import Run
 from harness.runtime.scoring import score

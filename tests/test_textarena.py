@@ -13,12 +13,11 @@ import pytest
 
 import harness
 from harness.api import Turn
-from harness.check import check_task, check_world
-from harness.check.conformance import NASTY
 from harness.config.project import builtin
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import PluginError
+from harness.extensions.conformance import NASTY, check_task, check_world
 from harness.extensions.textarena import ClockedGame, LiveGame, Position, catalog, clocked
 from harness.replies import FreeText, clock
 from tests.helpers.commands import invoke
@@ -377,7 +376,7 @@ def test_a_plan_counts_games_that_are_played(capsys: pytest.CaptureFixture[str],
     spec = {"extends": "social_deduction", "name": "t", "matrix": {"players": [6], "talk": [1]}, "limit": 5}
     done = harness.evaluate(spec, None, output_path=tmp_path / "r", project=BUILTIN)
     turns = sum(turn or 0 for turn in numbers(done, "turns"))
-    assert code == 0 and "of games of random players" in out and 0.5 < counted / turns < 2
+    assert code == 0 and "of agents that play at random" in out and 0.5 < counted / turns < 2
 
 
 def test_social_deduction_counts_who_wins(tmp_path: Path) -> None:

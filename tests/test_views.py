@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 import harness
-from harness.check import check_view
 from harness.cli import main
 from harness.config import resolve
 from harness.config.project import Project, builtin
 from harness.config.spec import load
 from harness.engines.mock import Mock
+from harness.extensions.conformance import check_view
 from harness.extensions.viewer.views import Views, as_json
 from harness.runtime.transcripts import Transcripts
 from harness.view_api import Scene, Transcript, View

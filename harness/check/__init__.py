@@ -1,37 +1,7 @@
-"""What runs before a run: conformance of plugins and plans (`conformance`, for your tests and `harness validate`), and
-an estimate of what a plan will request (`estimate`)."""
+"""What runs before a run: whether a plan fits together (`plans`), and an estimate of its requests (`estimate`)."""
 
-from .conformance import (
-    Drive,
-    check_channel,
-    check_metric,
-    check_policy,
-    check_protocol,
-    check_reply,
-    check_task,
-    check_world,
-    drive,
-    examine,
-)
-from .groups import misassigned
-from .proof import Proof, prove
-from .rehearsal import rehearse
-from .views import check_view
+from harness.runtime.steps import Drive, drive
 
-__all__ = [
-    "Drive",
-    "Proof",
-    "check_channel",
-    "check_metric",
-    "check_policy",
-    "check_protocol",
-    "check_reply",
-    "check_task",
-    "check_view",
-    "check_world",
-    "drive",
-    "examine",
-    "misassigned",
-    "prove",
-    "rehearse",
-]
+from .plans import examine, misassigned
+
+__all__ = ["Drive", "drive", "examine", "misassigned"]

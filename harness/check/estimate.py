@@ -13,9 +13,7 @@ from harness.config.limits import LARGEST, EpisodeLimits
 from harness.config.plan import Condition, Plan
 from harness.errors import PluginError
 from harness.replies import Likelihoods, likelihoods_of
-from harness.runtime.steps import Steps
-
-from .conformance import Drive, drive
+from harness.runtime.steps import Drive, Steps, drive
 
 CHARS_PER_TOKEN = 4
 REPLY_TOKENS = 256

@@ -16,9 +16,7 @@ from harness.config import resolve, spec
 from harness.config.editors import schema_text
 from harness.config.plan import Plan
 from harness.config.project import Project, find
-from harness.errors import CombinedSpecError, DataError, SpecError, UserError
-from harness.extensions.declared.tasks import DeclaredTask
-from harness.extensions.games import GameTask
+from harness.errors import CombinedSpecError, DataError, Place, SpecError, UserError
 from harness.extensions.judges import judgings
 from harness.extensions.judges.tasks import JudgedMetric
 from harness.extensions.tournaments.checks import unrated
@@ -79,10 +77,8 @@ def _problems(
     if not problems:
         problems = [str(problem) for problem in check.misassigned(plan)]
     if not problems:
-        problems = list(dict.fromkeys(str(wrong) for one, at in played for wrong in check.rehearse(one, at)))
-    if not problems:
-        failed, lines = _proofs(plan)
-        problems, inputs = problems + failed, [*inputs, *lines]
+        problems, lines = _checks(played)
+        inputs += lines
     if not problems:  # where an example fails there are no labels to check against
         labels = _labels(plan)
         for i, table in enumerate(loaded.tables):
@@ -112,23 +108,15 @@ def _names_judges(plan: Plan) -> bool:
     return all(metric.models or metric.baseline for metric in judged)
 
 
-def _proofs(plan: Plan) -> tuple[list[str], list[str]]:
-    """What is wrong with tasks that the spec declares, and what their proofs say: (problems, lines)."""
-    problems, lines, seen = [], [], set()
-    for condition in plan.conditions:
-        if isinstance(condition.task, DeclaredTask) and (key := repr(condition.task)) not in seen:
-            seen.add(key)
-            proof = check.prove(condition, plan.spec.place("task"))
-            problems += proof.problems
-            about = condition.id if condition.match is None else condition.match.of
-            lines += [f"{about}: {proof.line()}"] if not proof.problems else []
-        if len(seen) == MAX_PROOFS:
-            break
-    return problems, lines
-
-
-MAX_PROOFS = 4
-"""Tasks of a spec that `validate` proves: a matrix of sizes declares one task many times."""
+def _checks(plays: Sequence[tuple[Plan, Place]]) -> tuple[list[str], list[str]]:
+    """What checks of extensions say, up to the first that finds something wrong: (problems, lines for the reader)."""
+    lines: list[str] = []
+    for offer in offers("checks").values():
+        found = list(offer.load()(plays))
+        lines += [one for one in found if isinstance(one, str)]
+        if problems := list(dict.fromkeys(str(one) for one in found if isinstance(one, UserError))):
+            return problems, lines
+    return [], lines
 
 
 def _published(project: Project, stem: str) -> list[str]:
@@ -161,8 +149,8 @@ def plan(options: argparse.Namespace) -> int:
     print(f"conditions      {figures.conditions:,}")
     print(f"episodes        {figures.episodes:,}")
     print(f"model calls     {figures.turns:,} without retries, at most {figures.calls:,}")
-    if any(isinstance(condition.task, GameTask) for condition in resolved.conditions):
-        print("                (of games of random players: those of models are longer or shorter)")
+    if any(condition.task.ordinary() is not None for condition in resolved.conditions):
+        print("                (of agents that play at random: models play longer or shorter)")
     for judging in judgings(resolved, None if _names_judges(resolved) else Mock(), {}):
         asked = figures.episodes * judging.judges * judging.metric.repeats
         print(f"judge's calls   {asked:,} for {', '.join(judging.metrics)}, an answer an episode, without retries")

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from harness import check
 from harness.api import Case, Turn
 from harness.approvals import NotApprovedError
 from harness.cli.evaluate import load
@@ -21,6 +20,7 @@ from harness.errors import DataError, NotFittedError, SpecError, near
 from harness.replies import Likelihoods, likelihoods_of
 from harness.runtime.prompt_reader import PromptReader
 from harness.runtime.seats import seats, without_models
+from harness.runtime.steps import drive
 from harness.view_api import RecordedTurn
 
 
@@ -71,7 +71,7 @@ def conversations(
     """
     seated = seats(plan, condition, case, repeat)
     seed = protocol_seed(plan, condition, case, repeat)
-    played = check.drive(condition.protocol, condition.task, case, without_models(seated), seed)
+    played = drive(condition.protocol, condition.task, case, without_models(seated), seed)
     readers = {agent: PromptReader(seated[agent].group.prompts, agent) for agent in agents}
     shown: dict[str, list[tuple[Turn, RecordedTurn]]] = {agent: [] for agent in agents}
     for number, batch in enumerate(played.batches):

@@ -10,7 +10,6 @@ from harness import parameters
 from harness.approvals import NotApprovedError
 from harness.config.project import KINDS, Project
 from harness.errors import Place, SpecError, UserError, raise_all
-from harness.extensions.declared.expressions import Expression
 from harness.storage.plugin_errors import describe
 
 Reference = str | Mapping[str, Any]
@@ -41,10 +40,10 @@ def parts_of(kind: str, reference: Reference, project: Project, place_of: PlaceO
         for path, what in parameters.faults(cls, arguments)
     )
 
-    def refer(inner: str, reference: Reference, path: parameters.ValuePath) -> Any:
+    def refer(inner: str | type[parameters.ParameterType], reference: Any, path: parameters.ValuePath) -> Any:
         at = functools.partial(place_of, *path)
-        if inner == "expressions":
-            return Expression.at(reference, at())
+        if not isinstance(inner, str):
+            return inner.at(reference, at())
         return make(*parts_of(inner, reference, project, at), at)
 
     return cls, parameters.built(cls, arguments, refer)

@@ -10,11 +10,12 @@ from __future__ import annotations
 import itertools
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from harness.api import Case, Move, Outcome, Protocol, Task, Turn
+from harness.api import Action, Case, Move, Outcome, Protocol, Task, Turn
 
 MAX_BATCHES = 100_000
 """Batches after which an episode counts as one without end."""
@@ -133,3 +134,35 @@ def by_turn(batches: Iterable[Iterable[Move]]) -> dict[tuple[str, int], Move]:
         recorded[move.agent, counts[move.agent]] = move
         counts[move.agent] += 1
     return recorded
+
+
+@dataclass(frozen=True)
+class Drive:
+    """One episode driven by hand: batches of (turn, move), and the outcome."""
+
+    batches: list[list[tuple[Turn, Move]]]
+    outcome: Outcome
+
+    def turns(self) -> Iterable[Turn]:
+        """Every turn in order."""
+        return (turn for batch in self.batches for turn, _ in batch)
+
+
+def drive(
+    protocol: Protocol,
+    task: Task,
+    case: Case,
+    answer: Callable[[Turn], Action] = lambda turn: turn.reply.noop,
+    seed: int = 0,
+) -> Drive:
+    """Play one episode with a function for every agent (by default all agents are idle).
+
+    Raises as `Steps`, and whatever plugins raise.
+    """
+    batches: list[list[tuple[Turn, Move]]] = []
+    with Steps(protocol, task, case, protocol.possible_agents(case), random.Random(seed)) as game:
+        while (batch := game.batch) is not None:
+            moves = [Move(turn.agent, turn.name, answer(turn)) for turn in batch]
+            batches.append(list(zip(batch, moves, strict=True)))
+            game.send(moves)
+        return Drive(batches, game.result())

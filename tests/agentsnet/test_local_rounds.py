@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness import check
 from harness.api import Case, Completion, Move, Outcome, Turn
 from harness.check import Drive, drive
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import PluginError
+from harness.extensions import conformance
 from harness.extensions.networks import Network, NetworkTask, seeded
 from harness.extensions.panels.peers import peer_text
 from harness.replies import Choice
@@ -127,7 +127,7 @@ def test_a_network_task_of_ones_own_is_short_and_has_a_round_budget() -> None:
         def grade(self, case: Case, outcome: Outcome) -> dict[str, float | None]:
             return {}
 
-    assert check.check_task(Chat()) == [] and check.check_protocol(local_rounds(), Chat()) == []
+    assert conformance.check_task(Chat()) == [] and conformance.check_protocol(local_rounds(), Chat()) == []
     one, two = Chat().cases(None, 0)
     assert one.topology != two.topology and all(len(neighbors) == 2 for neighbors in (one.topology or {}).values())
     assert len(drive(local_rounds(rounds=1), Chat(), one).batches) == 2

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from harness import check
 from harness.api import Action, Case, Channel, Facts, Move, OpenChannel, Policy, Turn
 from harness.errors import PluginError
+from harness.extensions import conformance
 from harness.replies import ActionWithMessage, MessageLine
 from tests.dpbench.dining_kit import ORDERS, SCRIPTED, dine, fairness, load, meals, player, steps, table, throughput
 from tests.helpers.samples import examples
@@ -306,7 +307,7 @@ def test_a_neighbor_that_falls_silent_is_a_stranger_in_time() -> None:
 @pytest.mark.parametrize("n", [2, 3, 5])
 @pytest.mark.parametrize("name", [*(f"dpbench/{name}" for name in SCRIPTED), "random", "all_agree"])
 def test_policies_keep_their_contract(name: str, n: int, order: str, talk: int) -> None:
-    assert check.check_policy(lambda: load("policies", name), steps(order, talk), table(n)) == []
+    assert conformance.check_policy(lambda: load("policies", name), steps(order, talk), table(n)) == []
 
 
 @pytest.mark.parametrize("name", SCRIPTED)

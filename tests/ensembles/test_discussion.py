@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from harness import check
 from harness.api import Turn
 from harness.errors import ContextLengthError, PluginError, RequestError
+from harness.extensions import conformance
 from tests.documents.documents_kit import BUILTIN
 from tests.ensembles.exchange_kit import Episode, played, question, says, scripted
 from tests.helpers.samples import examples
@@ -252,7 +253,7 @@ def test_the_protocol_keeps_its_contract(order: str, visible: Any) -> None:
         protocol = BUILTIN.load("protocols", "discussion")(
             order=order, visible=visible, style=style, personas="traits", identity="named", decision="unanimity"
         )
-        assert check.check_protocol(protocol, question()[0]) == []
+        assert conformance.check_protocol(protocol, question()[0]) == []
 
 
 CHOICES: dict[str, list[Any]] = {
@@ -282,7 +283,7 @@ def test_any_combination_plays_whatever_is_said(chosen: dict[str, Any], rng: ran
 
     task, case = question()
     protocol = BUILTIN.load("protocols", "discussion")(**chosen)
-    assert check.check_protocol(protocol, task) == []
+    assert conformance.check_protocol(protocol, task) == []
     episode = scripted("discussion", say, **chosen)
     assert {len(answers) for answers in episode.outcome.facts["history"]} == {chosen["agents"]}
     assert len(episode.moves) <= len([*check.drive(protocol, task, case).turns()]), "more than was planned"

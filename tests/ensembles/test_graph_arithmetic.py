@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import check
+from harness.extensions import conformance
 from tests.ensembles.goa_kit import graph, replies
 
 
@@ -101,7 +101,7 @@ FORMS = [replies.Indices(3, 3), replies.Indices(3, 3, "reference"), replies.Leve
 
 @pytest.mark.parametrize("form", FORMS, ids=repr)
 def test_forms_keep_their_promises(form: Any) -> None:
-    assert check.check_reply(form) == []
+    assert conformance.check_reply(form) == []
     assert form.allows(form.noop)
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from harness import check
 from harness.errors import PluginError
+from harness.extensions import conformance
 from tests.ensembles.goa_kit import (
     AGAIN,
     CASE,
@@ -375,7 +376,7 @@ def test_mistakes_are_reported() -> None:
     [{}, {"pooling": "max"}, {"conformance": "official", "pooling": "max"}, {"top_k": -1}, {"top_k": 1}, {"rounds": 3}],
 )
 def test_it_keeps_a_protocols_promises(given: dict[str, Any]) -> None:
-    assert check.check_protocol(goa(**given), TASK) == []
+    assert conformance.check_protocol(goa(**given), TASK) == []
 
 
 def test_no_agent_answering_anything_comes_to_an_end() -> None:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.check import check_reply
 from harness.errors import ContextLengthError, PluginError
+from harness.extensions.conformance import check_reply
 from harness.replies import Boxed, Number
 from tests.ensembles.exchange_kit import BUILTIN, Episode, Say, question, right, scripted
 

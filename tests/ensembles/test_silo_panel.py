@@ -15,6 +15,7 @@ from harness.config import project
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import PluginError, SpecError
+from harness.extensions import conformance
 from harness.extensions.panels.questions import GRADES, QuestionTask
 from harness.replies import Answer, AnswerWithConfidence, normalise, same
 from harness.replies.answer import INTEGER, INTEGERS, TEXT
@@ -49,7 +50,7 @@ def test_a_panel_of_oracles_is_right_by_every_method(method: str, parameters: di
     protocol = BUILTIN.load("protocols", method)(**parameters)
     outcome = check.drive(protocol, task, case, oracle).outcome
     assert task.grade(case, outcome)["success"] == 1 and outcome.facts["unanimous_at"] == 0
-    assert check.check_protocol(protocol, task) == []
+    assert conformance.check_protocol(protocol, task) == []
 
 
 def test_one_agent_of_a_team_of_one_is_a_panel_too() -> None:
@@ -84,7 +85,7 @@ def test_an_answer_behind_its_marker() -> None:
     words = Answer(TEXT, "Final answer:")
     assert words.parse("Final answer: abba").action == words.parse("abba").action == "abba"
     assert words.parse("First I look at it.\nThen I think.").error is not None
-    assert check.check_reply(form) == check.check_reply(words) == []
+    assert conformance.check_reply(form) == conformance.check_reply(words) == []
 
 
 def test_an_oracle_says_nothing_where_no_answer_is_asked_for() -> None:

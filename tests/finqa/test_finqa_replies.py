@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness import check
+from harness.extensions import conformance
 from tests.finqa.finqa_kit import finqa, nested, read, sequential, trees
 from tests.helpers.samples import examples
 
@@ -209,7 +209,7 @@ def test_a_megabyte_is_read_in_linear_time(piece: str) -> None:
 
 
 def test_form_keeps_the_promises_of_forms() -> None:
-    assert check.check_reply(STRICT) == check.check_reply(REPAIR) == []
+    assert conformance.check_reply(STRICT) == conformance.check_reply(REPAIR) == []
 
 
 def test_constraint_is_what_is_read() -> None:

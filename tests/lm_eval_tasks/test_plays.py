@@ -15,13 +15,13 @@ import pytest
 import yaml
 
 import harness
-from harness.check.conformance import check_metric, check_protocol, check_task
 from harness.config.project import builtin
 from harness.config.spec import parse
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import DataError, PluginError, RequestError, UserError
 from harness.evaluation import rescored
+from harness.extensions.conformance import check_metric, check_protocol, check_task
 from harness.results import Run
 
 from .package_kit import DATA, own_task

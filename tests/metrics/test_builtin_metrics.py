@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from harness.api import Completion, CorpusMetric, Episode, Metric, Move, Outcome, RatioMetric, Statistic
-from harness.check import check_metric
 from harness.config.project import builtin
 from harness.errors import PluginError
+from harness.extensions.conformance import check_metric
 from harness.tables import EpisodeScore, TableSpec, build
 
 METRICS = Path(__file__).parents[2] / "metrics"

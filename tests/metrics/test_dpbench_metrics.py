@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Action, Episode, Metric, Move, Outcome, Turn
-from harness.check import check_metric, drive
+from harness.check import drive
 from harness.config import project
 from harness.errors import PluginError
+from harness.extensions.conformance import check_metric
 
 BUILTIN = project.builtin()
 NAMES = [e.name for e in BUILTIN.listing("metrics") if e.name.startswith("dpbench/")]

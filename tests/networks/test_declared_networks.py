@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from harness.api import Case, Outcome
-from harness.check.conformance import check_reply
 from harness.cli import main
 from harness.errors import DataError, UserError
+from harness.extensions.conformance import check_reply
 from harness.extensions.declared.expressions import ExpressionError
 from harness.extensions.networks import parts
 from tests.networks.network_kit import file, grade, one_case, task

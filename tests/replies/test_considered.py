@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.check import check_reply
+from harness.extensions.conformance import check_reply
 from harness.replies import AnswerWithConfidence, Boxed, Code, FreeText, Label, Letter, Number, split_confidence
 
 LETTER = Letter(("Lyon", "Paris", "Nice"))

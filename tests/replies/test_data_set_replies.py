@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness import check
 from harness.api import Reply
+from harness.extensions import conformance
 from harness.replies import Boxed, FreeText, Label, Letter, Number, json_fields
 from tests.helpers.linear import steps
 from tests.helpers.samples import examples
@@ -105,7 +105,7 @@ def test_no_text_raises_and_every_action_is_legal(name: str, text: str) -> None:
 
 @pytest.mark.parametrize("name", FORMS)
 def test_the_forms_keep_what_replies_promise(name: str) -> None:
-    assert check.check_reply(FORMS[name]) == []
+    assert conformance.check_reply(FORMS[name]) == []
 
 
 @pytest.mark.parametrize("name", WRITTEN)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.api import Case, Facts, Outcome, Protocol
@@ -28,6 +29,13 @@ class DeclaredTask:
         shown = [name for name in _SHOWN if name in self.grades] or self.grades
         metrics = [{"use": "grade", "of": name, "name": name} for name in shown]
         return {"prompts": self.prompts, "metrics": [*metrics, "parse_failures", "engine_errors"]}
+
+    def secrets(self, case: Case) -> Facts:
+        """What the base class keeps secret, and each value of a target with several: all of such a target is hidden."""
+        secrets: Facts = super().secrets(case)  # type: ignore[misc]
+        if not secrets or not isinstance(case.target, Mapping):
+            return secrets
+        return {**secrets, **{name: value for name, value in case.target.items() if value is not None}}
 
     def solution(self, case: Case) -> Outcome | None:
         """Return an outcome that solves the case; None where only a search could find one."""

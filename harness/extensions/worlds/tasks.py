@@ -68,6 +68,10 @@ class SteppedTask(Task):
     def world(self, case: Case, rng: random.Random) -> World:
         """The first state. Draws from `rng` are the same whenever the episode is played."""
 
+    def secrets(self, case: Case) -> Facts:
+        """None: the target is what was drawn, and agents may know it."""
+        return {}
+
     def reply(self, case: Case, agent: str) -> Reply:
         """The form of the agent's action in the first state. Raises `LookupError` if it has no turn then."""
         reply = self.world(case, random.Random(0)).reply(agent)

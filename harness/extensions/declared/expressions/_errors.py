@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import ClassVar
 
 from harness.errors import Place, PluginError
+from harness.parameters import ParameterType, Schema
 
 
-class Expression(str):
+class Expression(str, ParameterType):
     """The text of an expression, with the place of the YAML value that it stands in (None: not from a file)."""
 
+    schema: ClassVar[Schema] = {"type": ["string", "number", "boolean"], "description": "an expression"}
     place: Place | None = None
 
     @classmethod

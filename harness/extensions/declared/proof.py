@@ -12,18 +12,19 @@ import math
 import random
 import statistics
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from harness.api import Action, Case, Outcome, Task, Turn, derive_seed
-from harness.config.plan import Condition
+from harness.config.plan import Condition, Plan
 from harness.errors import Place, SpecError, UserError
-from harness.extensions.declared.tasks import DeclaredTask
+from harness.extensions.conformance import check_task
 from harness.extensions.worlds import SteppedTask
+from harness.runtime.steps import drive
 from harness.storage.plugin_errors import describe
 
-from .conformance import check_task, drive
+from .tasks import DeclaredTask
 
 CASES = 20
 SECONDS = 2.0
@@ -31,6 +32,8 @@ SECONDS = 2.0
 MAX_SEARCH = 3_000
 """Answer vectors that are graded in search of a solution."""
 MOST_GRADES = 4
+MAX_TASKS = 4
+"""Tasks of a spec that are proved: a matrix of sizes declares one task many times."""
 ALL = "of all"
 _JUNK: tuple[Any, ...] = ("", "no such answer", -1, 1.5, True, [], {}, ["x"], {"a": 1}, 10**30)
 
@@ -51,7 +54,7 @@ class Proof:
     """
 
     cases: int = 0
-    problems: list[str] = field(default_factory=list)
+    problems: list[UserError] = field(default_factory=list)
     floor: dict[str, float] = field(default_factory=dict)
     ceiling: dict[str, float] | None = None
     found: str = ""
@@ -68,6 +71,25 @@ class Proof:
 
 def _shown(grades: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {value:.3g}" for name, value in [*grades.items()][:MOST_GRADES]) or "no grades"
+
+
+def proofs(plays: Sequence[tuple[Plan, Place]]) -> Iterator[UserError | str]:
+    """Prove the tasks that a spec declares: yield what is wrong with them, and a line about each that is proved.
+
+    Args:
+        plays: the spec's plan comes first; tasks of the others are the same.
+    """
+    plan, seen = plays[0][0], set[str]()
+    for condition in plan.conditions:
+        if len(seen) == MAX_TASKS:
+            return
+        if isinstance(condition.task, DeclaredTask) and (key := repr(condition.task)) not in seen:
+            seen.add(key)
+            proof = prove(condition, plan.spec.place("task"))
+            yield from proof.problems
+            about = condition.id if condition.match is None else condition.match.of
+            if not proof.problems:
+                yield f"{about}: {proof.line()}"
 
 
 def prove(condition: Condition, place: Place | None = None) -> Proof:
@@ -97,14 +119,14 @@ def prove(condition: Condition, place: Place | None = None) -> Proof:
             break
         except UserError as error:
             where = error.place or place
-            proof.problems.append(str(type(error)(error.message, place=where, hint=error.hint)))
+            proof.problems.append(type(error)(error.message, place=where, hint=error.hint))
             break
         except Exception as error:
             plain.append(f"seed {seed}: {describe(error)}")
         proof.cases += 1
         if plain or proof.problems or time.process_time() > deadline:
             break
-    proof.problems += [str(SpecError(f"{condition.id}: {one}", place=place)) for one in dict.fromkeys(plain)]
+    proof.problems += [SpecError(f"{condition.id}: {one}", place=place) for one in dict.fromkeys(plain)]
     for name in task.grades:
         numbers = [number for grade in floors if (number := _numbers(grade).get(name)) is not None]
         if numbers:

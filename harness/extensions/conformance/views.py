@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from harness.api import Action, Case, Move, Protocol, Task, Turn
-from harness.check.conformance import drive
+from harness.runtime.steps import drive
 from harness.view_api import RecordedTurn, Transcript, View
 
 _ODD: tuple[Action, ...] = (None, "", "no such answer", -1, 1.5, True, [], {}, ["x"], {"a": 1}, [{"call": 3}])

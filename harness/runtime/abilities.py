@@ -10,8 +10,7 @@ from harness.config.plan import Condition, Group, Plan
 from harness.engine_api import CallsTools, ComputesLikelihoods, ContinuesText, Engine
 from harness.errors import SpecError, UserError
 from harness.replies.likelihoods import likelihoods_of
-
-from .conformance import drive
+from harness.runtime.steps import drive
 
 
 def lacking(plan: Plan) -> Iterator[SpecError]:

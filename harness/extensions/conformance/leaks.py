@@ -9,12 +9,10 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from harness.api import Case, Facts, Task
-from harness.extensions.declared.tasks import DeclaredTask
-from harness.extensions.worlds import SteppedTask
 
 CASES = 12
 AGENTS = 4
@@ -44,8 +42,6 @@ def cases_of(task: Task, seed: int) -> list[Case]:
 
 def in_context(task: Task, cases: Iterable[Case]) -> list[str]:
     """Where the contexts of agents hold right answers, in words."""
-    if isinstance(task, SteppedTask):
-        return []  # its target is what was drawn, and agents may know it
     samples = ((case, i, _known(task.context(case, agent))) for case in cases for i, agent in _agents(case))
     return [f"the context holds the target, as {place}" for place in _common(task, samples)]
 
@@ -61,13 +57,12 @@ def _agents(case: Case) -> Iterable[tuple[int, str]]:
 
 def _common(task: Task, samples: Iterable[tuple[Case, int, Any]]) -> list[str]:
     """The places that hold an answer in all samples: (case, number of the agent, what it is shown)."""
-    inner = isinstance(task, DeclaredTask)  # its target is all hidden; that of others may have the question in it
     values: dict[str, list[str]] = {}
     places: dict[str, Places] = {}
     count = 0
     for case, number, seen in samples:
         count += 1
-        for part, value in _parts(case, number, inner):
+        for part, value in _parts(task, case, number):
             values.setdefault(part, []).append(json.dumps(value, default=str))
             if part not in places or places[part]:  # otherwise it is known to be at no common place
                 here = set(_places(value, seen))
@@ -90,16 +85,13 @@ def _telling(texts: set[str]) -> bool:
     return all(len(text) >= LONG and not (len(texts) == 1 and re.fullmatch(r'"\S*"', text)) for text in texts)
 
 
-def _parts(case: Case, number: int, inner: bool) -> Iterator[tuple[str, Any]]:
-    """The target; of one with an entry an agent, the first and the agent's own; with `inner`, a mapping's values."""
-    target = case.target
-    if target is not None:
-        yield "", target
-    if isinstance(target, (list, tuple)) and len(target) == len(case.agents) > 0:
-        yield "first", target[0]
-        yield "own", target[number]
-    if isinstance(target, Mapping) and inner:
-        yield from ((f"of {key}", value) for key, value in target.items() if value is not None)
+def _parts(task: Task, case: Case, number: int) -> Iterator[tuple[str, Any]]:
+    """The task's secrets; of one with an entry an agent, the first and the agent's own too."""
+    for name, secret in task.secrets(case).items():
+        yield name, secret
+        if secret is case.target and isinstance(secret, (list, tuple)) and len(secret) == len(case.agents) > 0:
+            yield f"{name}, first", secret[0]
+            yield f"{name}, own", secret[number]
 
 
 def _places(value: Any, seen: Any) -> Iterator[str]:

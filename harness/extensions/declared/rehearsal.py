@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from harness.api import Policy
 from harness.config.plan import Condition, Plan, protocol_seed
 from harness.errors import Place, SpecError, UserError
-from harness.extensions.declared.expressions import Expression
-from harness.extensions.declared.tasks import DeclaredTask
 from harness.runtime.seats import seats, without_models
+from harness.runtime.steps import drive
 from harness.storage.plugin_errors import describe
 
-from .conformance import drive
+from .expressions import Expression
+from .tasks import DeclaredTask
 
 SECONDS = 0.1
 """CPU time in which policies that are Python play conditions; those of expressions play all of them."""
+
+
+def rehearsals(plays: Sequence[tuple[Plan, Place]]) -> Iterator[UserError]:
+    """Rehearse every plan, as `rehearse`; mistakes without a place of their own stand where the plan's policies do."""
+    for plan, place in plays:
+        yield from rehearse(plan, place)
 
 
 def rehearse(plan: Plan, place: Place | None = None) -> Iterator[UserError]:
