@@ -1,9 +1,9 @@
 """What agents of frameworks cost beside the harness: `python benchmarks/frameworks.py [--smoke]`.
 
-It needs the packages of tests/agents/requirements.txt. Agents of docs/how-to/agent_frameworks.md play AgentsNet's
-consensus among 16 agents for 10 turns, each run in a process of its own, against a server in another one that answers
-at once. `CPU ms a call` is that of the process with the agents; an agent that answers without a model shows what the
-harness takes of it. `characters read` is what the model reads for a reply, conversation, tools and all.
+It needs the packages of tests/extensions/agents/frameworks/requirements.txt. Agents of docs/how-to/agent_frameworks.md
+play AgentsNet's consensus among 16 agents for 10 turns, each run in a process of its own, against a server in another
+one that answers at once. `CPU ms a call` is that of the process with the agents; an agent that answers without a model
+shows what the harness takes of it. `characters read` is what the model reads for a reply, conversation, tools and all.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def work(name: str, smoke: bool) -> None:
 def serve() -> None:
     """Answer at once; count characters in place of tokens. Ends with its standard input."""
     sys.path.insert(0, str(ROOT))
-    from tests.agents.minds import call, text_of
+    from tests.extensions.agents.frameworks.minds import call, text_of
     from tests.helpers.fake_openai import Body, FakeOpenAI, chat
 
     def answer(body: Body) -> Body:

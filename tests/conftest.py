@@ -18,6 +18,7 @@ from harness.api import Completion, derive_seed
 from harness.config.project import builtin
 from harness.engine_api import CountsTokens, Engine, Request, Thread
 from harness.extensions.vllm.vllm import VLLM
+from tests.helpers import finished
 from tests.helpers.naming import Names
 from tests.helpers.samples import Samples
 
@@ -119,6 +120,14 @@ def request(text: str, *, key: object = 0, constraint: dict[str, Any] | None = N
     thread = Thread()
     thread.add("user", text)
     return Request(f"test/{key}/0/0", thread, {"max_tokens": 32, **sampling}, derive_seed("test", key), constraint)
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the runs of `tests/helpers/finished.py`."""
+    folder = tmp_path_factory.mktemp("runs")
+    finished.play(folder)
+    return folder
 
 
 @pytest.fixture(scope="session")

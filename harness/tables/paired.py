@@ -58,7 +58,8 @@ def paired(strata: Iterable[stats.Stratum], width: float = math.inf, *, binary: 
       interval for a difference of binomial proportions based on paired data", do;
     - else that of `stats.interval`, between −`width` and `width`.
 
-    An end that contradicts the test is moved to 0. `tests/test_paired.py` checks the coverage for zeros and ones.
+    An end that contradicts the test is moved to 0. `tests/core/tables/test_paired.py` checks the coverage for zeros
+    and ones.
 
     Args:
         strata: the differences, condition by condition; one stratum if they are pooled.

@@ -123,8 +123,8 @@ malformed = {
     "no gzip": wire(_HEAD + b"Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}"),
     "no such encoding": wire(_HEAD + b"Content-Encoding: br\r\nContent-Length: 2\r\n\r\n{}"),
     "no such charset": wire(
-        b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: application/json; charset=\xff\r\nContent-Length: 2\r\n\r\n"
-        b"{}"
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\n"
+        b"Content-Type: application/json; charset=\xff\r\nContent-Length: 2\r\n\r\n{}"
     ),
     "no content": wire(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"),
     "not modified": wire(b"HTTP/1.1 304 Not Modified\r\nConnection: close\r\n\r\n"),

@@ -12,8 +12,8 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+from tests.docs.test_docs import PAGES, blocks, outputs
 from tests.helpers.fake_openai import FakeOpenAI
-from tests.test_docs import PAGES, blocks, outputs
 
 
 def refreshed(text: str, display: list[str]) -> tuple[str, float]:

@@ -1,0 +1,97 @@
+"""Engines that run programs: those that a spec names need the consent of the person who gives the command."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import harness
+from harness.config.project import Project, find
+from harness.engines.mock import Mock
+from harness.errors import SetupError
+from harness.evaluation import rescored
+from harness.extensions.judges.finished import judge
+from harness.runtime.options import Options
+
+TOY = Path(__file__).parents[2] / "toy"
+RUNNER = '''
+"""Answers with what a program prints."""
+from harness.api import Completion, plugin
+from harness.engine_api import Engine, RunsPrograms
+
+@plugin
+class Runner(Engine, RunsPrograms):
+    """Answers with what a program prints."""
+    path: str | None = "./greet"
+    sandboxed = False
+
+    @property
+    def model(self) -> str:
+        return "runner"
+
+    @property
+    def programs(self) -> str | None:
+        return self.path
+
+    async def complete(self, request) -> Completion:
+        return Completion("a")
+'''
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    folder = tmp_path / "project" / "registry" / "engines"
+    folder.mkdir(parents=True)
+    (folder / "runner.py").write_text(RUNNER)
+    (tmp_path / "project" / "harness.yaml").write_text(f"parents: [{TOY}, harness_builtin]\n")
+    return find(tmp_path / "project")
+
+
+def toy(path: str | None = "./greet") -> dict[str, Any]:
+    agents = {"default": "model", "other": {"model": "mine", "count": 1}}
+    return {"extends": "toy", "name": "t", "models": {"mine": {"use": "runner", "path": path}}, "agents": agents}
+
+
+def test_a_spec_with_programs_needs_consent(project: Project, tmp_path: Path) -> None:
+    model = Mock(text="a")
+    with pytest.raises(SetupError, match=r"runner, a model of the spec, runs \./greet\n.*--allow_code_execution"):
+        harness.evaluate(toy(), model, project=project, output_path=tmp_path / "no")
+    assert not (tmp_path / "no").exists()
+    run = harness.evaluate(toy(), model, project=project, output_path=tmp_path / "yes", allow_code_execution=True)
+    assert run.scores and not run.failed
+    rescored(tmp_path / "yes", project)  # nothing of them is asked
+    harness.evaluate(toy(None), model, project=project, output_path=tmp_path / "nothing runs")
+
+
+def test_an_engine_on_the_command_line_is_consent(project: Project, tmp_path: Path) -> None:
+    run = harness.evaluate("toy", "runner", project=project, output_path=tmp_path / "run")
+    assert run.scores and not run.failed
+
+
+@pytest.mark.parametrize("models", ["mine", ["mine", "other"]])
+def test_a_judge_that_runs_programs_is_refused_before_the_run(
+    project: Project, tmp_path: Path, models: str | list[str]
+) -> None:
+    metric = {"use": "judge", "name": "liked", "model": models, "prompt": "judges/helpfulness"}
+    judges = {"mine": {"use": "runner"}, "other": {"use": "runner"}}
+    changes = {
+        "name": "open",
+        "models": judges,
+        "metrics": [metric],
+        "tables": [],
+        "headline": {"cell": "liked", "beside": []},
+    }
+    with pytest.raises(SetupError, match=r"runner, a model of the spec, runs \./greet"):
+        harness.evaluate(
+            {"extends": "judged", **changes}, Mock(), limit=1, project=project, output_path=tmp_path / "no"
+        )
+    assert not (tmp_path / "no").exists()
+
+
+def test_a_judge_of_a_finished_run_needs_consent_too(project: Project, tmp_path: Path) -> None:
+    spec = {"extends": "judged", "name": "open", "models": {"mine": {"use": "runner"}}}
+    harness.evaluate(spec, Mock(text="because"), limit=1, project=project, output_path=tmp_path / "run", judge=Mock())
+    metric = {"name": "again", "model": "mine", "prompt": "judges/helpfulness"}
+    with pytest.raises(SetupError, match="runner, a model of the spec"):
+        judge(tmp_path / "run", None, metric, project=project)
+    judge(tmp_path / "run", None, metric, project=project, options=Options(allow_code_execution=True))

@@ -1,0 +1,13 @@
+"""These tests play tasks, some of them written by the test: `tests/core/test_approvals.py` is about leave."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from harness import approvals
+
+
+@pytest.fixture(autouse=True)
+def all_may_run() -> Iterator[None]:
+    with approvals.allowing():
+        yield
