@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from ._text import valid
+from .characters import valid
 
 _SEQUENCE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|[A-Za-z]+|.|\Z)", re.DOTALL)
 _UNICODE = re.compile(r"u[0-9a-fA-F]{4}")

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from ._options import marker_pattern
-from ._text import BLANK, WRAPPING, end_of
+from .characters import BLANK, WRAPPING, end_of
 from .fields import BEFORE_KEY, json_fields
 from .literals import masked, objects, read
+from .options import marker_pattern
 
 _EDGE = r"^[ \t>#*_`([\d.)•-]{0,12}(?:my[ \t]+)?"
 _TO = r"(?:[ \t_]+\(?(?:to|for)\b[^:：\n<>\"{}]{0,60}?)"

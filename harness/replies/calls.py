@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 
 from harness.api import Action, Facts, Parsed, Reply
 
-from ._aside import NEVER_CLOSED, THINKING, Mentions, Thinking
-from ._text import literal, valid
-from ._tools import arguments_of, schema
+from .aside import NEVER_CLOSED, THINKING, Mentions, Thinking
+from .characters import literal, valid
 from .literals import read
+from .tools import arguments_of, schema
 
 _ATTRIBUTE = re.compile(r"([\w-]{1,40})\s{0,20}=\s{0,20}(?:\"([^\"<>]*+)\"|'([^'<>]*+)'|([^\s\"'<>]++))")
 _LONGEST_NAME = 120

@@ -9,8 +9,8 @@ from typing import Any
 
 from harness.api import Parsed, Reply
 
-from ._options import read_option
-from ._text import BLANK, Parsing, end_of
+from .characters import BLANK, Parsing, end_of
+from .options import read_option
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 
 from harness.api import Parsed
 
-from ._aside import spoken
-from ._text import literal, valid
+from .aside import spoken
 from .calls import Calls, Verb
+from .characters import literal, valid
 
 FENCE = "```"
 _TAG = re.compile(r"[^\n`]*\n")

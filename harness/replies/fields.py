@@ -13,7 +13,7 @@ from itertools import chain, zip_longest
 from typing import Any
 
 from ._escapes import unescape
-from ._text import QUOTES
+from .characters import QUOTES
 from .literals import NOTHING, NoValueError, objects, read, value_at
 
 MAX_TEXT = 400_000

@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.api import Parsed, Reply
 
-from ._text import says_nothing, valid
+from .characters import says_nothing, valid
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from typing import Any
 
 from harness.api import Parsed, Reply
 
-from ._aside import spoken
-from ._statements import LABEL, MAX_LABELS, WINDOW, boxes, last_labels, last_line
+from .aside import spoken
+from .statements import LABEL, MAX_LABELS, WINDOW, boxes, last_labels, last_line
 
 _LARGEST = 10**300
 """A number beyond it is none: every one can be compared with floats."""

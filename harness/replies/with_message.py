@@ -9,13 +9,10 @@ from typing import Any
 
 from harness.api import Action, Parsed, Reply
 
-from ._aside import spoken
 from ._field import ReplyField, field_of, text_in
-from ._options import marker_pattern
-from ._text import WRAPPING, Parsing, literal, valid
-from .actions import Actions
-from .choice import Labelled
-from .legal import LegalAction
+from .aside import spoken
+from .characters import WRAPPING, Parsing, literal, valid
+from .options import marker_pattern
 
 _NOTHING = frozenset({"", "none", "n/a", "na", "-", "–", "—", "null", "no message", "nothing"})
 _TEMPLATE = re.compile(r"\[[^\]]{0,80}\bor [\"'“‘]none[\"'”’]\]", re.IGNORECASE)
@@ -157,9 +154,8 @@ class ActionWithMessage(Reply):
 
     def _only_within(self, field: ReplyField, text: str) -> bool:
         """Whether the label of the action stands nowhere but in the message's line."""
-        if not isinstance(self.act, Labelled | Actions | LegalAction):
-            return False
-        return not marker_pattern(f"{self.act.label}:").search(field.rest(text))
+        label = getattr(self.act, "label", None)
+        return label is not None and not marker_pattern(f"{label}:").search(field.rest(text))
 
     def constraint(self) -> Mapping[str, Any] | None:
         """The message's line, then one of the act's own texts; None if the act has no such form."""

@@ -4,7 +4,7 @@ import re
 from typing import Literal
 
 from harness.api import Episode, Metric, plugin
-from harness.replies import normalise
+from harness.extensions.sharded.answers import normalise
 
 from ._run import Among, belongs, facts, sent_texts
 

@@ -22,7 +22,9 @@ from harness.extensions.declared.expressions import (
     names,
     random_functions,
 )
-from harness.replies import Actions, ActionWithMessage, Calls, MessageLine, Messages, Verb
+from harness.extensions.networks.messages import Messages
+from harness.extensions.worlds.actions import Actions
+from harness.replies import ActionWithMessage, Calls, MessageLine, Verb
 
 _WORD = re.compile(r"[^\W\d_]\w*")
 _OWN = ("facts", "options", "noop", "turn", "action")

@@ -6,7 +6,8 @@ import math
 import random
 
 from harness.api import Action, Policy, Turn, plugin
-from harness.replies import CandidateBallot, Likelihoods, likelihoods_of
+from harness.extensions.panels.ballots import CandidateBallot
+from harness.replies import Likelihoods, likelihoods_of
 
 
 @plugin

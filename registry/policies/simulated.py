@@ -10,8 +10,10 @@ from typing import Annotated, Any
 
 from harness.api import Action, Case, Range, Reply, Turn, derive_seed, plugin
 from harness.errors import PluginError, near
+from harness.extensions.panels.ballots import CandidateBallot
+from harness.extensions.panels.with_confidence import AnswerWithConfidence
 from harness.extensions.simulated.policies import InformedPolicy
-from harness.replies import AnswerWithConfidence, CandidateBallot, Choice, likelihoods_of
+from harness.replies import Choice, likelihoods_of
 
 from ._skill import Copying, Skill, copyings, skills
 

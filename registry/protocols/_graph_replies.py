@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.api import Action, Parsed, Reply
-from harness.replies import Parsing, confidence, json_fields, spoken
+from harness.extensions.panels.with_confidence import confidence
+from harness.replies import Parsing, json_fields, spoken
 
 LOWEST = 0.9
 """Scores must add up to more than this, and to 1 at most."""

@@ -16,7 +16,7 @@ from harness.errors import PluginError, near
 from harness.extensions.calibration.protocols import CalibratedProtocol, CalibrationEpisode
 from harness.extensions.panels.panels import Opinion, Panel
 from harness.extensions.panels.questions import QuestionTask
-from harness.replies import AnswerWithConfidence
+from harness.extensions.panels.with_confidence import AnswerWithConfidence
 
 from ._darkforest.belief import Backing, Belief, Term, Theta, Tie, believe
 from ._darkforest.calibration import Counts, counts_of

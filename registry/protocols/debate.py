@@ -12,8 +12,8 @@ from harness.errors import PluginError
 from harness.extensions.panels.panels import Opinion, Panel, Ties, candidate, leading, majority
 from harness.extensions.panels.peers import peer_text
 from harness.extensions.panels.traffic import Traffic
+from harness.extensions.panels.with_confidence import Style
 from harness.replies import FreeText
-from harness.replies.with_confidence import Style
 
 
 @plugin

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from harness.api import Case, Move, Play, Range, Task, Turn, plugin
 from harness.errors import PluginError
 from harness.extensions.panels.panels import Panel, Ties
-from harness.replies.with_confidence import Style as Stated
+from harness.extensions.panels.with_confidence import Style as Stated
 
 from ._discussion.decisions import Decision, decide, is_consensus, settled
 from ._discussion.hearing import Hears, check, hearing

@@ -11,7 +11,7 @@ from harness.api import Action, Case, Move, Outcome, Play, Range, Reply, Task, T
 from harness.errors import PluginError, near
 from harness.extensions.panels.panels import Opinion, Panel, leading
 from harness.extensions.panels.traffic import Traffic
-from harness.replies.with_confidence import Style
+from harness.extensions.panels.with_confidence import Style
 
 from ._graph import Graph, graph_of, means, waves
 from ._graph_replies import Indices, Level, Scores

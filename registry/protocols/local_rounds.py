@@ -10,10 +10,11 @@ from typing import Annotated, Literal
 from harness.api import Case, Channel, Outcome, Play, Range, Reply, Task, Turn, plugin
 from harness.errors import PluginError
 from harness.extensions.networks import LocalTask, NeighborChannel, links
+from harness.extensions.networks.messages import Messages
 from harness.extensions.panels.traffic import Traffic
 from harness.extensions.panels.two_pass import TwoPassProtocol
-from harness.replies import Answer, Choice, Messages, Parsing
-from harness.replies.answer import MARKER
+from harness.extensions.sharded.answers import MARKER, Answer
+from harness.replies import Choice, Parsing
 
 
 @plugin

@@ -12,8 +12,7 @@ from harness.api import Case, Facts, Move, Play, Range, Task, Turn, plugin
 from harness.errors import PluginError, near
 from harness.extensions.panels.panels import Opinion, Panel, ballot
 from harness.extensions.panels.peers import peer_text
-from harness.replies import AnswerWithConfidence
-from harness.replies.with_confidence import Style
+from harness.extensions.panels.with_confidence import AnswerWithConfidence, Style
 
 from ._feedback import OTHERWISE, AnswerAfterCritique, Feedback, split_reply
 

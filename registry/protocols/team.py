@@ -11,7 +11,7 @@ from typing import Annotated
 from harness.api import Case, Play, Range, Task, plugin
 from harness.errors import PluginError, near
 from harness.extensions.panels.panels import Panel, Ties, majority
-from harness.replies.with_confidence import Style
+from harness.extensions.panels.with_confidence import Style
 
 from ._team.graph import Edges, Graph, check_paths, graph_of, names_of
 from ._team.play import TeamPlay

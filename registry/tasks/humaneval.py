@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from harness.api import Action, Case, Facts, Range, Reply, plugin
 from harness.extensions.datasets import DatasetTask
 from harness.extensions.datasets.grading import Measure
-from harness.replies.code import Code, assemble
+from harness.extensions.sandbox.code import Code, assemble
 
 from ._programs import MAX_PROGRAM, same_program
 

@@ -10,9 +10,9 @@ from typing import Any
 from harness.api import plugin
 from harness.errors import DataError, Place
 from harness.extensions.datasets import DatasetTask
+from harness.extensions.datasets.label import canonical_label
 from harness.extensions.datasets.rows import Row
 from harness.extensions.datasets.scored import CUE
-from harness.replies import canonical_label
 
 from ._options import as_list
 

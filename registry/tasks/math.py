@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.api import plugin
 from harness.extensions.datasets import DatasetTask
-from harness.replies import Boxed
+from harness.extensions.datasets.boxed import Boxed
 
 
 @plugin

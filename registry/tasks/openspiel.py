@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from harness.api import Case, Facts, Protocol, Range, Reply, plugin
 from harness.errors import PluginError
 from harness.extensions.games import GameTask, player_names
-from harness.replies import LegalAction
+from harness.extensions.games.legal import LegalAction
 
 from ._openspiel.example import ExampleState
 from ._openspiel.listing import games

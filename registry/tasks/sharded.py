@@ -23,8 +23,7 @@ from harness.extensions.declared.expressions import (
 from harness.extensions.declared.tasks import DeclaredTask
 from harness.extensions.declared.wordings import Wording
 from harness.extensions.sharded import Items, ShardedTask, credit_for, cuts
-from harness.replies import normalise
-from harness.replies.answer import (
+from harness.extensions.sharded.answers import (
     INTEGER,
     INTEGERS,
     NUMBER,
@@ -34,6 +33,7 @@ from harness.replies.answer import (
     TEXT,
     TRUTH,
     AnswerForm,
+    normalise,
     one_of,
     same,
 )

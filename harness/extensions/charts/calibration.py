@@ -17,7 +17,7 @@ from harness.config.plan import episode_id
 from harness.errors import DataError
 from harness.extensions.panels.panels import Panel, candidate
 from harness.extensions.panels.questions import is_right, score_of
-from harness.replies import split_confidence
+from harness.extensions.panels.with_confidence import split_confidence
 from harness.replies.likelihoods import shares
 from harness.report.style import FAINT, guide, label, labels, legend, look
 from harness.tables import text

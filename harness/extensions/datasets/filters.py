@@ -19,9 +19,9 @@ from typing import Any
 from harness.api import Parsed, Reply
 from harness.errors import PluginError, near
 from harness.replies import says_nothing, valid
-from harness.replies.regular import regular_expression
 
 from .checks import Filter, check, check_arguments
+from .regular import regular_expression
 
 INVALID = "[invalid]"
 """lm-eval's answer for a reply without a match, which is never right."""

@@ -11,21 +11,16 @@ from typing import Any
 
 from harness.api import Action, Reply
 from harness.errors import DataError, PluginError, near
-from harness.replies import (
-    Boxed,
-    Code,
-    FreeText,
-    Label,
-    Letter,
-    Number,
-    Pattern,
-    canonical_label,
-    math_canonical,
-    unquoted,
-)
+from harness.extensions.sandbox.code import Code
+from harness.replies import FreeText, Number, unquoted
 
+from .boxed import Boxed
 from .checks import check_arguments
 from .filters import Filtered, Pipeline
+from .label import Label, canonical_label
+from .letter import Letter
+from .mathematics import math_canonical
+from .pattern import Pattern
 
 
 @dataclass(frozen=True)

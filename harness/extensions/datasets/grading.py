@@ -12,11 +12,11 @@ from harness.api import Action, Case, Outcome
 from harness.errors import PluginError, SetupError, near
 from harness.extensions.panels.questions import panel_grades
 from harness.replies.reading import guarded
-from harness.replies.regular import regular_expression
 
 from .checks import check_arguments
 from .filters import Pipeline
 from .libraries import library_metric
+from .regular import regular_expression
 
 Grading = Callable[[Action, Mapping[str, Any]], float]
 """(answer, target) → a number. Any one of the target's `answers` is right."""
@@ -181,7 +181,7 @@ def math_equal() -> Measure:
     """Compare mathematically, with math-verify."""
 
     def same(answer: str, right: str) -> bool:
-        from harness.replies import math_equal as equal
+        from .equivalence import math_equal as equal
 
         return equal(answer, right)
 
@@ -197,7 +197,7 @@ def math_strict() -> Measure:
     """Compare formulas in a normal form, without any calculation."""
 
     def same(answer: str, right: str) -> bool:
-        from harness.replies import math_canonical
+        from .mathematics import math_canonical
 
         return math_canonical(answer) == math_canonical(right)
 

@@ -12,9 +12,10 @@ from jinja2 import meta
 
 from harness.errors import PluginError, near
 from harness.replies.literals import read
-from harness.replies.regular import SECONDS, regular_expression
 from harness.steps import LimitError
 from harness.templating import HINT, BoundedEnvironment
+
+from .regular import SECONDS, regular_expression
 
 _EXPRESSION = re.compile(r"\s*\{\{[-+]?(.*?)[-+]?\}\}\s*", re.DOTALL)
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from harness.errors import PluginError
-from harness.replies import clock
-from harness.replies.clock import Clocked, UnreadableTextError
+from harness.extensions.sandbox import clock
+from harness.extensions.sandbox.clock import Clocked, UnreadableTextError
 from harness.replies.reading import guarded
 
 Pairs = Sequence[tuple[str, Sequence[str]]]

@@ -21,8 +21,8 @@ from typing import Any, ClassVar
 from harness.api import Action, Case, Facts, Reply
 from harness.errors import PluginError
 from harness.extensions.worlds import World
-from harness.replies import LegalAction
 
+from .legal import LegalAction
 from .tasks import GameTask, Invalid, legal_instead, player_names
 
 Actions = Mapping[str, str]

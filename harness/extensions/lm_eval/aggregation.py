@@ -16,8 +16,8 @@ from typing import Any
 from harness.api import Statistic
 from harness.errors import Place, PluginError
 from harness.extensions.datasets.together import MANY, Together
-from harness.replies import clock
-from harness.replies.clock import Clocked, UnreadableTextError
+from harness.extensions.sandbox import clock
+from harness.extensions.sandbox.clock import Clocked, UnreadableTextError
 
 BOOTSTRAPS = 100_000
 """Resamples of a bootstrapped standard error, as in the package."""

@@ -1,6 +1,7 @@
 """Grading by the code of tasks: their filters, metrics and functions, which may do anything with a reply.
 
-So they read replies in the process of a clock (`harness/replies/clock.py`), where the task is loaded once more.
+So they read replies in the process of a clock (`harness/extensions/sandbox/clock.py`), where the task is loaded once
+more.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import PluginError
-from harness.replies.clock import Clocked, UnreadableTextError
+from harness.extensions.sandbox.clock import Clocked, UnreadableTextError
 from harness.replies.reading import guarded
 
 from .values import plain

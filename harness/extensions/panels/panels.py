@@ -15,10 +15,11 @@ from harness.api import Action, Case, Facts, Move, Outcome, Parsed, Protocol, Ra
 from harness.errors import PluginError
 from harness.extensions.panels.peers import peer_text
 from harness.extensions.panels.questions import QuestionTask
-from harness.replies import AnswerWithConfidence, Continuation, Likelihoods, WrappedReply, says_nothing
+from harness.replies import Continuation, Likelihoods, WrappedReply, says_nothing
 from harness.replies.likelihoods import shares
 from harness.replies.reading import guarded, read
-from harness.replies.with_confidence import Style, split_confidence
+
+from .with_confidence import AnswerWithConfidence, Style, split_confidence
 
 Confidence = Style | Literal["likelihood"]
 """How a panel knows how sure its members are: how they state it, or by the log-likelihoods of the options."""

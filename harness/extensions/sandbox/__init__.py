@@ -92,7 +92,7 @@ def check(
 
     Args:
         prompt: the data set's own; its helper functions are there for the test, the program's are not.
-        code: the whole program, e.g. `harness.replies.assemble(prompt, completion, entry_point)`.
+        code: the whole program, e.g. `sandbox.code.assemble(prompt, completion, entry_point)`.
         test: the data set's own.
         entry_point: the function of `code` to test.
         limits: what it may use.

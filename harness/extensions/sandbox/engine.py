@@ -56,7 +56,7 @@ class Sandbox(Engine, CountsTokens, Describes, RunsPrograms):
 
     async def complete(self, request: Request) -> Completion:
         """The output. Raises `EngineFatalError` if this machine cannot confine programs, and nothing else."""
-        from harness.replies.code import program_of
+        from .code import program_of
 
         program = program_of(request.thread.messages[-1]["content"])
         if program is None:

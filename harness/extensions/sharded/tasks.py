@@ -16,8 +16,8 @@ from typing import Annotated, Any, Literal
 from harness.api import Action, Case, Facts, Outcome, Range, Reply, Task, derive_seed
 from harness.extensions.networks import FAMILIES, Family, LocalTask, adjacency_of
 from harness.extensions.panels.questions import GRADES, Question, QuestionTask, panel_grades
-from harness.replies import Answer, AnswerForm, normalise, same
-from harness.replies.answer import MARKER
+
+from .answers import MARKER, Answer, AnswerForm, normalise, same
 
 Items = Annotated[int, Range(ge=1, le=1_000_000)]
 """The type of the parameter `items`; a task gives it its own default."""

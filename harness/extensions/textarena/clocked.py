@@ -1,7 +1,7 @@
 """A game of TextArena under a clock: environments read what models write with patterns and loops of their own.
 
 The time of some grows with the square or the cube of a text. So games stand in the process of
-`harness/replies/clock.py`. An action with which an environment comes to no end is one at which it fails.
+`harness/extensions/sandbox/clock.py`. An action with which an environment comes to no end is one at which it fails.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from harness.replies.clock import Clocked, UnreadableTextError
+from harness.extensions.sandbox.clock import Clocked, UnreadableTextError
 from harness.replies.reading import guarded
 
 from .live import LiveGame, Position, lost

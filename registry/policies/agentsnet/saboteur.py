@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from harness.api import Action, Policy, Turn, plugin
-from harness.replies import Messages
+from harness.extensions.networks.messages import Messages
 
 from ._agent import claims
 

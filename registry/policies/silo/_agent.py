@@ -13,7 +13,7 @@ from typing import Any
 from harness.api import Action, Facts, Policy, Turn
 from harness.errors import PluginError
 from harness.extensions.sharded import ShardedTask
-from harness.replies import normalise
+from harness.extensions.sharded.answers import normalise
 
 Call = dict[str, str]
 

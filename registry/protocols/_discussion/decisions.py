@@ -12,9 +12,10 @@ from typing import Literal, Protocol
 
 from harness.api import Action, Case, Move, Task, Turn
 from harness.extensions.panels import elections
+from harness.extensions.panels.ballots import Approval, Points, Ranking
 from harness.extensions.panels.panels import Opinion, Panel, Ties, leading, majority
 from harness.extensions.panels.peers import peer_text
-from harness.replies import Approval, Choice, Points, Ranking
+from harness.replies import Choice
 
 from .talk import Talk, in_words
 

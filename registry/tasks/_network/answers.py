@@ -12,8 +12,11 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from harness.api import Action, Parsed, Range, Reply
 from harness.errors import PluginError
+from harness.extensions.datasets.boxed import Boxed
+from harness.extensions.datasets.pattern import Pattern
 from harness.extensions.declared.expressions import Compiled, Expression, ExpressionError, Names, compiled
-from harness.replies import Answer, AnswerForm, Boxed, Choice, FreeText, Number, Pattern, normalise, spoken
+from harness.extensions.sharded.answers import Answer, AnswerForm, normalise
+from harness.replies import Choice, FreeText, Number, spoken
 from harness.replies.wrapped import WrappedReply
 
 FINAL_ANSWER = "### Final Answer ###"

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.api import Action, Facts
+from harness.extensions.games.legal import LegalAction
 from harness.extensions.worlds import World
-from harness.replies import LegalAction
 
 
 class AnyAction(LegalAction):

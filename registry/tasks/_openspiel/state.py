@@ -10,8 +10,8 @@ from typing import Any
 
 from harness.api import Action, Facts
 from harness.extensions.games import Invalid, legal_instead
+from harness.extensions.games.legal import LegalAction
 from harness.extensions.worlds import World
-from harness.replies import LegalAction
 
 from .loading import Loaded
 

@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal, TypedDict
 from harness.api import Action, Range, Reply
 from harness.errors import KEY, PluginError, near
 from harness.extensions.declared.expressions import Compiled, Expression, ExpressionError, Names, is_number
-from harness.replies import ActionForm, ActionParameter, Actions, Labelled
+from harness.extensions.worlds.actions import ActionForm, ActionParameter, Actions
+from harness.replies import Labelled
 
 from .lines import AGENT, CLOCK, MEANINGS, Block, Compiler, Together
 

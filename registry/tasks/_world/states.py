@@ -10,7 +10,7 @@ from harness.api import Action, Facts, Reply
 from harness.errors import PluginError
 from harness.extensions.declared.expressions import Names, names, random_functions, renew
 from harness.extensions.worlds import World
-from harness.replies import ActionForm
+from harness.extensions.worlds.actions import ActionForm
 
 from .rules import ActionRules, Rules, described
 

@@ -11,8 +11,7 @@ from typing import ClassVar, Literal
 
 from harness.api import Action, Case, Facts, Outcome, Reply
 from harness.extensions.sharded import Items, ShardedTask
-from harness.replies import Integers
-from harness.replies.answer import INTEGERS
+from harness.extensions.sharded.answers import INTEGERS, Integers
 
 Family = Literal["asc", "near_asc", "random", "near_desc", "desc"]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from harness.api import Facts, plugin
 from harness.extensions.sharded import Items, ShardedTask
-from harness.replies.answer import TRUTH
+from harness.extensions.sharded.answers import TRUTH
 
 PARTS = ["auth", "cache", "database", "gateway", "scheduler", "storage"]
 

@@ -8,7 +8,7 @@ from itertools import chain
 
 from harness.api import Facts, plugin
 from harness.extensions.sharded import Items, ShardedTask
-from harness.replies.answer import TABLE, AnswerForm
+from harness.extensions.sharded.answers import TABLE, AnswerForm
 
 from ._edges import edge_shards
 

@@ -9,7 +9,7 @@ from operator import xor
 
 from harness.api import Facts, plugin
 from harness.extensions.sharded import Items, ShardedTask
-from harness.replies.answer import INTEGER
+from harness.extensions.sharded.answers import INTEGER
 
 
 @plugin

@@ -11,7 +11,7 @@ from typing import Any
 from harness.api import Facts, plugin
 from harness.errors import PluginError
 from harness.extensions.sharded import Items, ShardedTask
-from harness.replies.answer import ROWS, AnswerForm
+from harness.extensions.sharded.answers import ROWS, AnswerForm
 
 
 @plugin

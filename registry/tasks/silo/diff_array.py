@@ -8,7 +8,7 @@ from itertools import chain, pairwise
 
 from harness.api import Facts, plugin
 from harness.extensions.sharded import Items, ShardedTask
-from harness.replies.answer import INTEGERS
+from harness.extensions.sharded.answers import INTEGERS
 
 
 @plugin

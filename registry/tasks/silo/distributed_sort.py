@@ -9,7 +9,7 @@ from typing import Literal
 
 from harness.api import Case, Facts, plugin
 from harness.extensions.sharded import Items, ShardedTask
-from harness.replies.answer import INTEGERS
+from harness.extensions.sharded.answers import INTEGERS
 
 _WHOLE = "The final result should be the complete sorted sequence."
 _CHUNK = (

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from harness.api import Facts, plugin
 from harness.errors import PluginError
 from harness.extensions.sharded import Items, ShardedTask
-from harness.replies.answer import one_of
+from harness.extensions.sharded.answers import one_of
 
 NAMES = ["Alice", "Bob", "Carol", "Dave"]
 

@@ -8,7 +8,7 @@ from operator import mul
 
 from harness.api import Facts, plugin
 from harness.extensions.sharded import Items, ShardedTask
-from harness.replies.answer import ROWS
+from harness.extensions.sharded.answers import ROWS
 
 
 @plugin

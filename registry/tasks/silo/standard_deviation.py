@@ -8,7 +8,7 @@ from math import fsum, sqrt
 
 from harness.api import Facts, plugin
 from harness.extensions.sharded import Items, ShardedTask
-from harness.replies.answer import NUMBER
+from harness.extensions.sharded.answers import NUMBER
 
 
 @plugin

@@ -8,7 +8,7 @@ from itertools import accumulate
 
 from harness.api import Facts, plugin
 from harness.extensions.sharded import Items, ShardedTask
-from harness.replies.answer import INTEGER
+from harness.extensions.sharded.answers import INTEGER
 
 
 @plugin

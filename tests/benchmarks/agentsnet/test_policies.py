@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from harness.api import Case, Parsed, Policy, Reply, Turn
 from harness.check import Drive
 from harness.errors import PluginError
-from harness.replies import Choice, Messages
+from harness.extensions.networks.messages import Messages
+from harness.replies import Choice
 from tests.benchmarks.agentsnet.agentsnet_kit import (
     PROBLEMS,
     case_of,

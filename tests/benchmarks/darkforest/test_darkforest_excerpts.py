@@ -8,7 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.replies import Boxed, Code, Label, Letter, Number, math_canonical
+from harness.extensions.datasets.boxed import Boxed
+from harness.extensions.datasets.label import Label
+from harness.extensions.datasets.letter import Letter
+from harness.extensions.datasets.mathematics import math_canonical
+from harness.extensions.sandbox.code import Code
+from harness.replies import Number
 from tests.benchmarks.darkforest.darkforest_kit import A, DarkForest, converse, excerpts, opinion, question
 
 excerpt = excerpts.excerpt

@@ -10,7 +10,7 @@ import pytest
 from harness.api import Case, Outcome
 from harness.config import project, resolve, spec
 from harness.extensions.sharded import ShardedTask
-from harness.replies import normalise
+from harness.extensions.sharded.answers import normalise
 
 BUILTIN = project.builtin()
 NAMES = sorted(e.name.removeprefix("silo/") for e in BUILTIN.listing("tasks") if e.name.startswith("silo/"))

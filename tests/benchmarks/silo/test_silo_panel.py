@@ -17,8 +17,8 @@ from harness.engines.mock import Mock
 from harness.errors import PluginError, SpecError
 from harness.extensions import conformance
 from harness.extensions.panels.questions import GRADES, QuestionTask
-from harness.replies import Answer, AnswerWithConfidence, normalise, same
-from harness.replies.answer import INTEGER, INTEGERS, TEXT
+from harness.extensions.panels.with_confidence import AnswerWithConfidence
+from harness.extensions.sharded.answers import INTEGER, INTEGERS, TEXT, Answer, normalise, same
 from tests.extensions.datasets.documents_kit import BUILTIN, cases
 from tests.extensions.panels.exchange_kit import scripted
 

@@ -8,7 +8,7 @@ import pytest
 from harness.api import Case, Outcome
 from harness.config import project
 from harness.extensions.sharded import ShardedTask, joined
-from harness.replies import normalise
+from harness.extensions.sharded.answers import normalise
 from tests.benchmarks.silo import brute_a, brute_b, brute_base
 
 BUILTIN = project.builtin()

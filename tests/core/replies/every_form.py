@@ -7,42 +7,34 @@ from typing import Any
 
 from harness.api import Reply
 from harness.config import project
+from harness.extensions.datasets.boxed import Boxed
 from harness.extensions.datasets.filters import pipelines
 from harness.extensions.datasets.forms import filtered
+from harness.extensions.datasets.label import Label
+from harness.extensions.datasets.letter import Letter
+from harness.extensions.datasets.pattern import Pattern
+from harness.extensions.games.legal import LegalAction
+from harness.extensions.judges.rating import Preference, Rating
+from harness.extensions.networks.messages import Messages
+from harness.extensions.panels.ballots import Approval, Points, Ranking
 from harness.extensions.panels.panels import Ballot
+from harness.extensions.panels.stance import AgreeOrCounter, NamesFlaw
+from harness.extensions.panels.with_confidence import AnswerWithConfidence
+from harness.extensions.sandbox.code import Code
+from harness.extensions.sharded.answers import INTEGER, NUMBERS, TABLE, TEXT, Answer, Integers
+from harness.extensions.worlds.actions import ActionForm, ActionParameter, Actions
 from harness.replies import (
-    ActionForm,
-    ActionParameter,
-    Actions,
     ActionWithMessage,
-    AgreeOrCounter,
-    Answer,
-    AnswerWithConfidence,
-    Approval,
-    Boxed,
     Calls,
     Choice,
-    Code,
     Commands,
     FreeText,
-    Integers,
-    Label,
     Labelled,
-    LegalAction,
-    Letter,
     MessageLine,
-    Messages,
-    NamesFlaw,
     Number,
-    Pattern,
-    Points,
-    Preference,
-    Ranking,
-    Rating,
     Verb,
     WrappedReply,
 )
-from harness.replies.answer import INTEGER, NUMBERS, TABLE, TEXT
 
 _MOUNTED = project.builtin().load("tasks", "finqa").__module__.partition(".registry.")[0]
 

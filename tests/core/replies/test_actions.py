@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from harness.replies import ActionForm, ActionParameter, Actions, ActionWithMessage, MessageLine, action_text
+from harness.extensions.worlds.actions import ActionForm, ActionParameter, Actions, action_text
+from harness.replies import ActionWithMessage, MessageLine
 from tests.core.replies.every_form import MOVES
 
 FISH = Actions((ActionForm("FISH", (ActionParameter("tonnes", "integer", 1, 10),)), ActionForm("REST")))

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from harness.replies import Approval, CandidateBallot, Points, Ranking
+from harness.extensions.panels.ballots import Approval, CandidateBallot, Points, Ranking
 
 LABELS = ("A", "B", "C", "AA")
 APPROVAL, RANKING, POINTS = Approval(LABELS), Ranking(LABELS), Points(LABELS)

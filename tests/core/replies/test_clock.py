@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from harness.errors import Place, PluginError
-from harness.replies.clock import LEAST, PATIENCE, Clocked, UnreadableTextError
+from harness.extensions.sandbox.clock import LEAST, PATIENCE, Clocked, UnreadableTextError
 
 HERE = "tests.core.replies.test_clock"
 ENDLESS = "a" * 45 + "b"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from harness.replies import Code, assemble
+from harness.extensions.sandbox.code import Code, assemble
 from tests.helpers.samples import examples
 
 PROMPT = '''import math

@@ -10,7 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.extensions.conformance import check_reply
-from harness.replies import AnswerWithConfidence, Boxed, Code, FreeText, Label, Letter, Number, split_confidence
+from harness.extensions.datasets.boxed import Boxed
+from harness.extensions.datasets.label import Label
+from harness.extensions.datasets.letter import Letter
+from harness.extensions.panels.with_confidence import AnswerWithConfidence, split_confidence
+from harness.extensions.sandbox.code import Code
+from harness.replies import FreeText, Number
 
 LETTER = Letter(("Lyon", "Paris", "Nice"))
 FORMS = [LETTER, Boxed(), Number(), Label(("yes", "no")), FreeText()]

@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 
 from harness.api import Reply
 from harness.extensions import conformance
-from harness.replies import Boxed, FreeText, Label, Letter, Number, json_fields
+from harness.extensions.datasets.boxed import Boxed
+from harness.extensions.datasets.label import Label
+from harness.extensions.datasets.letter import Letter
+from harness.replies import FreeText, Number, json_fields
 from tests.helpers.linear import steps
 from tests.helpers.samples import examples
 

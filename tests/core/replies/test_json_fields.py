@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.replies import confidence, json_fields
+from harness.extensions.panels.with_confidence import confidence
+from harness.replies import json_fields
 
 KEYS = ("reasoning", "answer", "confidence_level")
 CODE = 'def f(x):\n\treturn {"a": "b"}\n'

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.replies import Label, Letter, canonical_label
+from harness.extensions.datasets.label import Label, canonical_label
+from harness.extensions.datasets.letter import Letter
 
 CITIES = Letter(("Paris", "Rome", "Berlin", "The Hague", "Oslo", "Bonn", "Kiel", "Ulm", "Linz", "Graz"))
 YES_NO = Label(("Yes", "No"))

@@ -9,7 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from harness.errors import SetupError
-from harness.replies import math_canonical, math_equal
+from harness.extensions.datasets.equivalence import math_equal
+from harness.extensions.datasets.mathematics import math_canonical
 from tests.helpers.samples import examples
 
 SAME = [

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.replies import ActionForm, ActionParameter, Actions, ActionWithMessage, Labelled, LegalAction, MessageLine
+from harness.extensions.games.legal import LegalAction
+from harness.extensions.worlds.actions import ActionForm, ActionParameter, Actions
+from harness.replies import ActionWithMessage, Labelled, MessageLine
 from tests.helpers.linear import steps
 
 ACTIONS = ("GRAB_LEFT", "GRAB_RIGHT", "RELEASE", "WAIT")

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.replies import Choice, Messages, literals, messages
+from harness.extensions.networks import messages
+from harness.extensions.networks.messages import Messages
+from harness.replies import Choice, literals
 from tests.helpers.linear import steps
 from tests.helpers.samples import examples
 

@@ -11,7 +11,7 @@ from harness.api import Completion, Move, Turn
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import ContextLengthError, EngineFatalError, RequestError
-from harness.replies import Messages
+from harness.extensions.networks.messages import Messages
 from harness.runtime.episode import play
 from harness.runtime.players import ModelPlayer, PolicyPlayer
 from tests.helpers.toy import TOY

@@ -194,7 +194,7 @@ def test_an_answer_with_which_a_metric_never_ends_counts_as_an_empty_one(tmp_pat
     code = f"""
 from harness import approvals
 from harness.extensions.datasets import together
-from harness.replies import clock
+from harness.extensions.sandbox import clock
 from tests.extensions.datasets.documents_kit import BUILTIN, cases, graded, task_of
 leave = approvals.allowing()
 leave.__enter__()

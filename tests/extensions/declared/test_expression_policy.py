@@ -11,17 +11,9 @@ import harness
 from harness.api import Turn
 from harness.config.project import builtin
 from harness.errors import PluginError, UserError
-from harness.replies import (
-    ActionForm,
-    ActionParameter,
-    Actions,
-    ActionWithMessage,
-    Calls,
-    Labelled,
-    MessageLine,
-    Messages,
-    Verb,
-)
+from harness.extensions.networks.messages import Messages
+from harness.extensions.worlds.actions import ActionForm, ActionParameter, Actions
+from harness.replies import ActionWithMessage, Calls, Labelled, MessageLine, Verb
 from tests.helpers.commands import invoke
 
 ByExpression = builtin().load("policies", "expression")

@@ -15,7 +15,7 @@ from harness.config.project import builtin
 from harness.errors import PluginError, SetupError
 from harness.extensions.conformance import check_protocol, check_task, check_world
 from harness.extensions.games.environments import Environment, EnvironmentTask, ExampleEnvironment, OwnChance
-from harness.replies import LegalAction
+from harness.extensions.games.legal import LegalAction
 
 BUILTIN = builtin()
 ZOO = BUILTIN.load("tasks", "pettingzoo")

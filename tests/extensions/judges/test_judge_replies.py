@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from harness.replies import Preference, Rating
+from harness.extensions.judges.rating import Preference, Rating
 from tests.helpers.linear import steps
 
 TEN = Rating(1, 10)

@@ -13,7 +13,7 @@ from harness.config.project import builtin
 from harness.errors import PluginError
 from harness.extensions.datasets import together
 from harness.extensions.lm_eval import aggregation
-from harness.replies import clock
+from harness.extensions.sandbox import clock
 
 RNG = random.Random(3)
 PAIRS = [[RNG.randrange(2), RNG.randrange(2)] for _ in range(57)]

@@ -13,7 +13,7 @@ from harness.config.project import builtin
 from harness.engines.mock import Mock
 from harness.evaluation import rescored
 from harness.extensions.exports import export
-from harness.replies import clock
+from harness.extensions.sandbox import clock
 from harness.results import Run
 from tests.extensions.lm_eval.package_kit import own_task
 

@@ -10,8 +10,19 @@ from hypothesis import strategies as st
 
 from harness.extensions import conformance
 from harness.extensions.sharded import credit_for
-from harness.replies import Answer, normalise, same
-from harness.replies.answer import INTEGER, INTEGERS, NUMBERS, ROWS, TABLE, TEXT, TRUTH, one_of
+from harness.extensions.sharded.answers import (
+    INTEGER,
+    INTEGERS,
+    NUMBERS,
+    ROWS,
+    TABLE,
+    TEXT,
+    TRUTH,
+    Answer,
+    normalise,
+    one_of,
+    same,
+)
 from tests.helpers.samples import examples
 
 VALUES = st.recursive(

@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 from harness.api import Case, Turn
 from harness.check import drive
 from harness.errors import PluginError
-from harness.replies import AnswerWithConfidence, Boxed, Choice, Code, FreeText, Label, Letter, Number, Pattern
+from harness.extensions.datasets.boxed import Boxed
+from harness.extensions.datasets.label import Label
+from harness.extensions.datasets.letter import Letter
+from harness.extensions.datasets.pattern import Pattern
+from harness.extensions.panels.with_confidence import AnswerWithConfidence
+from harness.extensions.sandbox.code import Code
+from harness.replies import Choice, FreeText, Number
 from tests.extensions.datasets.documents_kit import BUILTIN
 from tests.extensions.simulated import condorcet
 from tests.helpers.samples import examples

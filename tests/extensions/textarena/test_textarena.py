@@ -18,8 +18,9 @@ from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import PluginError
 from harness.extensions.conformance import NASTY, check_task, check_world
+from harness.extensions.sandbox import clock
 from harness.extensions.textarena import ClockedGame, LiveGame, Position, catalog, clocked
-from harness.replies import FreeText, clock
+from harness.replies import FreeText
 from tests.helpers.commands import invoke
 
 BUILTIN = builtin()

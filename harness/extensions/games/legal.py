@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.api import Parsed, Reply
-
-from ._aside import spoken
-from ._options import marker_pattern, plain_option
-from ._statements import last_labels
-from ._text import WRAPPING, end_of, valid
-from .literals import masked
+from harness.replies.aside import spoken
+from harness.replies.characters import WRAPPING, end_of, valid
+from harness.replies.literals import masked
+from harness.replies.options import marker_pattern, plain_option
+from harness.replies.statements import last_labels
 
 _CONSTRAINED = 1000
 """Names that constrained decoding can list."""

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from harness.api import Action, Parsed
-
-from ._aside import spoken
-from ._options import KEYS as ANSWERS
-from ._text import says_nothing
-from .fields import broken_object, fields_by_key, json_fields
-from .wrapped import WrappedReply
+from harness.replies.aside import spoken
+from harness.replies.characters import says_nothing
+from harness.replies.fields import broken_object, fields_by_key, json_fields
+from harness.replies.options import KEYS as ANSWERS
+from harness.replies.wrapped import WrappedReply
 
 Style = Literal["none", "line", "json"]
 """How a confidence is stated: not at all, in a last line `Confidence: 0.8`, or as a field of one JSON object."""

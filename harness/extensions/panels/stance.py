@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.api import Action, Parsed
-
-from ._aside import spoken
-from .wrapped import WrappedReply
+from harness.replies.aside import spoken
+from harness.replies.wrapped import WrappedReply
 
 _STANCE = re.compile(
     r"^[^\w\n]{0,8}"

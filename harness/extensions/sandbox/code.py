@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from harness.api import Action, Parsed, Reply
+from harness.replies.characters import valid
+from harness.replies.literals import NoValueError, value_at
 
 from ._lines import Line, logical
-from ._text import valid
-from .literals import NoValueError, value_at
 
 _FENCE = re.compile(r"^([^\n`~]{0,400}+)(`{3,}+|~{3,}+)[ \t]*+([\w+#.-]*+)[^\n`]*+$", re.MULTILINE)
 _WIDEST = 12

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from fractions import Fraction
 
-from ._text import unquoted, valid
+from harness.replies.characters import unquoted, valid
 
 MAX_DEPTH = 64
 """Braces within braces; what is nested deeper stays as it is."""

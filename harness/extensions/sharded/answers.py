@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.api import Parsed, Reply
-
-from ._aside import spoken
-from ._text import QUOTES, valid
-from .literals import MAX_DEPTH, NOTHING, read
+from harness.replies.aside import spoken
+from harness.replies.characters import QUOTES, valid
+from harness.replies.literals import MAX_DEPTH, NOTHING, read
 
 _UNWRAPS = 5
 """How often text within text is read: quoted lists in strings in lists. Bounds the time, with no right answer lost."""

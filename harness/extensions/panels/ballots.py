@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from harness.api import Action, Parsed, Reply
-
-from ._aside import spoken
-from ._statements import last_labels, last_line
-from ._text import end_of
+from harness.replies.aside import spoken
+from harness.replies.characters import end_of
+from harness.replies.statements import last_labels, last_line
 
 _WIDTH = 20_000
 """Characters of a line that are read: a thousand candidates with their points."""

@@ -8,8 +8,8 @@ import re
 from functools import cache, lru_cache
 
 from harness.errors import SetupError
+from harness.extensions.sandbox.clock import SECONDS, Clocked, UnreadableTextError
 
-from .clock import SECONDS, Clocked, UnreadableTextError
 from .mathematics import MAX_CHARS, math_canonical
 
 _DIGITS = re.compile(r"\d{400}")
@@ -60,7 +60,7 @@ def _check_setup() -> None:
         )
 
 
-_COMPARE = Clocked("harness.replies._math_verify:comparing")
+_COMPARE = Clocked("harness.extensions.datasets._math_verify:comparing")
 
 
 @lru_cache(maxsize=100_000)

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.api import Action, Parsed, Reply
-
-from ._aside import spoken
-from ._statements import last_labels, last_line
-from .fields import json_fields
+from harness.replies.aside import spoken
+from harness.replies.fields import json_fields
+from harness.replies.statements import last_labels, last_line
 
 KEY = "rating"
 """What a reply calls its number where there is one criterion only."""

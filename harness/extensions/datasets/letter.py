@@ -10,12 +10,12 @@ from string import ascii_uppercase
 from typing import Any
 
 from harness.api import Parsed, Reply
+from harness.replies.aside import spoken
+from harness.replies.characters import WRAPPING
+from harness.replies.options import another_follows, plain_option, singles
+from harness.replies.statements import LABEL, MAX_LABELS, WINDOW, boxes, last_labels, last_line
 
-from ._aside import spoken
 from ._endings import Endings
-from ._options import another_follows, plain_option, singles
-from ._statements import LABEL, MAX_LABELS, WINDOW, boxes, last_labels, last_line
-from ._text import WRAPPING
 
 _WRAP = r"(?:\\(?:text|textbf|textit|mathrm|mathbf|boxed|fbox)\{|[\s*_`$\"'“‘:{]|\\[(\[])"
 _FILL = (

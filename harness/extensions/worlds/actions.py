@@ -11,13 +11,12 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from harness.api import Action, Parsed, Reply
-
-from ._aside import spoken
-from ._options import MARKS, another_follows, marker_pattern, options_of, read_option
-from ._statements import last_line
-from ._text import BLANK, WRAPPING, end_of, literal, unquoted, valid
-from .fields import json_fields
-from .literals import masked
+from harness.replies.aside import spoken
+from harness.replies.characters import BLANK, WRAPPING, end_of, literal, unquoted, valid
+from harness.replies.fields import json_fields
+from harness.replies.literals import masked
+from harness.replies.options import MARKS, another_follows, marker_pattern, options_of, read_option
+from harness.replies.statements import last_line
 
 MAX_OPTIONS = 10_000
 _CONSTRAINED = 500

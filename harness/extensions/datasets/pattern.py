@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from harness.api import Parsed, Reply
+from harness.replies.characters import valid
 
-from ._text import valid
 from .regular import SECONDS, regular_expression
 
 MAX_TEXT = 20_000

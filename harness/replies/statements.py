@@ -6,7 +6,7 @@ import re
 from collections import deque
 from collections.abc import Iterator
 
-from ._text import WRAPPING, end_of
+from .characters import WRAPPING, end_of
 
 LABEL = re.compile(
     r"(?<![\w\"'])(?:final[ \t*_]{1,3})?(?:answer|result)"

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import TypeVar
 
-from ._aside import spoken
-from ._statements import last_line
-from ._text import BLANK, DECORATION, WRAPPING, end_of
+from .aside import spoken
+from .characters import BLANK, DECORATION, WRAPPING, end_of
 from .fields import json_fields
 from .literals import masked
+from .statements import last_line
 
 T = TypeVar("T")
 

@@ -10,11 +10,11 @@ from string import ascii_uppercase
 from typing import Any
 
 from harness.api import Parsed, Reply
+from harness.replies.aside import spoken
+from harness.replies.characters import WRAPPING, end_of
+from harness.replies.options import MARKS, OptionTable, another_follows, plain_option, singles
+from harness.replies.statements import WINDOW, labelled, last_line
 
-from ._aside import spoken
-from ._options import MARKS, OptionTable, another_follows, plain_option, singles
-from ._statements import WINDOW, labelled, last_line
-from ._text import WRAPPING, end_of
 from .letter import letters
 
 _PAIRS = (("yes", "no"), ("true", "false"))

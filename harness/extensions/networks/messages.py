@@ -10,11 +10,10 @@ from functools import lru_cache
 from typing import Any
 
 from harness.api import Action, Parsed, Reply
-
-from ._aside import spoken
-from ._text import Parsing, valid
-from .fields import fields_by_key
-from .literals import objects
+from harness.replies.aside import spoken
+from harness.replies.characters import Parsing, valid
+from harness.replies.fields import fields_by_key
+from harness.replies.literals import objects
 
 MAX_TEXT = 400_000
 """Characters of a reply that are searched for messages: the last ones, where they should be."""

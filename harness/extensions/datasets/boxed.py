@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.api import Parsed, Reply
+from harness.replies.aside import spoken
+from harness.replies.characters import says_nothing, valid
+from harness.replies.fields import broken_object, json_fields
+from harness.replies.literals import masked
+from harness.replies.statements import LABEL, boxes, declines, labelled, last_line
 
-from ._aside import spoken
-from ._statements import LABEL, boxes, declines, labelled, last_line
-from ._text import says_nothing, valid
-from .fields import broken_object, json_fields
-from .literals import masked
 from .mathematics import math_canonical
 
 MAX_LINE = 120
