@@ -11,7 +11,8 @@ from collections.abc import Callable
 import numpy
 from scipy.stats import t
 
-from harness.tables import paired, stats
+from harness.extensions.effects import paired
+from harness.tables import stats
 
 Draw = Callable[[numpy.random.Generator, tuple[int, int]], numpy.ndarray]
 KINDS: dict[str, tuple[Draw, float]] = {

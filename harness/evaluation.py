@@ -28,7 +28,7 @@ from harness.runtime.runner import RunStoppedError, run
 from harness.runtime.scoring import rescore
 from harness.runtime.session import session
 from harness.storage.locks import Lock
-from harness.tables import EpisodeScore, check_headline
+from harness.tables import EpisodeScore, TableSpec, check_headline
 from harness.tables import check as check_table
 
 if TYPE_CHECKING:
@@ -240,10 +240,7 @@ def _check(plan: Plan, labels: Iterable[str]) -> None:
             for problem in check_table(table, labels, plan.metrics)
         )
     )
-    if any(table.get("kind") for table in plan.spec.tables):
-        from harness.extensions.tournaments.checks import unrated
-
-        raise_all(unrated(plan))
+    raise_all(unfilled(plan))
     headline = plan.spec.get("headline")
     problems = check_headline(headline, labels, plan.metrics) if headline else []
     raise_all(SpecError(f"headline: {problem}", place=plan.spec.place("headline")) for problem in problems)
@@ -261,6 +258,17 @@ def _check(plan: Plan, labels: Iterable[str]) -> None:
                 hint = "Leave --model out, or put `model` into the tournament's pool."
             key = "tournament" if "tournament" in plan.spec.data else "agents"
             raise SpecError(message, place=plan.spec.place(key), hint=hint)
+
+
+def unfilled(plan: Plan) -> list[SpecError]:
+    """The tables that the plan's conditions cannot fill, each with its place."""
+    tables = ((plan.spec.place("tables", i), TableSpec.parse(entry)) for i, entry in enumerate(plan.spec.tables))
+    return [
+        SpecError(what, place=place, hint=hint)
+        for place, table in tables
+        if table.kind is not None
+        for what, hint in table.kind.check_plan(table, plan)
+    ]
 
 
 def finish(done: Run, began: float) -> Run:

@@ -277,15 +277,16 @@ def faults(cls: type, arguments: Mapping[str, Any]) -> Iterator[tuple[ValuePath,
     for name in arguments.keys() & fields(cls).keys() - shape["properties"].keys():
         yield (name, KEY), f"{name!r} is {_spelled(fields(cls)[name].hint)}, which YAML cannot write: set it in Python"
     unset = fields(cls).keys() - shape["properties"].keys()
-    yield from _problems({name: value for name, value in arguments.items() if name not in unset}, shape)
+    yield from schema_problems({name: value for name, value in arguments.items() if name not in unset}, shape)
 
 
 def problems(value: Any, hint: Any) -> Iterator[tuple[ValuePath, str]]:
     """What is wrong with plain data that is to be `hint`, as (where in it, what), deepest causes only."""
-    yield from _problems(value, _shape(hint) or {})
+    yield from schema_problems(value, _shape(hint) or {})
 
 
-def _problems(value: Any, shape: Schema) -> Iterator[tuple[ValuePath, str]]:
+def schema_problems(value: Any, shape: Schema) -> Iterator[tuple[ValuePath, str]]:
+    """What is wrong with plain data by a JSON Schema, as `problems` says it."""
     for error in _validator()(shape).iter_errors(value):
         yield from _explain(error)
 

@@ -22,8 +22,6 @@ REACHES = {
     "results.py": {"judges"},
     "runtime/open_episodes.py": {"sandbox"},
     "runtime/scoring.py": {"sandbox"},
-    "tables/build.py": {"effects", "tournaments"},
-    "tables/spec.py": {"effects"},
 }
 """Modules of the core that import extensions. The list may only get shorter."""
 

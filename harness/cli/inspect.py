@@ -17,9 +17,9 @@ from harness.config.editors import schema_text
 from harness.config.plan import Plan
 from harness.config.project import Project, find
 from harness.errors import CombinedSpecError, DataError, Place, SpecError, UserError
+from harness.evaluation import unfilled
 from harness.extensions.judges import judgings
 from harness.extensions.judges.tasks import JudgedMetric
-from harness.extensions.tournaments.checks import unrated
 from harness.extensions.tournaments.tournament import summary
 from harness.manifests import offers
 from harness.parameters import json_schema
@@ -94,7 +94,7 @@ def _problems(
             ):
                 advice = None if problems else loaded.advice
                 problems.append(str(SpecError(problem, place=loaded.place("tables", i), hint=advice)))
-        problems = problems or [str(problem) for problem in unrated(plan)]
+        problems = problems or [str(problem) for problem in unfilled(plan)]
         if headline:
             place = loaded.place("headline", "where" if "where" in headline else "cell")
             wrong = check_headline(headline, labels, plan.metrics)

@@ -15,7 +15,7 @@ from typing import Any, Final
 from harness import parameters
 from harness.config._additions import ADDS
 from harness.config.project import KINDS, Listed, Project
-from harness.config.schema import SPEC, MetricEntry
+from harness.config.schema import MetricEntry, whole_schema
 from harness.config.spec import ALIASES
 from harness.errors import UserError
 from harness.parameters import PLUGIN, Schema
@@ -39,17 +39,18 @@ def spec_schema(project: Project) -> Schema:
     kinds = [kind for kind in KINDS if kind in parameters.REFERENCES.values()]
     listed = {kind: [entry for entry in project.listing(kind) if entry.problem is None] for kind in kinds}
     bodies = {kind: {entry.name: _body(project, kind, entry.name) for entry in listed[kind]} for kind in kinds}
-    properties = {name: _File(sweeps=False).value(shape) for name, shape in SPEC["properties"].items()}
+    spec = whole_schema()
+    properties = {name: _File(sweeps=False).value(shape) for name, shape in spec["properties"].items()}
     adding = {
         name: {**properties[key], "description": f"entries for the {key} of the spec that this one extends"}
         for name, key in ADDS.items()
     }
     properties |= {alias: {**properties[key], **_UNSAID} for alias, key in ALIASES.items()}
     return {
-        **{key: value for key, value in SPEC.items() if key != "required"},
+        **{key: value for key, value in spec.items() if key != "required"},
         "properties": properties | adding,
         "if": {"not": _either("extends")},
-        "then": {"allOf": [*map(_either, SPEC["required"]), *(_needed(SPEC) or {})["allOf"]]},
+        "then": {"allOf": [*map(_either, spec["required"]), *(_needed(spec) or {})["allOf"]]},
         "$defs": {
             "swept": {"type": "string", "pattern": r"\$\{"},
             "later": {"type": ["string", "null"], "pattern": r"\$\{"},

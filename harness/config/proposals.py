@@ -11,7 +11,6 @@ from harness.config._insertion import VARIABLE
 from harness.config.project import Project
 from harness.config.schema import metric_name
 from harness.errors import SpecError, raise_all
-from harness.parameters import problems
 
 if TYPE_CHECKING:
     from harness.config.spec import Spec
@@ -71,7 +70,7 @@ def _propose(spec: Spec, project: Project) -> None:
     own = {"use": data["protocol"]} if isinstance(data["protocol"], str) else data["protocol"]
     if "metrics" in lacking and "protocol" in proposals and VARIABLE.search(own["use"]) is None:
         data["protocol"] = {**proposals["protocol"], **own}
-    raise_all(SpecError(f"proposed by the task: {what}", place=at()) for _, what in problems(data, schema.SpecEntry))
+    raise_all(SpecError(f"proposed by the task: {what}", place=at()) for _, what in schema.spec_problems(data))
 
 
 def _rank_by_return(data: dict[str, Any], pool: Iterable[str | Mapping[str, Any]]) -> None:

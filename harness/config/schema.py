@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final, Literal, NotRequired, Required, TypedDict
 
 from harness.api import Range
 from harness.config.limits import LimitsEntry
-from harness.parameters import OPEN, PLUGIN, Keywords, Plugin, Schema, json_schema
+from harness.parameters import OPEN, PLUGIN, Keywords, Plugin, Schema, ValuePath, json_schema, schema_problems
 from harness.tables import HeadlineEntry, PricesEntry, TableEntry
+from harness.tables.kinds import whole_entry_type
+from harness.tables.spec import entry_problems
 
 _Number = float | str  # or the ${variable} that the matrix turns into one; `resolve` checks what comes of it
 _Name = Keywords(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$(?!\n)")  # in Python, $ also stands before a last newline
@@ -162,7 +164,24 @@ SPEC: Final[Schema] = {
     "title": "harness spec",
     **json_schema(SpecEntry),
 }
-"""JSON Schema of a spec."""
+"""JSON Schema of a spec, without what extensions add."""
+
+
+def whole_schema() -> Schema:
+    """JSON Schema of a spec with what all extensions add, for editors."""
+    tables = {**SPEC["properties"]["tables"], "items": json_schema(whole_entry_type())}
+    return {**SPEC, "properties": {**SPEC["properties"], "tables": tables}}
+
+
+def spec_problems(data: Mapping[str, Any]) -> Iterator[tuple[ValuePath, str]]:
+    """What is wrong with a spec's keys and types, as `parameters.problems` says it; asks the extensions it needs."""
+    properties = dict(SPEC["properties"])
+    tables = data.get("tables")
+    if isinstance(tables, list):
+        properties["tables"] = {"type": "array", "items": {}}
+    yield from schema_problems(data, {**SPEC, "properties": properties})
+    for i, entry in enumerate(tables if isinstance(tables, list) else ()):
+        yield from (((("tables", i, *path)), what) for path, what in entry_problems(entry))
 
 
 def metric_name(entry: str | Mapping[str, Any]) -> str:

@@ -24,7 +24,8 @@ from harness.config._insertion import VARIABLE, Room, insert
 from harness.config.project import Project
 from harness.config.proposals import complete
 from harness.errors import KEY, Place, SpecError, near, raise_all
-from harness.parameters import ValuePath, problems
+from harness.parameters import ValuePath
+from harness.tables.kinds import kind_of
 
 # What a reader of two result tables would not call a difference of the benchmark, and how fast it was made.
 SHOWN = ("name", "description", "headline", "tables", "cluster", "prices")
@@ -110,9 +111,9 @@ class Spec:
 
     @property
     def tables(self) -> list[dict[str, Any]]:
-        """The entries of `tables:`, each with the spec's `cluster:` unless it has its own, or is a table of games."""
+        """The entries of `tables:`, each with the spec's `cluster:` unless it has its own, or its kind has another."""
         shared = {"cluster": self.data["cluster"]} if "cluster" in self.data else {}
-        return [table if "kind" in table else {**shared, **table} for table in self.get("tables", [])]
+        return [{**shared, **table} if _shares(table) else table for table in self.get("tables", [])]
 
     @property
     def advice(self) -> str | None:
@@ -130,6 +131,12 @@ class Spec:
         body = {k: _unordered(v) if k in ("matrix", "limits") else v for k, v in undrawn(self.data).items()}
         measured = _unordered({k: v for k, v in body.items() if k not in PRESENTATION})
         return hashlib.sha256(json.dumps(_unordered_plugins(measured), default=str).encode()).hexdigest()
+
+
+def _shares(table: Any) -> bool:
+    """Whether `cluster:` of the spec holds for an entry of `tables:`."""
+    kind, _ = kind_of(table)
+    return kind is None or kind.shares_cluster
 
 
 def undrawn(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -214,7 +221,7 @@ def _changed(
     spec = Spec(str(data.get("name", "")), file, data, places)
     raise_all(
         SpecError(what, place=spec.place(*path), hint=_where_names_are(data) if not path else "")
-        for path, what in problems(data, schema.SpecEntry)
+        for path, what in schema.spec_problems(data)
     )
     _check_matrix(spec)
     if proposals:

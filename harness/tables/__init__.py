@@ -8,6 +8,7 @@ from .build import build
 from .costs import Price, Prices, PricesEntry, read_prices
 from .entry import TableEntry
 from .headline import HeadlineEntry, HeadlineSpec, check_headline
+from .kinds import TableKind
 from .scores import NOT_RUN, CorpusRecord, EpisodeScore, Number, load_scores, rows
 from .spec import TableSpec, check
 from .table import (
@@ -49,6 +50,7 @@ __all__ = [
     "Row",
     "Table",
     "TableEntry",
+    "TableKind",
     "TableSpec",
     "Unit",
     "build",

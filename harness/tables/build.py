@@ -12,7 +12,6 @@ from harness.errors import SpecError, near
 from harness.tables import stats
 
 from .axis import Axis, Key, meets
-from .compare import compare
 from .costs import Prices, cost, cost_notes
 from .entry import Means
 from .groups import GroupRows
@@ -55,16 +54,8 @@ def build(
     selected = [score for score in scores if meets(score.labels, table.where)]
     for name in (name for name in table.cells if name in metrics):
         refuse_bare_shares(metrics[name], selected, name)
-    if table.games:
-        from harness.extensions.tournaments.tables import game_table  # what only such tables need
-
-        return game_table(table, table.games, metrics, selected)
-    if table.compare:
-        return compare(table, table.compare, selected)
-    if table.effects:
-        from harness.extensions.effects.tables import effects
-
-        return effects(table, metrics, selected)
+    if table.kind:
+        return table.kind.build(table, selected, metrics)
     prices = prices or {}
     references = cited(table, published)
     table = _placed(table, selected, references)
@@ -176,8 +167,8 @@ def _refuse_unknown(table: TableSpec, scores: Sequence[EpisodeScore], metrics: M
         if name not in metrics:
             raise SpecError(f"table {table.title!r}: unknown metric {name!r}", hint=near(name, metrics))
     labels = {"model", "metric"}.union(*(score.labels for score in scores))
-    compared = (table.compare.label, *table.compare.paired_by) if table.compare else ()
-    for label in (*table.rows, *table.columns, *table.where, *table.clustering, *table.effects, *compared):
+    of_kind = [label for _, named in (table.kind.labels() if table.kind else ()) for label in named]
+    for label in (*table.rows, *table.columns, *table.where, *table.clustering, *of_kind):
         if scores and label not in labels:
             raise SpecError(f"table {table.title!r}: no episode has the label {label!r}", hint=near(label, labels))
 

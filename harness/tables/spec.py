@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from harness.errors import KEY, SpecError, near
-from harness.parameters import problems
+from harness.parameters import ValuePath, problems
 
-from .entry import Kind, Means, Model, TableEntry, Value
+from .entry import Means
 from .groups import RowGroup, label_of, parsed, wrong_members
+from .kinds import TableKind, entry_type, kind_of, owners
 from .split import Split, with_split, wrong_split
 from .table import DIGITS, Digits, Errors, ErrorStyle, Figure, Units, text
 
@@ -35,32 +36,9 @@ RESERVED: Final = frozenset(
         "group",
     }
 )
-CONTESTANT: Final = "contestant"
-OPPONENT: Final = "opponent"
 CLUSTERS: Final = ("case", "episode")
 """The words of `cluster:` that are no labels."""
 _DRAWN: Final = frozenset({"panel", "x", "series"})
-
-
-@dataclass(frozen=True, slots=True)
-class Compare:
-    """Which values of a label are compared with which one, and the labels by which episodes make pairs (if any)."""
-
-    label: str
-    base: str
-    others: tuple[str, ...]
-    paired_by: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Games:
-    """What a table of games shows, as the keys of `TableEntry` say. Without a `model` the games choose it."""
-
-    kind: Kind
-    model: Model | None = None
-    anchor: float | str = 1500.0
-    k_factor: float = 16.0
-    value: Value = "points"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +70,7 @@ class TableSpec:
     columns: tuple[str, ...] = ()
     cells: tuple[str, ...]
     derived: Mapping[str, Derived] = field(default_factory=dict)
-    compare: Compare | None = None
-    effects: tuple[str, ...] = ()
-    interactions: bool = False
-    games: Games | None = None
+    kind: TableKind | None = None
     split: Split = field(default_factory=dict)
     where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     aggregate: Means = "mean_of_conditions"
@@ -177,22 +152,18 @@ def check(
             return mistakes
     mistakes = [*wrong_split(entry.split, labels, RESERVED)]
     labels = with_split(entry.split, labels)
-    compare = entry.compare
     names = {"model", "metric", *labels}
-    compared = {compare.label: (compare.base, *compare.others)} if compare else {}
-    paired_by = dict.fromkeys(compare.paired_by, ()) if compare else {}
-    values_of = labels
+    values_of: Mapping[str, Sequence[Any]] = labels if isinstance(labels, Mapping) else dict.fromkeys(labels, ())
     for key, values_by_label in (
         ("rows", dict.fromkeys(entry.rows, ())),
         ("columns", dict.fromkeys(entry.columns, ())),
         ("where", entry.where),
         ("order", entry.order),
         ("cluster", dict.fromkeys(entry.clustering, ())),
-        ("compare", {**compared, **paired_by}),
-        ("effects", dict.fromkeys(entry.effects, ())),
+        *(entry.kind.labels() if entry.kind else ()),
     ):
         for label, values in values_by_label.items():
-            if entry.games and key == "order" and label == CONTESTANT:
+            if entry.kind and key == "order" and label in entry.kind.reserved:
                 continue
             if label not in names:
                 mistakes.append(f"{key}: unknown label {label!r}. {near(label, names)}")
@@ -202,16 +173,13 @@ def check(
     if entry.groups and (grouped := label_of(entry.rows)):
         mistakes += wrong_members(entry.groups, grouped, list(map(text, values_of.get(grouped, ()))))
     choices = list(metrics)
-    needed = [("of" if entry.games else "cell", name) for name in entry.cells if name not in entry.derived]
+    key = entry.kind.names_metrics if entry.kind else "cell"
+    needed = [(key, name) for name in entry.cells if name not in entry.derived]
     needed += [(derived.kind, metric) for derived in entry.derived.values() for metric in derived.metrics]
     mistakes += [f"{key}: unknown metric {x!r}. {near(x, choices)}" for key, x in needed if x not in choices]
-    if entry.effects:
-        from harness.extensions.effects.model import many_levels  # what only such tables need
-
-        mistakes += many_levels(entry.effects, values_of)
-    if entry.games and isinstance(metrics, Mapping):
-        bare = [name for name in entry.cells if name in metrics and not metrics[name].results_of_contestants]
-        mistakes += [f"of: {name} keeps no results of games, as games/results does" for name in bare]
+    if entry.kind:
+        possible_values = {label: [*map(text, values)] for label, values in values_of.items()}
+        mistakes += entry.kind.check(entry, possible_values, metrics)
     if published is not None:
         ids = list(published)
         mistakes += [f"published: unknown table {i!r}. {near(i, ids)}" for i in entry.published if i not in ids]
@@ -227,36 +195,30 @@ def _read(entry: Any) -> tuple[TableSpec | None, list[str]]:
     table = "a table must be a mapping with title, rows and cell"
     wrong = (
         f"{path[0]}: {what}" if path[1:] not in ((), (KEY,)) else what.replace("this must be a mapping", table)
-        for path, what in problems(entry, TableEntry)
+        for path, what in entry_problems(entry)
     )
     mistakes = list(dict.fromkeys(wrong))
+    kind, _ = kind_of(entry)
     if isinstance(entry, dict):
-        needed = ("of",) if "kind" in entry else ("cell",) if "effects" in entry else ("rows", "cell")
+        needed = kind.needs if kind else ("rows", "cell")
         mistakes += [f"missing required key {key!r}" for key in needed if key not in entry]
     if mistakes:
         return None, mistakes
+    entry = kind.complete(entry) if kind else entry
     derived = [(name, Derived(kind, tuple(pair))) for kind in _PAIRS for name, pair in entry.get(kind, {}).items()]
     costs = entry.get("cost", {}).items()
     derived += [(name, Derived("cost", tuple(parts.values()), tuple(parts))) for name, parts in costs]
-    if entry.get("kind") == "cross_play" and entry.get("value", "points") == "points":
-        entry = {"digits": 0, "unit": "percent", **entry}
-    figure, compare = entry.get("figure"), None
-    if "compare" in entry:
-        sides = entry["compare"]
-        others = tuple(map(text, _tuple(sides["with"])))
-        compare = Compare(sides["label"], text(sides["base"]), others, _tuple(sides.get("paired_by", ())))
+    figure = entry.get("figure")
     groups, wrong_groups = parsed(entry.get("groups", ()))
     spec = TableSpec(
         **{key: value for key, value in entry.items() if key in _AS_IS and value is not None},
         rows=_tuple(entry.get("rows", ())),
         columns=_tuple(entry.get("columns", ())),
-        cells=_tuple(entry["of" if "kind" in entry else "cell"]),
+        cells=_tuple(entry[kind.names_metrics if kind else "cell"]),
         error=_kind(entry.get("error")),
         cluster=_tuple(entry.get("cluster", ())),
         derived=dict(derived),
-        compare=compare,
-        effects=_tuple(entry.get("effects", ())),
-        games=Games(**{key: entry[key] for key in _GAMES if key in entry}) if "kind" in entry else None,
+        kind=kind.read(entry) if kind else None,
         where={label: tuple(map(text, _tuple(values))) for label, values in entry.get("where", {}).items()},
         published=_tuple(entry.get("published", ())),
         paper=_tuple(entry.get("paper", ())),
@@ -265,32 +227,25 @@ def _read(entry: Any) -> tuple[TableSpec | None, list[str]]:
         figure="bar" if figure is True else figure or None,
     )
     mistakes = [f"{x!r} is derived twice" for x, count in Counter(name for name, _ in derived).items() if count > 1]
-    mistakes += wrong_groups + _sense_problems(spec) + _wrong_keys(entry, spec)
-    if compare or spec.effects or spec.games:
+    mistakes += wrong_groups + _sense_problems(spec)
+    if kind:
         if entry.get("aggregate", "pooled") != "pooled":
-            key = "kind" if spec.games else "compare" if compare else "effects"
-            what = "it is made of games" if spec.games else "a test is one of episodes"
-            mistakes.append(f"{key}: {what}, not of conditions: aggregate can only be pooled")
+            key = "kind" if "kind" in entry else kind.needs[0]
+            mistakes.append(f"{key}: {kind.made_of}, not of conditions: aggregate can only be pooled")
+        if kind.names_metrics != "cell" and "cell" in entry:
+            mistakes.append(f"cell: this kind of table has its own columns; {kind.names_metrics} names the metric")
         spec = replace(spec, aggregate="pooled")
     return (None if mistakes else spec), mistakes
 
 
-_GAMES: Final = {"kind": "", "model": "rating", "anchor": "rating", "k_factor": "rating", "value": "cross_play"}
-"""Key → the kind that it belongs to."""
-
-
-def _wrong_keys(entry: Mapping[str, Any], spec: TableSpec) -> list[str]:
-    """Keys of tables of games in tables of other kinds, and the other way round."""
-    kind = spec.games.kind if spec.games else None
-    mistakes = [
-        f"{key}: it belongs to kind: {of}" for key, of in _GAMES.items() if key in entry and of not in ("", kind)
-    ]
-    if kind is None:
-        return mistakes + ["of: it belongs to kind; a table of other numbers has cell"] * ("of" in entry)
-    mistakes += ["cell: kind has its columns; of names the results"] * ("cell" in entry)
-    if "k_factor" in entry and entry.get("model") != "elo":
-        mistakes.append("k_factor: it belongs to model: elo")
-    return mistakes
+def entry_problems(entry: Any) -> Iterator[tuple[ValuePath, str]]:
+    """What is wrong with the keys and types of an entry, as `parameters.problems` says it."""
+    kind, mistakes = kind_of(entry)
+    yield from (((), mistake) for mistake in mistakes)
+    known = entry_type(kind)
+    for path, what in problems(entry, known):
+        of = owners(str(path[0])) if path[1:] == (KEY,) else []
+        yield path, f"{path[0]}: it belongs to {', '.join(sorted(of))}" if of else what
 
 
 _PAIRS: Final[tuple[Literal["ratio", "loss"], ...]] = ("ratio", "loss")
@@ -309,7 +264,6 @@ _AS_IS: Final = frozenset(
         "digits",
         "unit",
     }
-    | {"interactions"}
 )
 
 
@@ -327,10 +281,8 @@ def _tuple(value: Any) -> tuple[Any, ...]:
 def _sense_problems(spec: TableSpec) -> list[str]:
     """Values that are fine alone and wrong together."""
     mistakes = []
-    placed = (*spec.rows, *spec.columns, *([spec.compare.label] if spec.compare else ()))
-    reserved = RESERVED | (_DRAWN if spec.figure else set()) | ({"statistic"} if spec.compare else set())
-    reserved |= {"statistic", "factor", "level"} if spec.effects else set()
-    reserved |= {"statistic", CONTESTANT, OPPONENT} if spec.games else set()
+    placed = (*spec.rows, *spec.columns, *(spec.kind.placed() if spec.kind else ()))
+    reserved = RESERVED | (_DRAWN if spec.figure else set()) | (spec.kind.reserved if spec.kind else set())
     mistakes += [f"label {label!r} is both in rows and in columns" for label in spec.rows if label in spec.columns]
     mistakes += [f"a table cannot group by {label!r}: the name is taken" for label in placed if label in reserved]
     mistakes += [f"{key}: use cell to choose metrics" for key in ("where", "order") if "metric" in getattr(spec, key)]
@@ -338,16 +290,8 @@ def _sense_problems(spec: TableSpec) -> list[str]:
     mistakes += [f"{derived.kind}: cell does not use {name!r}" for name, derived in unused.items()]
     if "episode" in spec.cluster and len(spec.cluster) > 1:
         mistakes.append("cluster: 'episode' stands alone")
-    if spec.interactions and len(spec.effects) < 2:
-        mistakes.append("interactions: effects needs two labels or more, whose pairs are tested")
-    if spec.games:
-        return mistakes + _beside(spec, "kind")
-    if spec.compare:
-        return mistakes + _beside(spec, "compare") + _compare_problems(spec, spec.compare)
-    if spec.effects:
-        from harness.extensions.effects.model import senseless
-
-        return mistakes + _beside(spec, "effects") + senseless(spec.effects, spec.rows, spec.where)
+    if spec.kind:
+        return mistakes + spec.kind.problems(spec)
     for key in _BY_METRIC:
         names = getattr(spec, key)
         absent = [x for x in names if x not in spec.cells] if isinstance(names, Mapping) else []
@@ -376,61 +320,20 @@ def _sense_problems(spec: TableSpec) -> list[str]:
     return mistakes
 
 
-def _beside(spec: TableSpec, kind: Literal["compare", "effects", "kind"]) -> list[str]:
-    """What makes no sense beside a table of tests."""
-    fine = ("figure", "error") if spec.games and spec.games.kind == "cross_play" else ()
-    mistakes = [
-        f"{kind}: {key} cannot stand beside it: {why}"
-        for key, why in (_BESIDE | _BESIDE_GAMES if spec.games else _BESIDE).items()
-        if getattr(spec, key) and key not in fine
-    ]
-    if fine and spec.figure not in (None, "heat"):
-        mistakes.append("figure: cross_play is drawn as heat")
-    if fine and spec.error not in (None, "interval"):
-        mistakes.append("error: cross_play shows interval")
-    mistakes += [
-        f"kind: {key} is another kind of table" for key in ("compare", "effects") if spec.games and getattr(spec, key)
-    ]
+def beside(spec: TableSpec, key: str, reasons: Mapping[str, str]) -> list[str]:
+    """What stands beside a kind of table and makes no sense there; for kinds to use.
+
+    Args:
+        spec: the table.
+        key: the key that stands for the kind in messages.
+        reasons: field of `TableSpec` that must be empty → why.
+    """
+    mistakes = [f"{key}: {name} cannot stand beside it: {why}" for name, why in reasons.items() if getattr(spec, name)]
     return mistakes + [
-        f"{kind}: {name!r} is a {derived.kind}, which episodes have no numbers of: {kind} takes its metrics"
+        f"{key}: {name!r} is a {derived.kind}, which episodes have no numbers of: {key} takes its metrics"
         for name, derived in spec.derived.items()
         if name in spec.cells
     ]
 
 
-def _compare_problems(spec: TableSpec, compare: Compare) -> list[str]:
-    """What makes no sense in a table of differences."""
-    label, base, mistakes = compare.label, compare.base, []
-    if spec.effects:
-        mistakes.append("compare: effects is another kind of table: make one entry of each")
-    if label in spec.rows:
-        mistakes.append(f"compare: rows must not have {label!r}: a row holds both sides of a comparison")
-    if "metric" in (label, *compare.paired_by):
-        mistakes.append("compare: use cell to choose metrics, each is compared with itself")
-    if label in compare.paired_by:
-        mistakes.append(f"compare: no pair can agree in {label!r}, which distinguishes its two sides")
-    if base in compare.others:
-        mistakes.append(f"compare: {base!r} is compared with itself")
-    mistakes += [f"compare: with has {x!r} twice" for x, n in Counter(compare.others).items() if n > 1]
-    allowed = spec.where.get(label, (base, *compare.others))
-    mistakes += [f"compare: where leaves out {label} {x!r}" for x in (base, *compare.others) if x not in allowed]
-    return mistakes
-
-
-_BESIDE: Final = {
-    "columns": "its columns are statistics; name labels in rows",
-    "overall": "its columns are statistics, which have no mean",
-    "figure": "tests are shown as a table",
-    "hide_empty": "its columns are statistics, the same for every row",
-    "groups": "a test has no mean over rows",
-    "published": "published figures are not tested",
-    "error": "the tests say how sure a difference is",
-}
-_BESIDE_GAMES: Final = {
-    "figure": "it is shown as a table; cross_play can be drawn as heat",
-    "groups": "a contestant has no mean over rows",
-    "published": "published figures are no results of these games",
-    "error": "it has 95 % intervals",
-}
-"""What `_BESIDE` says of tests, in words for ratings and gaps."""
 _POOLED: Final = {"std": "standard deviation"}

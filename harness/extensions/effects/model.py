@@ -26,14 +26,6 @@ def many_levels(effects: Sequence[str], values: Mapping[str, Sequence[Any]]) -> 
     ]
 
 
-def senseless(effects: Sequence[str], rows: Sequence[str], where: Mapping[str, Sequence[str]]) -> list[str]:
-    """What makes no sense in an entry of effects."""
-    mistakes = ["effects: use cell to choose metrics, each has effects of its own"] * ("metric" in effects)
-    mistakes += [f"effects: {label!r} is in rows, and a row has one value of it" for label in effects if label in rows]
-    alone = [label for label in effects if len(where.get(label, "ab")) == 1]
-    return mistakes + [f"effects: where leaves {label} one value: there is nothing to compare" for label in alone]
-
-
 @dataclass(frozen=True, slots=True)
 class Level:
     """The effect of one value of a factor.

@@ -18,6 +18,7 @@ from harness.tables.scores import EpisodeScore, cluster_of, finite, observations
 from harness.tables.spec import TableSpec
 from harness.tables.table import Cell, Column, NumberForm, Row, Table, text
 
+from .kinds import Effects
 from .model import Fit, Term, fit, many_levels
 
 _COLUMNS: Final[dict[str, tuple[str, NumberForm]]] = {
@@ -33,6 +34,12 @@ _COLUMNS: Final[dict[str, tuple[str, NumberForm]]] = {
 }
 """Statistic → its column's title and form."""
 GRAND: Final = "grand mean"
+
+
+def _of(table: TableSpec) -> Effects:
+    """What the table's entry says of effects."""
+    assert isinstance(table.kind, Effects)
+    return table.kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +61,7 @@ class _Analysis:
 
 
 def effects(table: TableSpec, metrics: Mapping[str, Metric], scores: Sequence[EpisodeScore]) -> Table:
-    """For each row key and metric the effects of the labels of `table.effects` (`effects_model.fit`).
+    """For each row key and metric the effects of the labels of `effects:` (`model.fit`).
 
     A label has one row with its test, and one for each of its values. The last row is the grand mean. Errors take
     episodes of the same case as one observation, whatever their condition, unless `cluster` says otherwise. Holm's
@@ -92,7 +99,7 @@ def effects(table: TableSpec, metrics: Mapping[str, Metric], scores: Sequence[Ep
 def _row_labels(table: TableSpec, scores: Sequence[EpisodeScore]) -> tuple[str, ...]:
     """The entry's, and what else makes several models of the numbers: several players, several metrics."""
     labels = table.rows
-    if len({score.model for score in scores}) > 1 and "model" not in (*labels, *table.effects):
+    if len({score.model for score in scores}) > 1 and "model" not in (*labels, *_of(table).factors):
         labels = ("model", *labels)
     return (*labels, "metric") if len(table.cells) > 1 and "metric" not in labels else labels
 
@@ -114,7 +121,7 @@ def _analysis(table: TableSpec, key: Key, metric: str, scores: Sequence[EpisodeS
     levels: dict[str, list[Any]] = {}
     places: list[list[int]] = []
     counts: dict[str, Counter[str]] = {}
-    for label in table.effects:
+    for label in _of(table).factors:
         present = [text(score.labels.get(label)) for score in used]
         raw = {text(value): value for score in scores if (value := score.labels.get(label)) is not None}
         counts[label] = Counter(present)
@@ -127,7 +134,7 @@ def _analysis(table: TableSpec, key: Key, metric: str, scores: Sequence[EpisodeS
         places.append([found[value] for value in present])
     values = [x for _, x in observations(used, metric, table.cluster)]
     clusters = [cluster_of(score, table.cluster) for score in used]
-    fitted = fit(values, places, clusters, pairs=table.interactions)
+    fitted = fit(values, places, clusters, pairs=_of(table).interactions)
     return _Analysis(key, metric, scores, used, levels, counts, fitted, width)
 
 
@@ -142,7 +149,7 @@ class _Rows:
         """The factors with their values, the pairs, the grand mean."""
         one, table = self._one, self._table
         total = len(one.used)
-        for label, term in zip(table.effects, one.fit.terms, strict=True):
+        for label, term in zip(_of(table).factors, one.fit.terms, strict=True):
             yield self._row(label, None, "", {"n": total, **self._test(term)})
             estimates = iter(term.levels)
             for value in one.levels[label]:
@@ -152,7 +159,7 @@ class _Rows:
                 cells = {"n": count, "mean": level.mean if level else None}
                 cells["difference"] = level.difference if level else None
                 yield self._row(label, value, name, cells, level.interval if level else None)
-        for (first, second), term in zip(itertools.combinations(table.effects, 2), one.fit.pairs, strict=False):
+        for (first, second), term in zip(itertools.combinations(_of(table).factors, 2), one.fit.pairs, strict=False):
             title = f"{self._axis.title(first)} × {self._axis.title(second)}"
             yield self._row(f"{first} × {second}", None, "", {"n": total, **self._test(term)}, title=title)
         yield self._row(GRAND, None, "", {"n": total, "mean": one.fit.mean})
@@ -221,7 +228,7 @@ def _notes(
             "p: an F test that all values of a factor have one mean (as in an analysis of variance of repeated "
             f"measures); p (Holm): after Holm's correction for {listed} in this table."
         )
-    if table.interactions:
+    if _of(table).interactions:
         yield "×: whether the effect of one factor depends on the other, in a model of all pairs."
     for one in analyses:
         where = f"{', '.join(table.labels.get(name, name) for name in one.key)}: " if len(analyses) > 1 else ""
@@ -240,18 +247,18 @@ def _gaps(table: TableSpec, one: _Analysis) -> Iterable[str]:
     """Why numbers are missing, and how far the design is from a full one."""
     if not one.used:
         return
-    titles = [table.labels.get(label, label) for label in table.effects]
+    titles = [table.labels.get(label, label) for label in _of(table).factors]
     pairs = (f"{first} × {second}" for first, second in itertools.combinations(titles, 2))
-    names = [*titles, *(pairs if table.interactions else ())]
+    names = [*titles, *(pairs if _of(table).interactions else ())]
     for reason, words in _REASONS.items():
         if listed := [name for name, term in zip(names, one.tests, strict=True) if term.reason == reason]:
             yield f"{', '.join(listed)}: {words}."
-    for title, label in zip(titles, table.effects, strict=True):
+    for title, label in zip(titles, _of(table).factors, strict=True):
         absent = [text(value) for value in one.levels[label] if not one.counts[label][text(value)]]
         if absent:
             yield f"{title} {', '.join(table.labels.get(value, value) for value in absent)}: no episode has a number."
-    cells = Counter(tuple(text(score.labels.get(label)) for label in table.effects) for score in one.used)
-    every = math.prod(max(1, sum(count > 0 for count in one.counts[label].values())) for label in table.effects)
+    cells = Counter(tuple(text(score.labels.get(label)) for label in _of(table).factors) for score in one.used)
+    every = math.prod(max(1, sum(count > 0 for count in one.counts[label].values())) for label in _of(table).factors)
     if cells and len(cells) < every:
         yield f"{every - len(cells)} of {every} combinations of values have no number: the model fills the gaps."
     elif len(set(cells.values())) > 1:

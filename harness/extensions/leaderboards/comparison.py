@@ -10,9 +10,10 @@ from typing import Any, Final
 
 from harness.config.spec import SHOWN, Spec
 from harness.errors import DataError, near
+from harness.extensions.effects import paired
 from harness.extensions.tournaments.tournament import LABELS as TOURNAMENT
 from harness.printable import cut
-from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, NumberForm, Row, Table, paired, stats, text
+from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, NumberForm, Row, Table, stats, text
 from harness.tables.notes import clusters_in_words
 from harness.tables.scores import finite
 
@@ -262,8 +263,9 @@ def compared(
 ) -> Table:
     """A row a metric: both means over the pairs, their difference with a 95 % interval, and the test of it.
 
-    Test, interval and the detectable difference are those of `tables.paired`, which the spec's own tables and standings
-    use too; Holm's correction runs over the p-values of the table. The headline is over the episodes that it selects.
+    Test, interval and the detectable difference are those of `effects.paired`, which the spec's own tables and
+    standings use too; Holm's correction runs over the p-values of the table. The headline is over the episodes that it
+    selects.
     A metric that has no pair of numbers is left out.
     """
     tests = {name: _tested(selected(pairs, headline, name), headline, name) for name in metrics}

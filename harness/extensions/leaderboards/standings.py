@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
-from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Published, Row, Table, paired, stats, text
+from harness.extensions.effects import paired
+from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Published, Row, Table, stats, text
 from harness.tables.costs import Prices, cost
 from harness.tables.notes import clusters_in_words, other_coverage
 from harness.tables.scores import cluster_of

@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from typing import Final
 
 from harness.tables import stats
-from harness.tables.spec import OPPONENT, Games
 from harness.tables.table import Cell, Column, NumberForm
 
+from .kinds import OPPONENT, CrossPlayTable
 from .ratings import Rated
 from .results import RatedGames
 
@@ -25,7 +25,7 @@ _GAPS: Final[Mapping[str, tuple[str, NumberForm]]] = {
 """Statistic → its column's title and form."""
 
 
-def _pairs(how: Games, part: RatedGames) -> dict[tuple[str, str], _Numbers]:
+def _pairs(how: CrossPlayTable, part: RatedGames) -> dict[tuple[str, str], _Numbers]:
     """(contestant, opponent) → the contestant's points, or returns, in every game of both."""
     found: dict[tuple[str, str], _Numbers] = {}
     for game in part.games:
@@ -39,7 +39,7 @@ def _pairs(how: Games, part: RatedGames) -> dict[tuple[str, str], _Numbers]:
     return found
 
 
-def _standing(how: Games, parts: Iterable[RatedGames]) -> dict[str, float]:
+def _standing(how: CrossPlayTable, parts: Iterable[RatedGames]) -> dict[str, float]:
     """Contestant → the mean of its numbers against all others; the best first."""
     numbers: dict[str, list[float]] = {}
     for part in parts:
@@ -51,7 +51,7 @@ def _standing(how: Games, parts: Iterable[RatedGames]) -> dict[str, float]:
     return dict(sorted(means.items(), key=lambda item: -item[1]))
 
 
-def opponents(how: Games, parts: Iterable[RatedGames], first: Mapping[str, int]) -> list[str]:
+def opponents(how: CrossPlayTable, parts: Iterable[RatedGames], first: Mapping[str, int]) -> list[str]:
     """The columns' contestants, in the order of the rows."""
     return sorted(_standing(how, parts), key=lambda name: first.get(name, len(first)))
 
@@ -61,7 +61,7 @@ def columns(names: Sequence[str], title: Callable[[str], str], metric: str) -> l
     return [Column({OPPONENT: name}, (title(name),), metric) for name in names]
 
 
-def matrix(how: Games, part: RatedGames, opponents: Sequence[str]) -> Rated:
+def matrix(how: CrossPlayTable, part: RatedGames, opponents: Sequence[str]) -> Rated:
     """For each contestant what it came to against each opponent: its share of points, or its mean return."""
     found = _pairs(how, part)
     within = (0.0, 1.0) if how.value == "points" else (-math.inf, math.inf)
@@ -81,7 +81,7 @@ def matrix(how: Games, part: RatedGames, opponents: Sequence[str]) -> Rated:
     return Rated(rows, [*_matrix_notes(how, part, found)])
 
 
-def _matrix_notes(how: Games, part: RatedGames, found: Mapping[tuple[str, str], _Numbers]) -> Iterable[str]:
+def _matrix_notes(how: CrossPlayTable, part: RatedGames, found: Mapping[tuple[str, str], _Numbers]) -> Iterable[str]:
     counts = {len(numbers) for (one, other), numbers in found.items() if one != other}
     if not counts:
         yield "There are no games between contestants."

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from harness.tables import stats
-from harness.tables.spec import Games
 from harness.tables.table import Cell, Column, NumberForm
 
+from .kinds import RatingTable
 from .ratings_model import ELO, MOST_SIDES, Strengths, fit, islands
 from .ratings_sequential import played
 from .results import TURNS, Game, RatedGames
@@ -59,7 +59,7 @@ def columns(parts: Iterable[RatedGames]) -> list[Column]:
     return [Column({"statistic": name}, (COLUMNS[name][0],), form=COLUMNS[name][1]) for name in shown(parts)]
 
 
-def rated(how: Games, part: RatedGames, statistics: Sequence[str] = tuple(COLUMNS)) -> Rated:
+def rated(how: RatingTable, part: RatedGames, statistics: Sequence[str] = tuple(COLUMNS)) -> Rated:
     """Rate the contestants of games by `how.model`.
 
     Bradley–Terry and Elo take games of two contestants, the others of several (Plackett–Luce of up to `MOST_SIDES`).
@@ -95,14 +95,14 @@ def _outcomes(names: Sequence[str], games: Iterable[Game]) -> list[list[tuple[in
     return [[(place[name], value) for name, value in game.returns.items()] for game in games]
 
 
-def _strengths(how: Games, names: Sequence[str], games: Sequence[Game]) -> Strengths | None:
+def _strengths(how: RatingTable, names: Sequence[str], games: Sequence[Game]) -> Strengths | None:
     """None where games do not connect the contestants, or no game has a winner."""
     outcomes, clusters = _outcomes(names, games), [game.cluster for game in games]
     if how.model in ("bradley_terry", "plackett_luce"):
         return fit(len(names), outcomes, clusters)
     if len(islands(len(names), outcomes)) > 1:
         return None
-    return played(len(names), outcomes, clusters, "elo" if how.model == "elo" else "openskill", how.k_factor)
+    return played(len(names), outcomes, clusters, "elo" if how.model == "elo" else "openskill", how.k)
 
 
 def _counts(name: str, games: Sequence[Mapping[str, float]]) -> dict[str, Cell]:
@@ -119,10 +119,10 @@ def _counts(name: str, games: Sequence[Mapping[str, float]]) -> dict[str, Cell]:
     return {**{key: Cell(float(count)) for key, count in counts.items()}, "mean_return": Cell(mean)}
 
 
-def _ratings(how: Games, names: Sequence[str], found: Strengths) -> dict[str, Cell]:
+def _ratings(how: RatingTable, names: Sequence[str], found: Strengths) -> dict[str, Cell]:
     """Ratings in Elo points, with 95 % intervals."""
     base = names.index(how.anchor) if isinstance(how.anchor, str) and how.anchor in names else None
-    level = how.anchor if isinstance(how.anchor, int | float) else 0.0 if base is not None else Games("rating").anchor
+    level = how.anchor if isinstance(how.anchor, int | float) else 0.0 if base is not None else RatingTable().anchor
     cells = {}
     for i, name in enumerate(names):
         value = float(found.values[i]) - (float(found.values[base]) if base is not None else 0.0)
@@ -174,7 +174,7 @@ def _ranks(names: Sequence[str], found: Strengths) -> dict[str, Cell]:
 
 
 def _notes(
-    how: Games, part: RatedGames, names: Sequence[str], used: Sequence[Game], found: Strengths | None
+    how: RatingTable, part: RatedGames, names: Sequence[str], used: Sequence[Game], found: Strengths | None
 ) -> Iterable[str]:
     alone = sum(len(game.returns) == 1 for game in part.games)
     wide = len(part.games) - alone - len(used)
@@ -187,7 +187,7 @@ def _notes(
     if found is None:
         yield from _why_none(part, names, used)
         return
-    yield f"Rating: {_NAMES[how.model or ''].format(k=how.k_factor)}{_ties(how, found)}; {_anchored(how, part, names)}"
+    yield f"Rating: {_NAMES[how.model or ''].format(k=how.k)}{_ties(how, found)}; {_anchored(how, part, names)}"
     if found.prior:
         yield _prior(part, names, found)
     if found.covariance is None:
@@ -209,19 +209,19 @@ def _notes(
         yield "Wins: first places; draws: first places that are shared."
 
 
-def _ties(how: Games, found: Strengths) -> str:
+def _ties(how: RatingTable, found: Strengths) -> str:
     if not found.ties:
         return ""
     return ", with draws as Davidson (1970)" if how.model == "bradley_terry" else ", with ties as Firth et al. (2019)"
 
 
-def _anchored(how: Games, part: RatedGames, names: Sequence[str]) -> str:
+def _anchored(how: RatingTable, part: RatedGames, names: Sequence[str]) -> str:
     scale = "400 points more are odds of 10 to 1"
     if isinstance(how.anchor, int | float):
         return f"{scale}; their mean is {how.anchor:g}."
     if how.anchor in names:
         return f"{scale}; {part.names(how.anchor)} is 0."
-    mean = Games("rating").anchor
+    mean = RatingTable().anchor
     return f"{scale}; their mean is {mean:g}, since {part.names(how.anchor)}, the anchor, has no game."
 
 

@@ -10,10 +10,11 @@ from harness.errors import SpecError
 from harness.tables.axis import Axis, Key
 from harness.tables.notes import clusters_in_words, of_episodes, without_number
 from harness.tables.scores import EpisodeScore
-from harness.tables.spec import CONTESTANT, OPPONENT, Games, TableSpec
+from harness.tables.spec import TableSpec
 from harness.tables.table import Cell, Row, Table
 
 from . import cross_play, ratings
+from .kinds import CONTESTANT, OPPONENT, CrossPlayTable, Games, RatingTable
 from .results import RatedGames, ResultsMetric, games_of
 
 UNDER_TEST = "model"
@@ -21,7 +22,7 @@ UNDER_TEST = "model"
 
 
 def game_table(table: TableSpec, how: Games, metrics: Mapping[str, Metric], scores: Sequence[EpisodeScore]) -> Table:
-    """The table of kind `how.kind`: for each row key and model the contestants, the best first.
+    """The table of this kind: for each row key and model the contestants, the best first.
 
     Raises:
         SpecError: for a metric that keeps no results of games.
@@ -49,15 +50,15 @@ def game_table(table: TableSpec, how: Games, metrics: Mapping[str, Metric], scor
     rows: list[Row] = []
     notes: list[str] = []
     opponents: list[str] = []
-    if how.kind == "cross_play":
+    if isinstance(how, CrossPlayTable):
         opponents = cross_play.opponents(how, parts.values(), first)
     for key, part in parts.items():
         where = f"{', '.join(map(axis.title, key))}: " if len(parts) > 1 else ""
         made = (
             ratings.rated(how, part, ratings.shown(parts.values()))
-            if how.kind == "rating"
+            if isinstance(how, RatingTable)
             else cross_play.matrix(how, part, opponents)
-            if how.kind == "cross_play"
+            if isinstance(how, CrossPlayTable)
             else cross_play.gaps(part)
         )
         ordered = sorted(made.rows, key=lambda row: first.get(row[0], len(first)))
@@ -67,17 +68,17 @@ def game_table(table: TableSpec, how: Games, metrics: Mapping[str, Metric], scor
         "rating": lambda: ratings.columns(parts.values()),
         "cross_play": lambda: cross_play.columns(opponents, title, metric),
         "self_play": cross_play.gap_columns,
-    }[how.kind]()
-    shares = how.kind == "cross_play" and how.value == "points"
+    }[how.name]()
+    shares = isinstance(how, CrossPlayTable) and how.value == "points"
     done = Table(
         title=table.title,
         row_labels=(*axis.labels, CONTESTANT),
-        column_labels=(OPPONENT if how.kind == "cross_play" else "statistic",),
+        column_labels=(OPPONENT if isinstance(how, CrossPlayTable) else "statistic",),
         columns=tuple(columns),
         rows=tuple(rows),
         row_names=tuple(map(axis.title, (*axis.labels, CONTESTANT))),
         names={metric: table.labels.get(metric, "share of points" if shares else "mean return")},
-        error=table.error if how.kind == "cross_play" else "interval",
+        error=table.error if isinstance(how, CrossPlayTable) else "interval",
         digits=table.digits,
         unit=table.unit,
         figure=table.figure,

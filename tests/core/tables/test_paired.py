@@ -10,7 +10,8 @@ import scipy.stats
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from harness.tables import EpisodeScore, paired, stats
+from harness.extensions.effects import paired
+from harness.tables import EpisodeScore, stats
 
 Pvalue = float | None
 

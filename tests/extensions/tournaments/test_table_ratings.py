@@ -469,7 +469,7 @@ def test_names_are_data_in_every_form() -> None:
         ({"figure": "heat"}, "kind: figure cannot stand beside it: it is shown as a table; cross_play can be drawn as"),
         ({"error": "sem"}, "kind: error cannot stand beside it: it has 95 % intervals"),
         ({"columns": "game"}, "kind: columns cannot stand beside it"),
-        ({"cell": "score"}, "cell: kind has its columns; of names the results"),
+        ({"cell": "score"}, "cell: this kind of table has its own columns; of names the metric"),
         ({"aggregate": "mean_of_conditions"}, "kind: it is made of games, not of conditions"),
         ({"effects": "game"}, "kind: effects is another kind of table"),
         ({"rows": "contestant"}, "a table cannot group by 'contestant': the name is taken"),
@@ -485,8 +485,8 @@ def test_mistakes_are_found_before_a_run(entry: dict[str, Any], problem: str) ->
 def test_other_tables_have_no_keys_of_games() -> None:
     entry = {"title": "T", "rows": "game", "cell": "score", "of": "score", "anchor": 3}
     assert check(entry, {"game": []}, METRICS) == [
+        "of: it belongs to kind: cross_play, kind: rating, kind: self_play",
         "anchor: it belongs to kind: rating",
-        "of: it belongs to kind; a table of other numbers has cell",
     ]
     assert check({"title": "T", "kind": "rating"}, {}, METRICS) == ["missing required key 'of'"]
     assert check({"title": "T", "kind": "rating", "of": "games/results"}, {}, METRICS) == []

@@ -10,8 +10,7 @@ from typing import Any, Final
 
 from harness.api import Parts, linearised
 from harness.tables import stats
-
-from .scores import EpisodeScore, all_parts, cluster_of, numbers
+from harness.tables.scores import EpisodeScore, all_parts, cluster_of, numbers
 
 FEWEST: Final = 6
 """So many clusters must differ before the test can come to p < 0.05: the smallest p of n clusters is 2 / 2^n."""

@@ -7,13 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from harness.errors import near
-from harness.tables import paired, stats
+from harness.tables import stats
+from harness.tables.axis import Axis, Key
+from harness.tables.notes import clusters_in_words, left_out, limited, who_played, without_number
+from harness.tables.scores import EpisodeScore, finite, numbers, observations
+from harness.tables.spec import TableSpec
+from harness.tables.table import Cell, Column, NumberForm, Row, Table, text
 
-from .axis import Axis, Key
-from .notes import clusters_in_words, left_out, limited, who_played, without_number
-from .scores import EpisodeScore, finite, numbers, observations
-from .spec import Compare, TableSpec
-from .table import Cell, Column, NumberForm, Row, Table, text
+from . import paired
+from .kinds import Compare
 
 _COLUMNS: Final[dict[str, tuple[str, NumberForm]]] = {
     "base": ("base", "quantity"),
