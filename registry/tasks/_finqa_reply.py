@@ -32,12 +32,7 @@ class ProgramReply(Reply):
     quotes or a fence, also as the key of a JSON object (a text, or a list of steps). Without a label it is the last run
     of operations in the text, up to an empty line. If the last program is broken, the reply is unreadable: earlier
     programs do not count.
-
-    Attributes:
-        repair: whether to accept programs that the benchmark does not read although their meaning is clear (`parse`).
     """
-
-    repair: bool = False
 
     def parse(self, text: str) -> Parsed:
         """Parse the program in `text`."""
@@ -84,7 +79,7 @@ class ProgramReply(Reply):
     def _read(self, window: str) -> Program | Problem | None:
         """Read the program at the beginning of `window`; None if there is no step."""
         wrapping = _WRAPPING.match(window)
-        reading = Reading(window, wrapping.end() if wrapping else 0, self.repair)
+        reading = Reading(window, wrapping.end() if wrapping else 0)
         if reading.step_start() is None:
             return None
         program = reading.program()
@@ -93,7 +88,7 @@ class ProgramReply(Reply):
         # A later step after other words belongs to the program too: better no program than half of it.
         rest = window[reading.at :].partition("\n")[0]
         later_call = _OPERATION.search(rest)
-        next_step = Reading(window, reading.at + len(rest), self.repair).step_start()
+        next_step = Reading(window, reading.at + len(rest)).step_start()
         if later_call or next_step is not None:
             between = rest[: later_call.start() if later_call else None].strip()
             return Problem(f"{between!r:.60} stands between steps; commas part them")
@@ -104,7 +99,7 @@ class ProgramReply(Reply):
         result: Program | Problem | None = None
         at = 0
         while call := _OPERATION.search(text, at):
-            reading = Reading(text, self._start(text, at, call.start()), self.repair, blank_lines=False)
+            reading = Reading(text, self._start(text, at, call.start()), blank_lines=False)
             result = reading.program()
             at = max(reading.at, call.end())
         return result
@@ -112,7 +107,7 @@ class ProgramReply(Reply):
     def _start(self, text: str, after: int, call: int) -> int:
         """Return where the step with its operation at `call` starts: before its name, or before numbering."""
         line = max(after, text.rfind("\n", max(after, call - 60), call) + 1)
-        if Reading(text, line, self.repair).step_start() == call:
+        if Reading(text, line).step_start() == call:
             return line
         name = _NAME_BEFORE.search(text, max(after, call - 60), call)
         return name.start() if name else call

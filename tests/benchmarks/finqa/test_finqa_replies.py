@@ -14,7 +14,7 @@ from tests.helpers.samples import examples
 
 CHANGE = "subtract(5829, 5735), divide(#0, 5735)"
 Problem, ProgramReply, execute, parse = finqa.Problem, finqa.ProgramReply, finqa.execute, finqa.parse
-STRICT, REPAIR = ProgramReply(), ProgramReply(repair=True)
+REPLY = ProgramReply()
 every = settings(deadline=None, max_examples=examples(200))
 
 
@@ -37,39 +37,37 @@ every = settings(deadline=None, max_examples=examples(200))
 )
 def test_read_as_it_is(text: str, program: str) -> None:
     assert str(parse(text)) == program
-    assert parse(program) == parse(text) == parse(text, repair=True)
+    assert parse(program) == parse(text)
 
 
 @pytest.mark.parametrize(
-    ("text", "program", "words"),
+    ("text", "words"),
     [
-        ("change = subtract(5829, 5735), divide(change, 5735)", CHANGE, "'change =' stands before"),
-        ("#1: subtract(5829, 5735), divide(#1, 5735)", CHANGE, "'#1:' stands before"),
-        ("1. subtract(5829, 5735)\n2. divide(#0, 5735)", CHANGE, "'1.' stands before"),
-        ("Step 1: subtract(5829, 5735)\nStep 2: divide(#0, 5735)", CHANGE, "'Step 1:' stands before"),
-        ("- subtract(5829, 5735)\n- divide(#0, 5735)", CHANGE, "'-' stands before"),
-        ("subtract(5829, 5735); divide(#0, 5735)", CHANGE, "';' stands between"),
-        ("subtract(5829, 5735) -> divide(#0, 5735)", CHANGE, "'->' stands between"),
-        ("subtract(5829, 5735), and then divide(#0, 5735)", CHANGE, "', and then' stands between"),
-        ("subtract(5829, 5735) = 94, divide(#0, 5735) = 1.6%", CHANGE, "'= 94' stands behind"),
-        ("subtract(5829, 5735) # change\ndivide(#0, 5735)", CHANGE, "'# change' stands behind"),
-        ("subtract(5829, 5735), divide(#0, 5735) * 100", CHANGE, "'* 100' stands behind"),
-        ("subtract(5829, 5735), divide(#0, 5735) (x 100%)", CHANGE, "'(x 100%)' stands behind"),
-        ("subtract($ 5,829, €5,735), divide(#0, 5,735)", CHANGE, "'$ 5,829' is not written as a number"),
-        ("subtract(5,829, 5,735), divide(#0, 5,735)", CHANGE, "takes two arguments, not 4"),
-        ("add(1,234,567.5, 2)", "add(1234567.5, 2)", "takes two arguments, not 4"),
-        ("add((1,234), −5)", "add(-1234, -5)", "'(1,234)' is not written as a number"),
-        ("Add(1, 2)", "add(1, 2)", "Add is written in small letters"),
-        ("table_max(net sales)", "table_max(net sales, none)", "takes a row's name and none"),
-        ("table_max(net sales, None)", "table_max(net sales, none)", "takes a row's name and none"),
+        ("change = subtract(5829, 5735), divide(change, 5735)", "'change =' stands before"),
+        ("#1: subtract(5829, 5735), divide(#1, 5735)", "'#1:' stands before"),
+        ("1. subtract(5829, 5735)\n2. divide(#0, 5735)", "'1.' stands before"),
+        ("Step 1: subtract(5829, 5735)\nStep 2: divide(#0, 5735)", "'Step 1:' stands before"),
+        ("- subtract(5829, 5735)\n- divide(#0, 5735)", "'-' stands before"),
+        ("subtract(5829, 5735); divide(#0, 5735)", "';' stands between"),
+        ("subtract(5829, 5735) -> divide(#0, 5735)", "'->' stands between"),
+        ("subtract(5829, 5735), and then divide(#0, 5735)", "', and then' stands between"),
+        ("subtract(5829, 5735) = 94, divide(#0, 5735) = 1.6%", "'= 94' stands behind"),
+        ("subtract(5829, 5735) # change\ndivide(#0, 5735)", "'# change' stands behind"),
+        ("subtract(5829, 5735), divide(#0, 5735) * 100", "'* 100' stands behind"),
+        ("subtract(5829, 5735), divide(#0, 5735) (x 100%)", "'(x 100%)' stands behind"),
+        ("subtract($ 5,829, €5,735), divide(#0, 5,735)", "'$ 5,829' is not written as a number"),
+        ("subtract(5,829, 5,735), divide(#0, 5,735)", "takes two arguments, not 4"),
+        ("add(1,234,567.5, 2)", "takes two arguments, not 4"),
+        ("add((1,234), −5)", "'(1,234)' is not written as a number"),
+        ("Add(1, 2)", "Add is written in small letters"),
+        ("table_max(net sales)", "takes a row's name and none"),
+        ("table_max(net sales, None)", "takes a row's name and none"),
     ],
 )
-def test_mended_only_if_asked(text: str, program: str, words: str) -> None:
-    strict = parse(text)
-    assert isinstance(strict, Problem) and words in strict.words
-    assert str(parse(text, repair=True)) == program
-    assert STRICT.parse(f"Program: {text}").error
-    assert REPAIR.parse(f"Program: {text}").action == program
+def test_error_says_what_is_not_read(text: str, words: str) -> None:
+    problem = parse(text)
+    assert isinstance(problem, Problem) and words in problem.words
+    assert REPLY.parse(f"Program: {text}").error
 
 
 @pytest.mark.parametrize(
@@ -101,11 +99,10 @@ def test_mended_only_if_asked(text: str, program: str, words: str) -> None:
         ("add(1, ٣)", "is no argument"),
     ],
 )
-def test_never_mended(text: str, words: str) -> None:
-    for repair in (False, True):
-        problem = parse(text, repair)
-        assert isinstance(problem, Problem)
-        assert words in problem.words
+def test_no_program(text: str, words: str) -> None:
+    problem = parse(text)
+    assert isinstance(problem, Problem)
+    assert words in problem.words
 
 
 @pytest.mark.parametrize(
@@ -130,8 +127,7 @@ def test_never_mended(text: str, words: str) -> None:
     ],
 )
 def test_where_the_program_stands(reply: str) -> None:
-    assert STRICT.parse(reply).action == CHANGE
-    assert REPAIR.parse(reply).action == CHANGE
+    assert REPLY.parse(reply).action == CHANGE
 
 
 @pytest.mark.parametrize(
@@ -148,29 +144,26 @@ def test_where_the_program_stands(reply: str) -> None:
     ],
 )
 def test_no_program_in_a_reply(reply: str, words: str) -> None:
-    for form in (STRICT, REPAIR):
-        error = form.parse(reply).error
-        assert error is not None and words in error
-        assert f"End with a line such as: Program: {CHANGE}" in error
+    error = REPLY.parse(reply).error
+    assert error is not None and words in error
+    assert f"End with a line such as: Program: {CHANGE}" in error
 
 
-def test_half_a_program_is_not_read_strictly() -> None:
+def test_half_a_program_is_not_read() -> None:
     numbered = "Program:\n1. subtract(5829, 5735)\n2. divide(5829, 5735)"
-    assert STRICT.parse(numbered).error
-    assert STRICT.parse(numbered.removeprefix("Program:\n")).error
-    assert REPAIR.parse("so a = add(1, 2), b = divide(a, 3)").action == "add(1, 2), divide(#0, 3)"
+    assert REPLY.parse(numbered).error
+    assert REPLY.parse(numbered.removeprefix("Program:\n")).error
 
 
-@given(trees([*finqa.OPERATIONS[:6]], 12), st.randoms(use_true_random=False), st.booleans())
+@given(trees([*finqa.OPERATIONS[:6]], 12), st.randoms(use_true_random=False))
 @every
-def test_both_forms_are_one_program(tree: Any, rng: random.Random, repair: bool) -> None:
+def test_both_forms_are_one_program(tree: Any, rng: random.Random) -> None:
     flat, steps = read(nested(tree)), read(sequential(tree, rng))
     assert execute(flat) == execute(steps) or isinstance(execute(flat), Problem)
     assert finqa.program_equal(steps, flat) == finqa.program_equal(flat, flat)
-    assert parse(str(steps), repair) == steps
-    reply = ProgramReply(repair=repair)
-    assert reply.parse(f"Well.\nProgram: {steps}\nFinal Answer: 5").action == str(steps)
-    assert reply.allows(str(steps)) and not reply.allows(str(steps) + ",")
+    assert parse(str(steps)) == steps
+    assert REPLY.parse(f"Well.\nProgram: {steps}\nFinal Answer: 5").action == str(steps)
+    assert REPLY.allows(str(steps)) and not REPLY.allows(str(steps) + ",")
 
 
 PARTS = 'add(|divide(|table_max(|none)|1|5,829|#0|x| = |, |)|(|Program:|* 100|```|"|[|{|const_100|%|$|-|and|#1:|1.|foo('
@@ -180,16 +173,12 @@ PIECES = st.sampled_from([*PARTS.split("|"), "\n", "|", "\\", "\ud800", "²"])
 @given(st.lists(PIECES, max_size=40).map("".join) | st.text())
 @settings(deadline=None, max_examples=examples(500))
 def test_any_text(text: str) -> None:
-    strict, mended = parse(text), parse(text, repair=True)
-    if isinstance(strict, finqa.Program):
-        assert mended == strict
-    for form in (STRICT, REPAIR):
-        parsed = form.parse(text)
-        assert (parsed.action is None) is (parsed.error is not None)
-        if parsed.error is None:
-            assert parsed.action.encode()  # no half characters, which JSON cannot hold
-            program = read(parsed.action)  # what is made of a text is in the benchmark's own form
-            assert isinstance(execute(program), (float, str, Problem))
+    parsed = REPLY.parse(text)
+    assert (parsed.action is None) is (parsed.error is not None)
+    if parsed.error is None:
+        assert parsed.action.encode()  # no half characters, which JSON cannot hold
+        program = read(parsed.action)  # what is made of a text is in the benchmark's own form
+        assert isinstance(execute(program), (float, str, Problem))
 
 
 LONG = (
@@ -203,18 +192,17 @@ LONG = (
 def test_a_megabyte_is_read_in_linear_time(piece: str) -> None:
     """Were the time quadratic, any of these would take hours."""
     text = piece * (1_000_000 // len(piece))
-    assert isinstance(parse(text, repair=True), Problem)
-    for form in (STRICT, REPAIR):
-        assert form.parse(f"{text}\n\nProgram: {CHANGE}").action == CHANGE
+    assert isinstance(parse(text), Problem)
+    assert REPLY.parse(f"{text}\n\nProgram: {CHANGE}").action == CHANGE
 
 
 def test_form_keeps_the_promises_of_forms() -> None:
-    assert conformance.check_reply(STRICT) == conformance.check_reply(REPAIR) == []
+    assert conformance.check_reply(REPLY) == []
 
 
 def test_constraint_is_what_is_read() -> None:
-    pattern = STRICT.constraint()["regex"]
+    pattern = REPLY.constraint()["regex"]
     for program in (CHANGE, "table_max(net sales, none), multiply(#0, 12.5%), greater(#1, const_m1)"):
         assert re.fullmatch(pattern, f"Program: {program}")
-        assert STRICT.parse(f"Program: {program}").action == program
+        assert REPLY.parse(f"Program: {program}").action == program
     assert not re.fullmatch(pattern, "Program: divide(1 - 2, 3)")

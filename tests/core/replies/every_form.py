@@ -151,7 +151,6 @@ FORMS: dict[str, tuple[Reply, str]] = {
     "wrapped": (WrappedReply(LETTER), "The answer is (B)."),
     "ballot": (Ballot(FreeText(), lambda action: str(action).strip(".") or None), "Paris"),
     "program": (FINQA.ProgramReply(), "Program: subtract(10, 4), divide(#0, const_100)"),
-    "program, mended": (FINQA.ProgramReply(True), '{"program": ["add(1, 2)", "divide(#0, 3%)"]}'),
     "bounded number": (NETWORK.BoundedNumber(MARKER, 1, 9, True), f"{MARKER} 7"),
     "bounded fraction": (NETWORK.BoundedNumber(MARKER, 0.5, None, False), f"So.\n{MARKER} 1.25"),
     "several": (NETWORK.Several(("red", "green"), MARKER), f"{MARKER} red, green"),
