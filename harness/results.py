@@ -18,8 +18,6 @@ from harness.config.project import Project, find
 from harness.config.spec import Spec, load
 from harness.errors import DataError, SetupError, near
 from harness.runtime import manifest
-from harness.runtime.tidy import Tidy
-from harness.runtime.transcripts import Transcripts
 from harness.tables import (
     EpisodeScore,
     HeadlineSpec,
@@ -32,10 +30,12 @@ from harness.tables import (
     read_prices,
     rows,
 )
-from harness.view_api import Transcript
 
 if TYPE_CHECKING:
     import pandas
+
+    from harness.runtime.tidy import Tidy
+    from harness.view_api import Transcript
 
 
 @dataclass(frozen=True)
@@ -141,9 +141,11 @@ class Run:
 
     def compared(self, published: Iterable[Published]) -> list[Published]:
         """Published tables; those that this run's tables show say how the run differs from the profile behind them."""
-        from harness.report import against
-
         published = list(published)
+        if not published:
+            return []
+        from harness.report.published import against  # what only papers' figures need
+
         cited = {name for table in self.table_specs for name in table.published}
         shown = against((table for table in published if table.id in cited), self.spec, find())
         compared = {table.id: table for table in shown}
@@ -168,6 +170,8 @@ class Run:
     @property
     def tidy(self) -> Tidy:
         """Makes the rows of `episodes` and `turns`; has their columns."""
+        from harness.runtime.tidy import Tidy  # what only readers of rows need
+
         return Tidy(self.meta, self.scores, self.metrics)
 
     def transcripts(self) -> Iterator[Transcript]:
@@ -176,6 +180,8 @@ class Run:
         They come in the order in which they finished. Raises `DataError` for a damaged journal.
         """
         manifest.check_journals(self.meta, self.folder)
+        from harness.runtime.transcripts import Transcripts  # what only readers of transcripts need
+
         return iter(Transcripts(self.folder, self.project))
 
     def episodes(self) -> Iterator[dict[str, Any]]:

@@ -24,7 +24,7 @@ from harness.extensions.tournaments.tournament import summary
 from harness.manifests import offers
 from harness.parameters import json_schema
 from harness.printable import clean_name
-from harness.report import load_published
+from harness.report.published import load_published
 from harness.tables import check as check_table
 from harness.tables import check_headline, read_prices
 

@@ -19,7 +19,7 @@ from harness.config.project import find
 from harness.errors import DataError, HarnessError, SetupError
 from harness.manifests import offers
 from harness.printable import clean_name
-from harness.report import load_published, render
+from harness.report import render
 from harness.results import Run
 from harness.storage import write_atomically
 from harness.storage.plugin_errors import ERRORS, tracebacks
@@ -30,7 +30,11 @@ from harness.tables.table import words_of
 
 def published(options: argparse.Namespace) -> list[Published]:
     """The papers' figures, if the options ask for them."""
-    return [t for folder in find().published() for t in load_published(folder)] if options.with_published else []
+    if not options.with_published:
+        return []
+    from harness.report.published import load_published  # what only this option needs
+
+    return [t for folder in find().published() for t in load_published(folder)]
 
 
 def print_tables(run: Run, options: argparse.Namespace) -> None:

@@ -29,16 +29,23 @@ from harness.engine_api import Engine
 from harness.errors import DataError, HarnessError, Place, PluginError, SpecError, UserError, near
 from harness.manifests import offers
 from harness.storage.plugin_errors import DIGEST, MOUNT
-from harness.view_api import View
 
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of plugin: which folder is its home and which interface it implements."""
+    """One kind of plugin: which folder is its home, and which class, or `module:class`, its plugins derive from."""
 
     singular: str
     folder: str
-    base: type
+    base: type | str
+
+    @property
+    def interface(self) -> type:
+        """The class that its plugins derive from."""
+        if isinstance(self.base, type):
+            return self.base
+        module, _, name = self.base.partition(":")
+        return getattr(importlib.import_module(module), name)  # type: ignore[no-any-return]
 
 
 KINDS = {
@@ -48,7 +55,7 @@ KINDS = {
     "policies": Kind("policy", "registry/policies", api.Policy),
     "metrics": Kind("metric", "metrics", api.Metric),
     "engines": Kind("engine", "registry/engines", Engine),
-    "views": Kind("view", "registry/views", View),
+    "views": Kind("view", "registry/views", "harness.view_api:View"),
 }
 FOLDERS = ("registry", "metrics", "prompts", "specs", "results")
 _PACKAGE = Path(__file__).parent.parent
@@ -348,8 +355,8 @@ def _tagged(module: types.ModuleType, kind: Kind, name: str, file: Path) -> type
     if len(tagged) != 1:
         hint = "A plugin file has exactly one class tagged @plugin; helpers live in files that start with '_'."
         raise refusal(f"found {len(tagged)} tagged classes", hint)
-    cls, base = tagged[0], kind.base.__name__
-    if not issubclass(cls, kind.base):
+    cls, base = tagged[0], kind.interface.__name__
+    if not issubclass(cls, kind.interface):
         raise refusal(f"class {cls.__name__} is no {base}", f"Derive it from harness.api.{base}.")
     try:
         unusable = list(parameters.unusable(cls))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from harness.api import Completion, Facts
 from harness.engine_api import Engine, LikelihoodRequest, Request, Retries, Sleeps
@@ -18,8 +19,6 @@ from harness.engines._wrapper import Wrapper
 from harness.engines.background import is_cancelled
 from harness.engines.budget import Budget, Usage
 from harness.engines.priority import PriorityGate
-from harness.engines.request_log import RequestLog
-from harness.engines.switcher import EngineSwitcher
 from harness.errors import (
     BudgetSpentError,
     ContextLengthError,
@@ -27,6 +26,10 @@ from harness.errors import (
     EngineFatalError,
     SetupError,
 )
+
+if TYPE_CHECKING:
+    from harness.engines.request_log import RequestLog
+    from harness.engines.switcher import EngineSwitcher
 
 
 class Stop:

@@ -1,6 +1,5 @@
-"""Tables made visible: text, Markdown, CSV, LaTeX; published figures."""
+"""Tables made visible: text, Markdown, CSV, LaTeX; published figures (`published`)."""
 
-from .published import against, load_published
 from .render import FORMATS, render
 
-__all__ = ["FORMATS", "against", "load_published", "render"]
+__all__ = ["FORMATS", "render"]

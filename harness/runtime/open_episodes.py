@@ -13,17 +13,14 @@ import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness import storage
 from harness.api import Case, Episode, Facts, Move, Outcome
 from harness.config.plan import Condition, episode_id, protocol_seed
 from harness.engine_api import AsksPeople, Engine, RunsPrograms, WritesLog
-from harness.engines.cache import Cache
 from harness.engines.gate import Gate, Stop
 from harness.engines.replay import Replay
-from harness.engines.request_log import RequestLog
-from harness.engines.switcher import EngineSwitcher
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError
 from harness.replies.reading import note_bugs
 from harness.runtime import session
@@ -36,6 +33,11 @@ from harness.runtime.seats import seats
 from harness.runtime.steps import Recorded
 from harness.storage.plugin_errors import ERRORS, ErrorLog
 from harness.tables import EpisodeScore
+
+if TYPE_CHECKING:
+    from harness.engines.cache import Cache
+    from harness.engines.request_log import RequestLog
+    from harness.engines.switcher import EngineSwitcher
 
 Take = Callable[[], Awaitable[Job | None]]
 """Gives the next episode to play; None when there will be no more."""
@@ -123,12 +125,18 @@ class Episodes:
         stack.callback(self._journal_rest)
         log = None
         if self.options.log_requests and self.plan.engines:
+            from harness.engines.request_log import RequestLog  # what only this option needs
+
             log = stack.enter_context(contextlib.closing(RequestLog(self._file("requests.jsonl"))))
         if any(isinstance(engine, RunsPrograms) and engine.sandboxed for engine in self.plan.engines.values()):
             from harness.extensions.sandbox import using  # what only such runs need
 
             stack.enter_context(using(self.options.sandbox))
-        switcher = EngineSwitcher(self.plan.engines) if self.options.one_engine_at_a_time else None
+        switcher = None
+        if self.options.one_engine_at_a_time:
+            from harness.engines.switcher import EngineSwitcher  # what only this option needs
+
+            switcher = EngineSwitcher(self.plan.engines)
         one = session.current() if switcher is None else None
         for name, engine in (await session.taken_from(one, self.plan.engines.items())).items():
             if isinstance(engine, WritesLog):
@@ -175,6 +183,8 @@ class Episodes:
         shared: dict[str, Any] = {"stop": stop, "usage": usage, "log": log, "switcher": switcher}
         self.gates[name] = gate = Gate(engine, width, rate, is_known=is_known, **shared)
         gated: Gate | Cache = gate
+        if self.options.use_cache or self.shares:
+            from harness.engines.cache import Cache  # what only such runs need
         if self.options.use_cache:
             caches.append(gated := Cache(gated, self.options.use_cache))
         if self.shares:

@@ -20,7 +20,6 @@ from harness.config.limits import LIMITED
 from harness.config.plan import Condition, Plan, episode_id
 from harness.errors import DataError, SetupError
 from harness.replies.reading import note_bugs
-from harness.runtime.verification import dispute, refuse
 from harness.storage.plugin_errors import ERRORS, ErrorLog, forget_scoring
 from harness.tables import CorpusRecord, EpisodeScore, Number
 
@@ -129,6 +128,8 @@ def rescore(plan: Plan, folder: Path, sandbox: str = "process") -> list[EpisodeS
     Raises `DataError` when the journal holds episodes that the plan does not know, or states outcomes to which their
     moves do not lead.
     """
+    from harness.runtime.verification import dispute, refuse  # what a run that is played does not need
+
     forget_scoring(folder)
     errors = ErrorLog(folder / ERRORS)
     episodes = {episode_id(*episode): episode for episode in plan.episodes()}

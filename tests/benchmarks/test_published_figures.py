@@ -12,7 +12,7 @@ import pytest
 from harness.config import resolve, spec
 from harness.config.project import builtin
 from harness.errors import SpecError
-from harness.report import load_published
+from harness.report.published import load_published
 from harness.report.render import grid
 from harness.tables import Cell, Published, Record, Table, TableSpec, build
 

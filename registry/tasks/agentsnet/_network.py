@@ -12,8 +12,6 @@ from harness.api import Case, Range
 from harness.errors import PluginError
 from harness.extensions.networks import FAMILIES, Family, Network, NetworkTask, adjacency_of, draw_names, seeded
 
-from . import _dataset, _edges
-
 FINAL_ANSWER = "### Final Answer ###"
 """The line that announces the final answer (Section 4, "Final Response")."""
 
@@ -61,17 +59,25 @@ class AgentsNetTask(NetworkTask):
         if self.source == "seeded":
             return seeded(self.graphs, self.size, self.samples, seed)
         if self.source == "dataset":
+            from . import _dataset  # what only this source needs
+
             return _dataset.networks(self.dataset_path, self.data_dir, self.graphs, self.size, self.samples)
         return [self._own(seed)]
 
     def _own(self, seed: int) -> Network:
         if self.edges is None:
             raise PluginError("source: edges needs a file", hint="Set the path of an edge list: `edges: my.csv`.")
+        from . import _edges
+
         return _edges.read(self.edges, seed, self.header)
 
     def inputs(self, seed: int) -> tuple[str, ...]:
         """A summary of the network that was read from `edges`."""
-        return (f"{self.edges}: {_edges.summary(self._own(seed))}",) if self.source == "edges" else ()
+        if self.source != "edges":
+            return ()
+        from . import _edges
+
+        return (f"{self.edges}: {_edges.summary(self._own(seed))}",)
 
     def rounds(self, case: Case) -> int:
         """Return the paper's round budget (Section 5.1, and Section 5.2 for more than 16 agents).

@@ -16,7 +16,8 @@ from harness.api import Episode, Metric, Statistic
 from harness.config import spec
 from harness.config.project import builtin
 from harness.errors import DataError
-from harness.report import load_published, render
+from harness.report import render
+from harness.report.published import load_published
 from harness.tables import EpisodeScore, Published, Record, TableSpec, build, check, stats
 
 FOLDER = Path(__file__).parents[3] / "results" / "published"

@@ -19,7 +19,7 @@ from harness.config.spec import over
 from harness.engines.mock import Mock
 from harness.errors import DataError
 from harness.extensions.datasets.templates import DocTemplate
-from harness.report import load_published
+from harness.report.published import load_published
 from harness.results import Run
 from harness.tables import Table
 from tests.benchmarks.darkforest.darkforest_small import BENCHMARKS, QUESTIONS, Model, data, played

@@ -15,7 +15,7 @@ from harness.config.plan import Plan
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import UserError
-from harness.report import load_published
+from harness.report.published import load_published
 from harness.results import Run
 from harness.tables import Table, build
 from tests.helpers.scores import numbers

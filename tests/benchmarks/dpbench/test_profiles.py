@@ -17,7 +17,7 @@ from harness.config import resolve, spec
 from harness.evaluation import evaluate
 from harness.extensions.leaderboards.leaderboard import RunScores, leaderboard
 from harness.extensions.worlds import SteppedTask
-from harness.report import load_published
+from harness.report.published import load_published
 from harness.results import Run
 from tests.benchmarks.dpbench.dining_kit import BUILTIN, fairness, table, throughput
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness.report import load_published
+from harness.report.published import load_published
 
 FILE = Path(__file__).parents[3] / "results" / "published" / "mas_bench.yaml"
 PAPER = {table.id.split("/")[1]: table for table in load_published(FILE)}

@@ -13,7 +13,7 @@ from harness.config import project
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import RequestError, UserError
-from harness.report import load_published
+from harness.report.published import load_published
 from harness.results import Run
 from harness.tables import Table
 from tests.helpers.fake_openai import FakeOpenAI, chat

@@ -1,0 +1,41 @@
+"""What a command loads: a plain run needs the core, and of extensions only those of its task."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+MOST = 22_600
+"""Lines of ours that the main command may load with a mock model. The number may only get smaller."""
+LOADED = """
+import contextlib, io, json, sys
+from harness.cli import main
+
+with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    code = main(sys.argv[1:])
+files = sorted(str(m.__file__) for m in list(sys.modules.values()) if getattr(m, "__file__", None))
+print(json.dumps([code, files]))
+"""
+
+
+def loaded(*arguments: str) -> list[Path]:
+    """The files of ours that a command has loaded at its end, below the repository."""
+    command = [sys.executable, "-c", LOADED, *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    code, files = json.loads(done.stdout)
+    assert code == 0
+    inside = (Path(file).relative_to(ROOT) for file in files if Path(file).is_relative_to(ROOT))
+    return [file for file in inside if file.parts[0] in ("harness", "registry", "metrics")]
+
+
+def test_the_main_command_loads_little(tmp_path: Path) -> None:
+    options = ("--model", "mock", "--limit", "1", "--quiet", "--output_path", str(tmp_path / "run"))
+    files = loaded("eval", "--spec", "agentsnet_quick", *options)
+    lines = sum(len((ROOT / file).read_text("utf-8").splitlines()) for file in files)
+    assert len(files) > 50 and lines <= MOST
+    extensions = {
+        file.parts[2] for file in files if file.parts[:2] == ("harness", "extensions") and len(file.parts) > 3
+    }
+    assert extensions == {"networks", "panels"}
+    assert not {"check", "scaffold"} & {file.parts[1] for file in files if file.parts[0] == "harness"}
