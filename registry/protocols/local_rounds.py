@@ -13,7 +13,6 @@ from harness.extensions.networks import LocalTask, NeighborChannel, links
 from harness.extensions.networks.messages import Messages
 from harness.extensions.panels.traffic import Traffic
 from harness.extensions.panels.two_pass import TwoPassProtocol
-from harness.extensions.sharded.answers import MARKER, Answer
 from harness.replies import Choice, Parsing
 
 
@@ -92,8 +91,6 @@ class LocalRounds(TwoPassProtocol):
         facts["dropped"] = dropped
         return Outcome(answers={move.agent: move.action for move in moves}, facts=facts)
 
-    def _answer(self, task: Task, case: Case, agent: str) -> Reply:
-        reply = task.reply(case, agent)
-        if isinstance(reply, Answer):  # other protocols take it without any reasoning before it
-            return replace(reply, marker=reply.marker or MARKER)
+    def _answer(self, task: LocalTask, case: Case, agent: str) -> Reply:
+        reply = task.reply_after_talk(case, agent)
         return replace(reply, parsing=self.parsing) if isinstance(reply, Choice) else reply

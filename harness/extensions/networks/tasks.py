@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from harness.api import Action, Case, Facts, OpenChannel, Outcome, Task, derive_seed
+from harness.api import Action, Case, Facts, OpenChannel, Outcome, Reply, Task, derive_seed
 from harness.errors import DataError
 
 from ._names import NAMES
@@ -217,6 +217,10 @@ class LocalTask(Task):
             DataError: if the network is not connected.
         """
         return 2 * diameter(links(case)) + 1
+
+    def reply_after_talk(self, case: Case, agent: str) -> Reply:
+        """The form of the answer that an agent may reason about, since it has talked before: by default `reply`."""
+        return self.reply(case, agent)
 
 
 class NetworkTask(LocalTask):

@@ -227,6 +227,11 @@ class ShardedTask(_Problem):
         """A value of the problem's form. An agent that answers alone may reason first, and announces its answer."""
         return Answer(self.answer_form(case.agents.index(agent)), MARKER if self.alone else None)
 
+    def reply_after_talk(self, case: Case, agent: str) -> Reply:
+        """`reply` with a marker, which announces the answer behind any reasoning; other protocols take none before it."""
+        reply = self.reply(case, agent)
+        return replace(reply, marker=reply.marker or MARKER) if isinstance(reply, Answer) else reply
+
     def question_of(self, case: Case) -> Question:
         """The task in words, and the first agent's input, which is the whole input if the agent is `alone`."""
         context = self.context(case, case.agents[0])
