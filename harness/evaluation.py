@@ -164,7 +164,7 @@ def execute(
     try:
         await_workers(folder)
         total = plan.in_all(len(surveyed.ids))
-        meta = manifest.begin(plan, folder, adopted, surveyed.cases, options.resume, options.overwrite, total)
+        meta = manifest.begin(plan, folder, adopted, surveyed.cases, options, total)
         reports: dict[str, Facts] = {}
         notify: OnScore = on_score or (lambda score, total: None)
 

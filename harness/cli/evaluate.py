@@ -17,6 +17,7 @@ from harness.cli.progress import Progress, SeveralProgress, notes
 from harness.config import resolve, spec, yamls
 from harness.config.plan import Plan
 from harness.config.project import Project, find
+from harness.config.proposals import complete
 from harness.engine_api import AsksPeople, Engine
 from harness.engines.sampling import normalise
 from harness.errors import NotFittedError, Place, SpecError
@@ -146,13 +147,15 @@ def place(*path: Hashable) -> Place:
 
 
 def load(options: argparse.Namespace, proposals: bool = True) -> spec.Spec:
-    """The spec that the options name, with their changes; `proposals` as in `harness.config.spec.load`."""
+    """The spec that the options name, with their changes; `proposals`: also what its task proposes."""
     overrides = list(options.overrides)
     if options.data_dir:
         overrides.append(f"task.data_dir={options.data_dir}")
     changes = pairs(getattr(options, "gen_kwargs", ""), "--gen_kwargs")
     keys = {"limit": options.limit, "seed": options.seed, "repeats": getattr(options, "repeats", None)}
-    loaded = spec.load(options.spec, find(), overrides, proposals=proposals, **keys)
+    project = find()
+    loaded = spec.load(options.spec, project, overrides, **keys)
+    loaded = complete(loaded, project) if proposals else loaded
     if changes:
         # One vocabulary first, so that max_gen_toks=8 here replaces max_tokens: 512 there.
         loaded.data["generation_kwargs"] = {**normalise(loaded.get("generation_kwargs", {})), **normalise(changes)}

@@ -74,7 +74,7 @@ def _needed(path: str) -> list[NeededApproval]:
 
 def _of_spec(path: str, own: Project) -> list[NeededApproval]:
     file = own.spec(path)
-    return approvals_of(spec.load(str(file), own, proposals=False), own)
+    return approvals_of(spec.load(str(file), own), own)
 
 
 def _of_project(root: Path, own: Project) -> list[NeededApproval]:

@@ -39,6 +39,23 @@ def _is_message(value: object) -> bool:
     return isinstance(value, Mapping) and all(isinstance(value.get(key), str) for key in ("role", "content"))
 
 
+@dataclass(frozen=True, kw_only=True)
+class PromptForm:
+    """In which form a model gets its prompts.
+
+    Attributes:
+        chat: whether the model's chat template is applied. False: it continues the rendered text.
+        history: a fact of the context, a list of {"role", "content"}, that opens a conversation in place of `system`.
+        prefill: a fact, a text, with which every reply begins.
+        verbatim: whether replies count as the model wrote them (`harness.engine_api.Thread`).
+    """
+
+    chat: bool = True
+    history: str | None = None
+    prefill: str | None = None
+    verbatim: bool = False
+
+
 class PromptSet:
     """The templates of one set.
 
@@ -46,25 +63,13 @@ class PromptSet:
         name: as specs write it, e.g. "agentsnet/minimal".
         folders: the lookup chain, the set's own folder first, its bases after.
         description: one line for listings.
-        chat: whether the model's chat template is applied. False: it continues the rendered text.
-        history: a fact of the context, a list of {"role", "content"}, that opens a conversation in place of `system`.
-        prefill: a fact, a text, with which every reply begins.
-        verbatim: whether replies count as the model wrote them (`harness.engine_api.Thread`).
+        form: its keys of `PromptForm`.
     """
 
-    def __init__(
-        self,
-        name: str,
-        folders: Sequence[Path],
-        description: str = "",
-        *,
-        chat: bool = True,
-        history: str | None = None,
-        prefill: str | None = None,
-        verbatim: bool = False,
-    ) -> None:
+    def __init__(self, name: str, folders: Sequence[Path], description: str = "", **form: Any) -> None:
         self.name, self.folders, self.description = name, tuple(folders), description
-        self.chat, self.history, self.prefill, self.verbatim = chat, history, prefill, verbatim
+        shape = PromptForm(**form)
+        self.chat, self.history, self.prefill, self.verbatim = shape.chat, shape.history, shape.prefill, shape.verbatim
         self._environment = BoundedEnvironment(
             loader=jinja2.FileSystemLoader([str(f) for f in folders]),
             trim_blocks=True,

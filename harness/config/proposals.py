@@ -24,14 +24,18 @@ FOR_METRICS: Final = ("headline", "tables", "baseline", "generation_kwargs")
 """What a task proposes together with metrics."""
 
 
-def complete(spec: Spec, project: Project) -> None:
-    """Add what the spec leaves out. Raises `SpecError` for a task that proposes nothing."""
+def complete(spec: Spec, project: Project) -> Spec:
+    """Add to `spec` what it leaves out, and return it; nothing where it is complete.
+
+    Loads plugins only where prompts or metrics lack. Raises `SpecError` for a task that proposes nothing.
+    """
     data = spec.data
     _propose(spec, project)
     if "headline" in data and _metrics_are_others(spec):
         _adapt_headline(data, _metrics(spec))
     if "tables" not in data:
         data["tables"] = [*_game_tables(spec), _plain_table(spec)]
+    return spec
 
 
 def _propose(spec: Spec, project: Project) -> None:

@@ -21,6 +21,7 @@ from harness.config.limits import LARGEST, EpisodeLimits
 from harness.config.plan import Condition, Group, Plan, without_judges
 from harness.config.project import Project
 from harness.config.prompts import PromptSet
+from harness.config.proposals import complete
 from harness.config.schema import GroupSize, metric_name
 from harness.config.spec import Spec, Variant
 from harness.engine_api import AsksPeople, Engine
@@ -30,7 +31,7 @@ from harness.tables import SIMULATED_NAME, EpisodeScore
 
 
 def plan(spec: Spec, project: Project, model: Engine | None = None) -> Plan:
-    """Resolve a spec.
+    """Resolve a spec, which is completed first by what its task proposes.
 
     Args:
         spec: as `harness.config.spec.load` gives it.
@@ -40,6 +41,7 @@ def plan(spec: Spec, project: Project, model: Engine | None = None) -> Plan:
     Raises:
         SpecError, PluginError: with the place in the spec; all conditions are checked.
     """
+    complete(spec, project)
     resolver = _Resolver(spec, project, model)
     conditions = resolver.conditions()
     metrics = resolver.metrics(conditions)
@@ -102,6 +104,7 @@ def engine(reference: Reference, project: Project, place_of: PlaceOf | None = No
 
 def metrics(spec: Spec, project: Project) -> dict[str, api.Metric]:
     """The spec's metrics alone, for reading finished runs. Raises `SpecError`, `PluginError`."""
+    complete(spec, project)
     return _Resolver(spec, project, None).metrics(())
 
 

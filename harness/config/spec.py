@@ -1,7 +1,7 @@
 """Specs: YAML → one merged, checked, frozen value that knows the place of everything in it.
 
-`load` follows `extends:`, applies `--set`, checks the JSON Schema and the matrix; of plugins it loads those that
-may propose keys that the spec leaves out (`_proposals`).
+`load` follows `extends:`, applies `--set`, checks the JSON Schema and the matrix. It loads no plugin: what a task
+proposes in place of what the spec leaves out is added by `harness.config.proposals.complete`.
 Next: `harness.config.resolve`, which turns its names into objects.
 """
 
@@ -22,7 +22,6 @@ from harness.config import schema, yamls
 from harness.config._additions import ADDS, add
 from harness.config._insertion import VARIABLE, Room, insert
 from harness.config.project import Project
-from harness.config.proposals import complete
 from harness.errors import KEY, Place, SpecError, near, raise_all
 from harness.parameters import ValuePath
 from harness.tables.kinds import kind_of
@@ -159,22 +158,19 @@ def _unordered_plugins(value: Any) -> Any:
     return [_unordered_plugins(one) for one in value] if isinstance(value, list) else value
 
 
-def load(
-    reference: str, project: Project, overrides: Iterable[str] = (), *, proposals: bool = True, **keys: Any
-) -> Spec:
+def load(reference: str, project: Project, overrides: Iterable[str] = (), **keys: Any) -> Spec:
     """Read a spec by path or name.
 
     Args:
         reference: a file, or the name of a spec of the project.
         overrides: `path=value` strings, the value being YAML; they win over the file.
-        proposals: whether to add what its task proposes, which loads plugins; False for a spec that is only looked at.
         keys: top-level keys (seed, limit, …) that win over both; None leaves a key alone.
 
     Raises:
         SpecError: with file, line and column, all problems at once.
     """
     file = str(project.spec(reference))
-    return _changed(_extended(yamls.read(Path(file)), project, (file,)), project, overrides, keys, proposals)
+    return _changed(_extended(yamls.read(Path(file)), project, (file,)), overrides, keys)
 
 
 def parse(data: Mapping[str, Any], project: Project, overrides: Iterable[str] = (), **keys: Any) -> Spec:
@@ -189,7 +185,7 @@ def parse(data: Mapping[str, Any], project: Project, overrides: Iterable[str] = 
         raise SpecError(error.message, place=Place("<dict>", name=_named(())), hint=error.hint) from None
     places = {path: replace(place, name=_named(path)) for path, place in document.places.items()}
     document = replace(document, places={(): Place("<dict>", name=_named(())), **places})
-    return _changed(_extended(document, project, ()), project, overrides, keys)
+    return _changed(_extended(document, project, ()), overrides, keys)
 
 
 def _named(path: ValuePath) -> str:
@@ -202,13 +198,7 @@ def _named(path: ValuePath) -> str:
     return f"the spec's {''.join(keys).removeprefix('.')}" if keys else "the spec"
 
 
-def _changed(
-    document: yamls.Document,
-    project: Project,
-    overrides: Iterable[str],
-    keys: Mapping[str, Any],
-    proposals: bool = True,
-) -> Spec:
+def _changed(document: yamls.Document, overrides: Iterable[str], keys: Mapping[str, Any]) -> Spec:
     data, places, file = document.data, document.places, document.file
     for assignment in overrides:
         _assign(data, places, assignment)
@@ -224,8 +214,6 @@ def _changed(
         for path, what in schema.spec_problems(data)
     )
     _check_matrix(spec)
-    if proposals:
-        complete(spec, project)
     return spec
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, NotRequired, TypedDict
 from harness.api import Range
 from harness.config import spec, yamls
 from harness.config.project import Project
+from harness.config.proposals import complete
 from harness.config.spec import Spec
 from harness.errors import DataError, UserError
 from harness.parameters import OPEN, fields, problems
@@ -105,7 +106,7 @@ def against(published: Iterable[Published], run: Spec, project: Project) -> list
     for table in published:
         if table.profile is not None:
             if table.profile not in profiles:
-                profiles[table.profile] = spec.load(table.profile, project)
+                profiles[table.profile] = complete(spec.load(table.profile, project), project)
             table = dataclasses.replace(table, differs=_differs(table, run, profiles[table.profile], project))
         tables.append(table)
     return tables

@@ -31,6 +31,7 @@ from harness.engines.identity import identity as engine_identity
 from harness.engines.replay import Replay
 from harness.errors import DataError, Place
 from harness.runtime._record import problem
+from harness.runtime.options import Options
 from harness.runtime.sources import changed, code, commit
 from harness.storage.redaction import without_secrets
 
@@ -69,8 +70,7 @@ def begin(
     folder: Path,
     adopted: Mapping[str, str],
     cases: Mapping[str, str],
-    resume: bool | None,
-    overwrite: bool = False,
+    options: Options,
     planned: int | None = None,
 ) -> dict[str, Any]:
     """Write run.json and spec.yaml, or check that the earlier run here is the same one and may go on.
@@ -80,9 +80,7 @@ def begin(
         folder: an existing folder, locked by the caller.
         adopted: digests of calibrated parameters.
         cases: digests of the plan's cases (`harness.config.plan.Survey`).
-        resume: as in `harness.evaluate`.
-        overwrite: remove a run of another configuration or code that is there; with `resume=False` any run. A run
-            that has recorded nothing is removed without it.
+        options: `resume` and `overwrite` of the run. A run that has recorded nothing is overwritten all the same.
         planned: the number of episodes, for those who watch the run.
 
     Returns:
@@ -95,14 +93,14 @@ def begin(
     earlier = folder / META
     if earlier.is_file():
         try:
-            return _go_on(plan, folder, meta, resume)
+            return _go_on(plan, folder, meta, options.resume)
         except DataError:
             # A run whose engine never started has lost nothing if the next command corrects it.
-            if not overwrite and (resume or _has_recorded(folder)):
+            if not options.overwrite and (options.resume or _has_recorded(folder)):
                 raise
             for path in itertools.chain.from_iterable(map(folder.glob, _WRITTEN)):
                 path.unlink()  # what a run wrote, and nothing else
-    if resume:
+    if options.resume:
         raise DataError(f"nothing to resume in {folder}", hint="Drop --resume to start it.")
     files = [*storage.journals(folder), folder / "scores.jsonl", folder / "results.json"]
     foreign = [path.name for path in files if path.exists()]

@@ -436,7 +436,7 @@ def needed_by(file: Path, project: Any = None) -> list[str]:
     from harness.config import leave
     from harness.config.spec import load
 
-    return [one.what for one in leave.approvals_of(load(str(file), project or find(), proposals=False), find())]
+    return [one.what for one in leave.approvals_of(load(str(file), project or find()), find())]
 
 
 ADDRESS = "http://evil.example/v1"

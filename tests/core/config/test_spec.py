@@ -13,6 +13,7 @@ import harness
 from harness.cli import main
 from harness.config import resolve, spec
 from harness.config.project import find
+from harness.config.proposals import complete
 from harness.engines.mock import Mock
 from harness.errors import SpecError, UserError
 from harness.report import render
@@ -377,16 +378,19 @@ def test_what_is_one_for_all_conditions_takes_no_swept_value(tmp_path: Path, key
         load(tmp_path, "\n".join(line for line in text.splitlines() if line[:7] != key[:7]) + f"\n{key}\n")
 
 
+def completed(data: dict[str, Any]) -> spec.Spec:
+    return complete(spec.parse(data, find()), find())
+
+
 def test_a_headline_is_taken_over_as_far_as_its_metrics_are_there() -> None:
-    base = spec.load("dpbench", find())
+    base = complete(spec.load("dpbench", find()), find())
     assert base.data["headline"]["beside"] == ["dpbench/throughput", "dpbench/fairness", "parse_failures"]
-    fewer = spec.parse(
-        {"extends": "dpbench", "name": "mine", "metrics": ["dpbench/deadlock_rate", "parse_failures"]}, find()
-    )
+    body = {"extends": "dpbench", "name": "mine"}
+    fewer = completed({**body, "metrics": ["dpbench/deadlock_rate", "parse_failures"]})
     assert fewer.data["headline"] == {**base.data["headline"], "beside": ["parse_failures"]}
-    other = spec.parse({"extends": "dpbench", "name": "mine", "metrics": ["messages"], "tables": []}, find())
+    other = completed({**body, "metrics": ["messages"], "tables": []})
     assert "headline" not in other.data
-    own = spec.parse({"extends": "dpbench", "name": "mine", "headline": {"title": "Stuck"}}, find())
+    own = completed({**body, "headline": {"title": "Stuck"}})
     assert own.data["headline"]["title"] == "Stuck"
     assert own.data["headline"]["cell"] == "dpbench/deadlock_rate"
     assert len({made.digest() for made in (base, own)}) == 1
@@ -418,7 +422,8 @@ def test_validate_checks_a_specs_own_headline(
 
 
 def test_metrics_set_by_an_option_leave_the_headline_out() -> None:
-    assert "headline" not in spec.load("agentsnet_quick", find(), ["metrics=[messages]", "tables=[]"]).data
+    other = spec.load("agentsnet_quick", find(), ["metrics=[messages]", "tables=[]"])
+    assert "headline" not in complete(other, find()).data
     kept = spec.load("agentsnet_quick", find(), ["headline.cell=score"])
     assert kept.data["headline"]["cell"] == "score"
 

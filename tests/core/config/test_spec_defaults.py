@@ -7,12 +7,18 @@ import pytest
 import yaml
 
 import harness
-from harness.config.project import builtin
-from harness.config.spec import load, parse
-from harness.errors import SpecError
+from harness.config import spec as specs
+from harness.config.project import Project, builtin
+from harness.config.proposals import complete
+from harness.config.spec import Spec, load
+from harness.errors import PluginError, SpecError
 from tests.helpers.toy import TOY
 
 QUESTIONS: dict[str, Any] = {"name": "sums", "task": {"use": "arithmetic", "size": 6}, "protocol": "single"}
+
+
+def parse(data: dict[str, Any], project: Project) -> Spec:
+    return complete(specs.parse(data, project), project)
 
 
 def test_a_task_proposes_prompts_metrics_and_a_headline(tmp_path: Path) -> None:
@@ -73,7 +79,7 @@ def test_a_task_without_proposals_says_so(tmp_path: Path) -> None:
     with pytest.raises(
         SpecError, match=r"s\.yaml:1:1: missing required keys 'prompts', 'metrics': task 'pick' proposes"
     ):
-        load(str(tmp_path / "s.yaml"), TOY)
+        complete(load(str(tmp_path / "s.yaml"), TOY), TOY)
 
 
 def test_a_task_that_does_not_exist_is_named_at_its_place(tmp_path: Path) -> None:
@@ -81,4 +87,11 @@ def test_a_task_that_does_not_exist_is_named_at_its_place(tmp_path: Path) -> Non
     with pytest.raises(
         harness.errors.UserError, match=r"s\.yaml:2:7: there is no task 'arithmetics'\s+Did you mean arithmetic"
     ):
-        load(str(tmp_path / "s.yaml"), builtin())
+        complete(load(str(tmp_path / "s.yaml"), builtin()), builtin())
+
+
+def test_a_spec_is_read_without_its_plugins() -> None:
+    spec = specs.parse({**QUESTIONS, "task": "no/such_task"}, builtin())
+    assert "prompts" not in spec.data and "metrics" not in spec.data
+    with pytest.raises(PluginError, match="no/such_task"):
+        complete(spec, builtin())

@@ -14,6 +14,7 @@ import yaml
 import harness
 from harness.api import derive_seed
 from harness.config.project import builtin
+from harness.config.proposals import complete
 from harness.config.spec import Spec, parse
 from harness.engine_api import LikelihoodRequest, Request
 from harness.engines.mock import Mock
@@ -83,9 +84,8 @@ def evaluated(names: list[Any], oracle: Oracle, **options: Any) -> dict[str, Any
 
 def played(task: Mapping[str, Any], oracle: Oracle, folder: Path, protocol: Any = "single") -> harness.Run:
     """A run of the same tasks here."""
-    spec = parse(
-        {"name": "t", "task": {"use": "lm_eval", "include_path": str(DATA), **task}, "protocol": protocol}, builtin()
-    )
+    body = {"name": "t", "task": {"use": "lm_eval", "include_path": str(DATA), **task}, "protocol": protocol}
+    spec = complete(parse(body, builtin()), builtin())
     for entry in spec.data["metrics"]:
         if isinstance(entry, dict) and entry["use"] == "lm_eval":
             entry["bootstrap_iters"] = RESAMPLES

@@ -16,6 +16,7 @@ import yaml
 
 import harness
 from harness.config.project import builtin
+from harness.config.proposals import complete
 from harness.config.spec import parse
 from harness.engine_api import Request
 from harness.engines.mock import Mock
@@ -140,9 +141,9 @@ def test_a_panels_answer_stands_for_every_repeat_that_filters_expect(tmp_path: P
 
 
 def test_repeats_of_the_task_are_those_of_the_protocol(tmp_path: Path) -> None:
-    assert parse(spec("majority"), builtin()).data["protocol"] == {"use": "single", "repeats": 5}
+    assert complete(parse(spec("majority"), builtin()), builtin()).data["protocol"] == {"use": "single", "repeats": 5}
     fewer = spec("majority", {"use": "single", "repeats": 2}, limit=1)
-    assert parse(fewer, builtin()).data["protocol"] == {"use": "single", "repeats": 2}
+    assert complete(parse(fewer, builtin()), builtin()).data["protocol"] == {"use": "single", "repeats": 2}
     done = run(fewer, tmp_path, Mock(text="e"))
     assert "Need at least 3 responses" in str(done.failed[0].error)
 
@@ -252,10 +253,10 @@ def test_mistakes_teach(task: dict[str, Any], message: str, tmp_path: Path) -> N
 def test_programs_of_unknown_doings_and_pictures_are_refused(tmp_path: Path) -> None:
     folder = own_task(tmp_path / "tasks", unsafe_code=True)
     with pytest.raises(PluginError, match=r"runs programs that models wrote by code of its own.*\n.*code_eval"):
-        parse(own(folder), builtin())
+        complete(parse(own(folder), builtin()), builtin())
     own_task(folder, doc_to_image="question")
     with pytest.raises(PluginError, match="shows pictures"):
-        parse(own(folder), builtin())
+        complete(parse(own(folder), builtin()), builtin())
 
 
 def test_programs_of_the_metric_code_eval_run_in_the_sandbox(tmp_path: Path) -> None:

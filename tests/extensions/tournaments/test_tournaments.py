@@ -14,6 +14,7 @@ import harness
 from harness.config import resolve, spec
 from harness.config.plan import Plan
 from harness.config.project import builtin
+from harness.config.proposals import complete
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import RefusedError, UserError
@@ -350,12 +351,12 @@ def test_the_number_of_games_is_known_before_they_are_played(
 
 def test_a_tournament_that_names_no_metrics_rates_its_contestants() -> None:
     body = {"name": "t", "task": {"use": "openspiel", "game": "connect_four"}, "protocol": "steps"}
-    rated = spec.parse({**body, "tournament": {"pool": ["model", {"policy": "random"}]}}, BUILTIN)
+    rated = complete(spec.parse({**body, "tournament": {"pool": ["model", {"policy": "random"}]}}, BUILTIN), BUILTIN)
     assert "games/results" in rated.data["metrics"]
     assert [table.get("kind") for table in rated.data["tables"]] == ["rating", "cross_play", None]
     assert rated.data["tables"][1]["figure"] == "heat"
     assert "games/results" not in rated.data["tables"][-1]["cell"]
-    assert "games/results" not in spec.parse(body, BUILTIN).data["metrics"]
+    assert "games/results" not in complete(spec.parse(body, BUILTIN), BUILTIN).data["metrics"]
 
 
 @pytest.mark.parametrize(
@@ -377,7 +378,7 @@ def test_tables_that_a_tournament_proposes_suit_its_games(
     file.write_text(json.dumps(body))
     code, out, err = invoke(capsys, "eval", "--spec", str(file), "--output_path", str(tmp_path / "run"))
     assert code == 0, err
-    assert [table.get("kind") for table in spec.parse(body, BUILTIN).data["tables"]] == kinds
+    assert [table.get("kind") for table in complete(spec.parse(body, BUILTIN), BUILTIN).data["tables"]] == kinds
     assert ("Rating: Plackett–Luce" in out) == ("rating" in kinds) and "r2" in out
 
 
@@ -398,7 +399,7 @@ def test_a_tournament_is_ranked_by_what_the_model_under_test_gets(tmp_path: Path
         means = [sum(numbers) / len(numbers) for numbers in deals.values()]
         half = 3.182446 * (sum((mean - cell.value) ** 2 for mean in means) / 3 / 4) ** 0.5
         assert len(means) == 4 and cell.high == pytest.approx(cell.value + half)
-    others = spec.parse({**body, "tournament": {"pool": many(3)}}, BUILTIN)
+    others = complete(spec.parse({**body, "tournament": {"pool": many(3)}}, BUILTIN), BUILTIN)
     assert others.data["headline"]["cell"] == "score"
 
 
