@@ -40,7 +40,6 @@ def look(smoke: bool) -> list[Row]:
                 url = viewer.stdout.readline().rpartition(": ")[2].strip()
                 rows = [{"what": f"journal of {episodes:,} episodes, {20 * episodes:,} moves", "MB": round(size / 1e6)}]
                 rows += _pages(f"{url}api/runs/run", episodes, viewer.pid)
-                rows.append({"what": "index.sqlite", "MB": round((folder / "index.sqlite").stat().st_size / 1e6)})
                 rows.append({"what": "peak memory, server", "MB": _peak(viewer.pid)})
                 largest = max(map(_peak, _children(viewer.pid)))
                 rows.append({"what": "peak memory, process of transcripts", "MB": largest})

@@ -39,7 +39,7 @@ META, SPEC = "run.json", "spec.yaml"
 _OF_RUN = (
     *(META, SPEC, "journal*.jsonl", "scores.jsonl", "results.json", "tables.md", "samples*.jsonl", "requests*.jsonl"),
     "tables.json",
-    *("errors*.jsonl", "shared.sqlite*", "index.sqlite*", "engine*.log"),
+    *("errors*.jsonl", "shared.sqlite*", "engine*.log"),
 )
 _WRITTEN = (*_OF_RUN, *(f"judges/*/{pattern}" for pattern in (*_OF_RUN, "cases.jsonl")))
 """What a run writes into its folder, as patterns; its judges' runs too."""

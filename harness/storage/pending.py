@@ -15,9 +15,7 @@ The journal holds every line at once. Its readers decide, and so does the proces
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import takewhile
-from typing import TypedDict
 
 from harness.errors import ContextLengthError, EngineError, RefusedError, RequestError
 
@@ -29,13 +27,6 @@ REFUSALS = (RefusedError.kind, ContextLengthError.kind)
 """Kinds of requests that an engine did not take."""
 Entry = tuple[int, Line]
 """A line and its offset in its file."""
-
-
-class PendingState(TypedDict):
-    """Where `PendingFailures` stands between two lines."""
-
-    answered: dict[str, int]
-    waiting: dict[str, list[int]]
 
 
 class PendingFailures:
@@ -73,21 +64,6 @@ class PendingFailures:
                         self._pass_on(entry, counting)
         self._pass_on((offset, line), counting)
         return counting
-
-    def state(self) -> PendingState:
-        """How far it came, as plain JSON: engine → requests it had answered; episode → offsets of its waiting lines."""
-        waiting = {episode: [offset for offset, _ in entries] for episode, entries in self._pending.items()}
-        return {"answered": dict(self._answered), "waiting": waiting}
-
-    @classmethod
-    def resumed(cls, state: PendingState, at: Callable[[int], Line]) -> PendingFailures:
-        """One that goes on from `state`; `at` reads the line at an offset of the same journal."""
-        pending = cls()
-        pending._answered = dict(state["answered"])
-        pending._pending = {
-            episode: [(offset, at(offset)) for offset in offsets] for episode, offsets in state["waiting"].items()
-        }
-        return pending
 
     def failures(self) -> list[Line]:
         """The moves whose failures are pending."""

@@ -10,5 +10,5 @@
     _app          the routes
     _serve        ports, and the server
 
-It only reads, below one folder. Beside a run it writes `index.sqlite` (`index`) and nothing else.
+It only reads, below one folder, and writes nothing there.
 """

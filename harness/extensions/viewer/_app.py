@@ -19,6 +19,7 @@ status 503 with `{"error", "indexing": share done}` and Retry-After: ask again. 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import threading
 from collections.abc import Awaitable, Callable
@@ -37,7 +38,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from harness.errors import DataError, UserError
-from harness.extensions.viewer.index import ClosedIndexError, DamagedIndexError, EpisodeQuery
+from harness.extensions.viewer.index import ClosedIndexError, EpisodeQuery
 from harness.runtime.moves import from_journal
 
 from ._found import FoundRun, FoundRuns, StillIndexingError
@@ -218,17 +219,15 @@ class _Viewer:
         try:
             index = run.index()
             state |= {**index.counts(), **index.totals()}
-        except (ClosedIndexError, DamagedIndexError):
+        except ClosedIndexError:
             raise
         except DataError as error:
             state["problem"] = str(error)
         return _json(state)
 
 
-_STRANGE = (
-    DamagedIndexError, KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError, OverflowError
-)  # fmt: skip
-"""What lines and rows of strange shapes raise, which an index that someone doctored may give."""
+_STRANGE = (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError, OverflowError)
+"""What files of strange shapes raise."""
 _WITH_RESULTS = ("finished", "damaged")
 _MANY = 3  # episodes that took too long, after which the others of their run are not tried
 _TRIES = 5
@@ -264,15 +263,10 @@ def _of_run(viewer: _Viewer, answer: Answer) -> Callable[[Request], Awaitable[Re
 
 
 def _tried(answer: Answer, run: FoundRun, request: Request) -> Response:
-    """The answer, from another index where this one was closed for another request's, or is damaged."""
+    """The answer, from another index where this one was closed for another request's."""
     for _ in range(_TRIES):
-        try:
+        with contextlib.suppress(ClosedIndexError):
             return answer(run, request)
-        except ClosedIndexError:
-            continue
-        except _STRANGE:
-            if not run.remake():
-                raise
     return answer(run, request)
 
 

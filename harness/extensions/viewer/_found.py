@@ -52,12 +52,11 @@ class FoundRun:
         self._lock = threading.Lock()
         self._index: RunIndex | None = None
         self._files: dict[str, tuple[tuple[int, int, int], Any]] = {}
-        self._of: tuple[str, Goal | None] = ("", None)
+        self._of: tuple[str, Goal | None] = ("", None)  # start and headline of the run that is indexed
         self._headline: tuple[str, Goal | None, dict[str, str]] = ("", None, {})  # of which text of spec.yaml
         self._work: threading.Thread | None = None
         self._failure: Exception | None = None
         self._progress = (0, 1)
-        self._was_remade = False
         self._counts: tuple[Any, tuple[int | None, int | None]] = (None, (None, None))  # of which state of the journals
 
     @property
@@ -131,17 +130,6 @@ class FoundRun:
             raise ClosedIndexError(f"the index of {self.folder} was closed")
         return index
 
-    def remake(self) -> bool:
-        """Delete an index that is damaged, so that the next one is made anew; False if that was done before."""
-        with self._lock:
-            if self._was_remade or self._work is not None:
-                return False
-            self._was_remade = True
-            if self._index is not None:
-                self._index.forget()
-                self._index = None
-        return True
-
     def _update(self) -> None:
         try:
             of = (str(self.meta.get("start")), self._goal())
@@ -149,7 +137,7 @@ class FoundRun:
                 self._index.close()
                 self._index = None
             if self._index is None:
-                self._index, self._of = RunIndex(self.folder, *of), of
+                self._index, self._of = RunIndex(self.folder, of[1]), of
             self._index.update(self._on_progress)
         except Exception as error:
             self._failure = error

@@ -1,9 +1,7 @@
-"""An index beside a run's journals: which episodes there are, how each went, and where its lines stand.
+"""An index of a run's journals: which episodes there are, how each went, and where its lines stand.
 
-`index.sqlite` is a convenience: a viewer opens runs of 100,000 episodes without reading them again. It is made in one
-streaming pass, goes on from where it stopped when the journals have grown, and may be deleted at any time. It is made
-anew where it does not fit: another version, other journals, another run under the same name, or a schema that this
-module did not write.
+It is made in one streaming pass, goes on from where it stopped when the journals have grown, and starts over where they
+are others. It is kept in a temporary file that has no name and ends with the viewer, so nobody else can change it.
 
 A damaged line is noted with its place; all others stay readable.
 """
@@ -14,45 +12,29 @@ import contextlib
 import functools
 import json
 import sqlite3
-import tempfile
 import threading
 import time
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from harness.errors import DataError
 from harness.storage.files import json_object, no_link
 from harness.storage.journal import Line, journals
-from harness.storage.journal_lines import (
-    FILES,
-    LONGEST,
-    DamagedIndexError,
-    as_data_error,
-    checks,
-    file_name,
-    line_at,
-    lines_at,
-    reason,
-    sealed_line,
-    stamp,
-)
 from harness.storage.pending import PendingFailures
 
-from ._database import INDEX, create, inode, opened, same_journals
+from ._lines import FILES, LONGEST, as_data_error, checks, lines_at, reason, sealed_line, stamp
 from ._query import AS_TEXT, FILTERS, OUTCOMES, EpisodeQuery
 from ._rows import COLUMNS, EpisodeRow, Goal, measured, plain, row_of
 from ._scan import TurnNumbers, matching_lines, snippet
 
 __all__ = [
     "FILTERS",
-    "INDEX",
     "OUTCOMES",
     "ClosedIndexError",
     "Damage",
-    "DamagedIndexError",
     "EpisodeQuery",
     "Goal",
     "IndexedEpisode",
@@ -64,6 +46,14 @@ _FLUSH = 2000  # finished episodes that are written at once
 _MOST_OPEN = 20_000  # episodes in memory
 _NOTED = 100  # damaged lines that are kept
 _LISTED = ", ".join(f'"{name}"' for name in COLUMNS)
+_SCHEMA = f"""
+PRAGMA synchronous = OFF;
+PRAGMA journal_mode = MEMORY;
+PRAGMA cache_size = -32000;
+CREATE TABLE episodes ({", ".join(f'"{name}" {kind}' for name, kind in COLUMNS.items())});
+CREATE INDEX in_order ON episodes (position, n);
+CREATE TABLE details (n INTEGER PRIMARY KEY, search TEXT, places BLOB, ending INTEGER);
+"""
 
 
 class ClosedIndexError(DataError):
@@ -119,55 +109,50 @@ class SearchHit:
     snippet: str
 
 
+@dataclass(slots=True)
+class _Journal:
+    """What was read of a journal: bytes, lines, checksums to know it again, failures that may not count."""
+
+    name: str
+    size: int = 0
+    lines: int = 0
+    checks: tuple[int, int] = (0, 0)
+    pending: PendingFailures = field(default_factory=PendingFailures)
+
+
 class RunIndex:
     """The index of one run's folder. All methods may be called from any thread.
 
     Args:
         folder: the run's folder.
-        key: what else names the run (its start, say): another key makes the index anew.
         goal: what says whether an episode was solved; None: the first of the usual names.
-
-    Raises:
-        DataError: the journals cannot be read.
     """
 
-    def __init__(self, folder: Path, key: str = "", goal: Goal | None = None) -> None:
-        self.folder, self.key, self.goal = folder, f"{key} {goal}", goal
+    def __init__(self, folder: Path, goal: Goal | None = None) -> None:
+        self.folder, self.goal = folder, goal
         self._lock = threading.RLock()
-        self._file, self._inode = folder / INDEX, -1
         self._is_closed = False
-        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        # Without a name SQLite keeps it in a temporary file, which it deletes.
+        self._db = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        self._db.executescript(_SCHEMA)
+        self._start_over()
+
+    def _start_over(self) -> None:
+        """Forget all that was read."""
+        self._db.execute("DELETE FROM episodes")
+        self._db.execute("DELETE FROM details")
+        self._journals: dict[int, _Journal] = {}
+        self._damage: list[Damage] = []
+        self._scores = ""  # which scores.jsonl was read
         self._rows: dict[str, EpisodeRow] = {}  # what has changed and is not yet in the file
         self._finished = self._last = 0  # of these rows, how many have ended; the number of the newest
-        self._known: tuple[Any, dict[str, Any]] = (None, {})  # what was asked of all episodes, and of which state
-        self._db = self._open()
-
-    # ------------------------------------------------------------------------------------------- opening
-
-    def _open(self) -> sqlite3.Connection:
-        """The index as it is, or an empty one; in a temporary folder where this one is not ours to write."""
-        db = opened(self.folder, self.key)
-        if db is None:
-            self._temporary = tempfile.TemporaryDirectory(prefix="harness-index-", ignore_cleanup_errors=True)
-            self._file = Path(self._temporary.name) / INDEX
-            db = create(self._file, self.key)
-        self._inode = inode(self._file)
-        return db
+        self._known: dict[str, list[Any]] = {}  # what was asked of all episodes
 
     def close(self) -> None:
         """Close the file; all that is asked after that raises `ClosedIndexError`."""
         with self._lock:
             self._is_closed = True
             self._db.close()
-            if self._temporary is not None:
-                self._temporary.cleanup()
-
-    def forget(self) -> None:
-        """Close the file and delete it: the next index is made anew."""
-        with self._lock:
-            self.close()
-            with contextlib.suppress(OSError):
-                self._file.unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def _open_still(self) -> Iterator[None]:
@@ -182,78 +167,68 @@ class RunIndex:
         """Read what the journals hold beyond what is indexed; returns whether there was anything.
 
         Raises:
-            DataError: the journals cannot be read, or are no longer those that were indexed.
+            DataError: the journals cannot be read.
         """
         with self._open_still():
-            if self._inode != inode(self._file):  # deleted, or made anew by another process
-                self._db.close()
-                self._db = self._open()
             if not self._is_behind():
                 return False
             try:
-                self._db.execute("BEGIN IMMEDIATE")
-                if not same_journals(self.folder, self._db):
+                if not self._same_journals():
                     self._start_over()
-                self._last = self._db.execute("SELECT max(n) FROM episodes").fetchone()[0] or 0
-                paths = self._paths()
-                sizes = {path.name: path.stat().st_size for path in paths.values()}
-                total, done = sum(sizes.values()), 0
-                for number, path in paths.items():
-                    self._read(number, path, functools.partial(on_progress or _ignore, of=total), done)
-                    done += sizes[path.name]
+                self._known.clear()
+                self._db.execute("BEGIN")
+                for path in journals(self.folder):
+                    if path.exists() and path.name not in self._names().values() and len(self._journals) < FILES:
+                        self._journals[len(self._journals)] = _Journal(path.name)
+                sizes = [(self.folder / journal.name).stat().st_size for journal in self._journals.values()]
+                done = 0
+                for (number, journal), size in zip(self._journals.items(), sizes, strict=True):
+                    self._read(number, journal, functools.partial(on_progress or _ignore, of=sum(sizes)), done)
+                    done += size
                 self._flush()
                 self._take_scores()
-                self._db.commit()
+                self._db.execute("COMMIT")
             except BaseException:
-                self._db.rollback()
-                self._rows.clear()
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                self._start_over()
                 raise
             return True
 
     def _is_behind(self) -> bool:
-        known = dict(self._db.execute("SELECT name, size FROM journals"))
-        scores = self._fact("scores") or ""
-        return scores != stamp(self.folder / "scores.jsonl") or any(
+        known = {journal.name: journal.size for journal in self._journals.values()}
+        return self._scores != stamp(self.folder / "scores.jsonl") or any(
             path.stat().st_size != known.get(path.name) for path in journals(self.folder) if path.exists()
         )
 
-    def _start_over(self) -> None:
-        for table in ("journals", "damage", "episodes", "details"):
-            self._db.execute(f"DELETE FROM {table}")
-        self._db.execute("DELETE FROM facts WHERE key = 'scores'")
+    def _same_journals(self) -> bool:
+        """Whether the journals still begin with what was read of them."""
+        for journal in self._journals.values():
+            path = self.folder / journal.name
+            if not path.exists() or path.stat().st_size < journal.size:
+                return False
+            with open(path, "rb", opener=no_link) as file:
+                if checks(file, journal.size) != journal.checks:
+                    return False
+        return True
 
-    def _paths(self) -> dict[int, Path]:
-        """Number → journal; a journal keeps the number that it got first."""
-        known = {name: file for file, name in self._db.execute("SELECT file, name FROM journals")}
-        for path in journals(self.folder):
-            if path.exists() and path.name not in known and len(known) < FILES:
-                known[path.name] = len(known)
-                row = (known[path.name], path.name, 0, 0, 0, 0, '{"answered": {}, "waiting": {}}')
-                self._db.execute("INSERT INTO journals VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-        return {number: self.folder / file_name(name) for name, number in known.items()}
-
-    def _read(self, number: int, path: Path, on_bytes: Callable[[int], None], before: int) -> None:
-        query = "SELECT size, lines, pending FROM journals WHERE file = ?"
-        offset, count, state = self._db.execute(query, (number,)).fetchone()
-        with open(path, "rb", opener=no_link) as file:
-            pending = PendingFailures.resumed(json.loads(state), lambda at: line_at(file, at, path))
-            file.seek(offset)
+    def _read(self, number: int, journal: _Journal, on_bytes: Callable[[int], None], before: int) -> None:
+        with open(self.folder / journal.name, "rb", opener=no_link) as file:
+            file.seek(journal.size)
             for raw in iter(lambda: file.readline(LONGEST), b""):
                 if not raw.endswith(b"\n") and len(raw) < LONGEST:
                     break  # torn by a kill, or not yet whole
-                count += raw.endswith(b"\n")
+                journal.lines += raw.endswith(b"\n")
                 try:
-                    for at, line in pending.add(sealed_line(raw), offset):
+                    for at, line in journal.pending.add(sealed_line(raw), journal.size):
                         self._take(line, at * FILES + number)
                 except (KeyError, TypeError, AttributeError, ValueError, RecursionError, OverflowError) as error:
-                    self._note(path.name, max(count, 1), reason(error))
-                offset += len(raw)
-                if not count % 4096:
-                    on_bytes(before + offset)
-            head, tail = checks(file, offset)
-        update = "UPDATE journals SET size = ?, lines = ?, head = ?, tail = ?, pending = ? WHERE file = ?"
-        self._db.execute(update, (offset, count, head, tail, json.dumps(pending.state()), number))
-        on_bytes(before + offset)
+                    self._note(journal.name, max(journal.lines, 1), reason(error))
+                journal.size += len(raw)
+                if not journal.lines % 4096:
+                    on_bytes(before + journal.size)
+            journal.checks = checks(file, journal.size)
+        on_bytes(before + journal.size)
 
     def _take(self, line: Line, place: int) -> None:
         kind = line.get("k")
@@ -293,13 +268,13 @@ class RunIndex:
     def _take_scores(self) -> None:
         """The numbers of a finished run: `harness score` may have measured again since; and the order of its plan."""
         path = self.folder / "scores.jsonl"
-        if (now := stamp(path)) == (self._fact("scores") or ""):
+        if (now := stamp(path)) == self._scores:
             return
         update = (
             "UPDATE episodes SET position = ?, labels = ?, numbers = ?, error = ?, limited = ?,"
             " value = coalesce(?, value) WHERE id = ?"
         )
-        self._db.execute("DELETE FROM damage WHERE file = ?", (path.name,))
+        self._damage = [one for one in self._damage if one.file != path.name]
         with contextlib.suppress(FileNotFoundError), open(path, "rb", opener=no_link) as file:
             for count, raw in enumerate(iter(lambda: file.readline(LONGEST), b""), 1):
                 try:
@@ -307,22 +282,19 @@ class RunIndex:
                     self._db.execute(update, (count, *measured(line, self.goal), plain(line["id"])))
                 except (DataError, KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
                     self._note(path.name, count, reason(error))
-        self._db.execute("INSERT OR REPLACE INTO facts VALUES ('scores', ?)", (now,))
+        self._scores = now
 
     def _note(self, file: str, line: int, message: str) -> None:
-        if self._db.execute("SELECT count(*) FROM damage").fetchone()[0] < _NOTED:
-            self._db.execute("INSERT INTO damage VALUES (?, ?, ?)", (file, line, message))
-
-    def _fact(self, key: str) -> str | None:
-        found = self._db.execute("SELECT value FROM facts WHERE key = ?", (key,)).fetchone()
-        return found[0] if found else None
+        if len(self._damage) < _NOTED:
+            self._damage.append(Damage(file, line, message))
 
     # ------------------------------------------------------------------------------------------- asking
 
     @property
     def damage(self) -> list[Damage]:
         """Lines that cannot be read, the first ones of them."""
-        return [Damage(*row) for row in self._all("SELECT file, line, message FROM damage ORDER BY rowid")]
+        with self._open_still():
+            return list(self._damage)
 
     def counts(self) -> dict[str, int]:
         """How many episodes there are (`total`), and how they went."""
@@ -402,17 +374,14 @@ class RunIndex:
         return lines_at(self.folder, self._names(), places)
 
     def _names(self) -> dict[int, str]:
-        return dict(self._all("SELECT file, name FROM journals"))
+        return {number: journal.name for number, journal in self._journals.items()}
 
     def _once(self, query: str) -> list[Any]:
         """The rows of a query over all episodes, remembered until the index changes."""
         with self._open_still():
-            state = (self._db.execute("PRAGMA data_version").fetchone(), self._db.total_changes)
-            if self._known[0] != state:
-                self._known = (state, {})
-            if query not in self._known[1]:
-                self._known[1][query] = self._db.execute(query).fetchall()
-            return list(self._known[1][query])
+            if query not in self._known:
+                self._known[query] = self._db.execute(query).fetchall()
+            return list(self._known[query])
 
     def _all(self, query: str, values: Iterable[Any] = ()) -> list[Any]:
         with self._open_still():
@@ -430,9 +399,9 @@ class RunIndex:
         until, numbers = time.monotonic() + seconds, TurnNumbers(self)
         if not text:
             return hits, True
-        for number, name in self._all("SELECT file, name FROM journals ORDER BY file"):
+        for number, name in self._names().items():
             with as_data_error(self.folder):
-                for match in matching_lines(self.folder / file_name(name), text, until):
+                for match in matching_lines(self.folder / name, text, until):
                     if match is None or len(hits) >= most:
                         return hits, False
                     with contextlib.suppress(KeyError, TypeError, AttributeError, ValueError, DataError):

@@ -3,17 +3,16 @@
 import json
 import os
 import shutil
-import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness import storage
-from harness.extensions.viewer.index import INDEX, ClosedIndexError, EpisodeQuery, RunIndex
+from harness.extensions.viewer.index import ClosedIndexError, EpisodeQuery, RunIndex
 from tests.helpers.journals import as_killed, sealed
 from tests.helpers.toy import TOY, run
 from tests.helpers.viewing import get, serving
@@ -92,30 +91,6 @@ def test_pipes_in_a_run_do_not_wait_for_a_writer(tmp_path: Path) -> None:
         for name in ("journal.jsonl", "scores.jsonl"):
             answer = client.get(f"/api/runs/{name}/episodes")
             assert answer.status_code == 400 and "it is not a file" in answer.json()["error"]
-            assert "index.sqlite" not in answer.json()["error"]
-
-
-@pytest.mark.slow
-def test_a_doctored_index_is_made_anew(tmp_path: Path) -> None:
-    for change in (
-        "UPDATE episodes SET labels = '{'",
-        "UPDATE episodes SET numbers = x'ff'",
-        "UPDATE details SET places = x'000102'",
-        "UPDATE details SET places = x'ffffffffffffff7f'",
-        "UPDATE details SET ending = 'x'",
-    ):
-        folder = tmp_path / str(len(list(tmp_path.iterdir())))
-        run(folder, Dice())
-        with closing(RunIndex(folder, "", None)) as index:
-            index.update()
-        with serving(folder) as client:
-            before = get(client, f"/{folder.name}/episodes")["episodes"]
-            transcript = get(client, f"/{folder.name}/episode", episode=before[0]["id"])
-        with closing(sqlite3.connect(folder / INDEX)) as db, db:
-            db.execute(change)
-        with serving(folder) as client:
-            assert get(client, f"/{folder.name}/episode", episode=before[0]["id"]) == transcript
-            assert get(client, f"/{folder.name}/episodes")["episodes"] == before
 
 
 def test_what_is_not_ours_to_open_does_not_hide_the_rest(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Lines of journals and files of a run's folder, as an index meets them again."""
+"""Lines of journals, as an index meets them again, and what may go wrong with that, in words."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import IO
 
 from harness.errors import DataError
-
-from .files import no_link
-from .journal import Line, is_intact
+from harness.storage.files import no_link
+from harness.storage.journal import Line, is_intact
 
 LONGEST = 1 << 28
 """Bytes of one line."""
@@ -22,10 +21,6 @@ FILES = 1 << 12
 """Journals of a run; a place in an index is offset · FILES + number of the journal."""
 CHECKED = 4096
 """Bytes at the start, and before the end of what was read, by which a journal is known again."""
-
-
-class DamagedIndexError(DataError):
-    """An index is not as it was written, or does not fit its journals; one that is made anew may."""
 
 
 def checks(file: IO[bytes], size: int) -> tuple[int, int]:
@@ -53,15 +48,7 @@ def line_at(file: IO[bytes], offset: int, path: Path) -> Line:
     try:
         return sealed_line(file.readline(LONGEST))
     except (ValueError, RecursionError):
-        message = f"{path} is not as it was when it was indexed"
-        raise DamagedIndexError(message, hint="Open the run again.") from None
-
-
-def file_name(name: str) -> str:
-    """The name of a file in the run's folder, whatever an index says. Raises `ValueError`."""
-    if Path(name).name != name:
-        raise ValueError(f"not the name of a file: {name!r:.80}")
-    return name
+        raise DataError(f"{path} is not as it was when it was indexed", hint="Start the viewer again.") from None
 
 
 def stamp(path: Path) -> str:
@@ -94,7 +81,7 @@ def lines_at(folder: Path, journals: Mapping[int, str], places: Iterable[int]) -
         files: dict[int, IO[bytes]] = {}
         for place in places:
             offset, number = divmod(place, FILES)
-            path = folder / file_name(journals[number])
+            path = folder / journals[number]
             if number not in files:
                 files[number] = stack.enter_context(open(path, "rb", opener=no_link))
             yield line_at(files[number], offset, path)
@@ -102,11 +89,10 @@ def lines_at(folder: Path, journals: Mapping[int, str], places: Iterable[int]) -
 
 @contextlib.contextmanager
 def as_data_error(folder: Path) -> Iterator[None]:
-    """What the disk, SQLite or an index that another program changed raise, as one line."""
+    """What the disk, SQLite or lines of a strange shape raise, as one line."""
     try:
         yield
     except OSError as error:
         raise DataError(f"cannot read the run in {folder}: {error.strerror or error}") from None
     except (sqlite3.Error, KeyError, IndexError, ValueError, TypeError, OverflowError, RecursionError) as error:
-        message = f"cannot read the index of the run in {folder}: {error}"
-        raise DamagedIndexError(message, hint="Delete index.sqlite there if it stays so: it is made anew.") from None
+        raise DataError(f"cannot read the run in {folder}: {error}") from None
