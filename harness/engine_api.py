@@ -243,8 +243,8 @@ class RunsPrograms(NeedsApproval):
     Python, is consent.
 
     Attributes:
-        sandboxed: whether all of them run in `harness.extensions.sandbox`, which this machine must then offer. They are
-            programs of models then.
+        sandboxed: whether all of them run behind a fence, which this machine must then offer. They are programs of
+            models then.
     """
 
     sandboxed: ClassVar[bool] = False

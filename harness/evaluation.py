@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from harness import approvals, storage
 from harness.api import Facts, Metric
 from harness.config import resolve
-from harness.config.plan import ANSWERS, Plan, check_execution, prepare, survey
+from harness.config.leave import check_execution
+from harness.config.plan import ANSWERS, Plan, prepare, survey
 from harness.config.project import Project, find
 from harness.config.spec import Spec, load, parse
 from harness.engine_api import Engine

@@ -21,7 +21,18 @@ from harness.errors import Place, PluginError, SetupError, near
 
 MANIFEST: Final = "extension.toml"
 GROUP: Final = "harness.extensions"
-POINTS: Final = ("engines", "executors", "commands", "lists", "tables", "reports", "charts", "checks", "exports")
+POINTS: Final = (
+    "engines",
+    "executors",
+    "commands",
+    "lists",
+    "tables",
+    "reports",
+    "charts",
+    "checks",
+    "confinement",
+    "exports",
+)
 """The tables of a manifest."""
 _TEXTS: Final = {"name": str, "summary": str, "extra": str}
 _KEYS: Final = {**_TEXTS, "packages": list, "needs": list, **dict.fromkeys(POINTS, dict)}

@@ -16,12 +16,9 @@ REACHES = {
     "cli/inspect.py": {"judges", "tournaments"},
     "cli/output.py": {"judges"},
     "cli/results.py": {"judges"},
-    "config/plan.py": {"sandbox"},
     "config/resolve.py": {"tournaments"},
     "evaluation.py": {"judges", "tournaments"},
     "results.py": {"judges"},
-    "runtime/open_episodes.py": {"sandbox"},
-    "runtime/scoring.py": {"sandbox"},
 }
 """Modules of the core that import extensions. The list may only get shorter."""
 

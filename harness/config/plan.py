@@ -8,20 +8,18 @@ import itertools
 import json
 import math
 import random
-import warnings
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Set
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
-from harness import api, approvals
-from harness.config.leave import engine_approvals
+from harness import api
 from harness.config.limits import EpisodeLimits
 from harness.config.project import Project
 from harness.config.prompts import PromptSet
 from harness.config.schema import metric_name
 from harness.config.spec import Spec
-from harness.engine_api import Engine, RunsPrograms
-from harness.errors import Place, PluginError, SetupError, SpecError, near
+from harness.engine_api import Engine
+from harness.errors import Place, PluginError, SpecError, near
 from harness.tables import SIMULATED_NAME
 
 
@@ -333,43 +331,3 @@ def agent_seed(plan: Plan, condition: Condition, case: api.Case, repeat: int, ag
     episode = episode_id(condition, case, repeat)
     shared = ("shared", case.id, repeat) if plan.share_calls else (episode,)
     return api.derive_seed(api.derive_seed(plan.seed, *shared), agent)
-
-
-def check_execution(plan: Plan, allowed: bool, sandbox: str, *, playing: bool = True) -> None:
-    """Nothing that a spec would run or send, and no program that a model wrote, without leave (`harness.approvals`).
-
-    Warns of a fence with holes, which the person who gives the command asked for.
-
-    Args:
-        plan: what is to be run.
-        allowed: what that person says.
-        sandbox: the provider of the sandbox.
-        playing: whether engines are asked; False where recorded answers are only graded.
-
-    Raises:
-        NotApprovedError: something has no leave.
-        SetupError: the sandbox lacks something on this machine.
-    """
-    grading = sorted({type(c.task).__name__ for c in plan.conditions if c.task.grading == "executes"})
-    if grading and not allowed:
-        raise SetupError(
-            f"{' and '.join(grading)} runs programs that models wrote, to grade them",
-            hint="If you want that, give --allow_code_execution; docs/how-to/sandbox.md describes its protection.",
-        )
-    with approvals.allowing(allowed):
-        for name in sorted(plan.declared) if playing else ():
-            needed = engine_approvals(plan.spec, name, plan.engines[name])
-            approvals.require(needed, plan.spec.place("models", name))
-        approvals.require(one for thing in (*_played(plan), *plan.metrics.values()) for one in approvals.of(thing))
-    programs = [e for e in plan.engines.values() if isinstance(e, RunsPrograms) and e.programs and playing]
-    if grading or any(engine.sandboxed for engine in programs):
-        from harness.extensions.sandbox import report  # what only such runs need
-
-        fence = report(sandbox)
-        fence.require()
-        if fence.warning:
-            warnings.warn(fence.warning, stacklevel=2)
-
-
-def _played(plan: Plan) -> list[object]:
-    return [part for condition in plan.conditions for part in (condition.task, condition.protocol)]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness import storage
 from harness.api import Case, Episode, Facts, Move, Outcome
+from harness.config.leave import confined
 from harness.config.plan import Condition, episode_id, protocol_seed
 from harness.engine_api import AsksPeople, Engine, RunsPrograms, WritesLog
 from harness.engines.gate import Gate, Stop
@@ -129,9 +130,7 @@ class Episodes:
 
             log = stack.enter_context(contextlib.closing(RequestLog(self._file("requests.jsonl"))))
         if any(isinstance(engine, RunsPrograms) and engine.sandboxed for engine in self.plan.engines.values()):
-            from harness.extensions.sandbox import using  # what only such runs need
-
-            stack.enter_context(using(self.options.sandbox))
+            stack.enter_context(confined(self.options.sandbox))
         switcher = None
         if self.options.one_engine_at_a_time:
             from harness.engines.switcher import EngineSwitcher  # what only this option needs

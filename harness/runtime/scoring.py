@@ -16,6 +16,7 @@ from typing import Any
 
 from harness import storage
 from harness.api import Case, CorpusMetric, Episode, Metric, RatioMetric
+from harness.config.leave import confined
 from harness.config.limits import LIMITED
 from harness.config.plan import Condition, Plan, episode_id
 from harness.errors import DataError, SetupError
@@ -91,13 +92,13 @@ def measure(
 
 
 def grade(
-    episode: Episode, condition: Condition, case: Case, errors: ErrorLog = _UNLOGGED, sandbox: str = "process"
+    episode: Episode, condition: Condition, case: Case, errors: ErrorLog = _UNLOGGED, provider: str = "process"
 ) -> Episode:
     """The episode with its task's grade, or with the error that grading raised.
 
     Args:
         errors: where what a plugin raises is written down.
-        sandbox: who builds the fence around programs that are run to grade them (`sandbox.Provider`).
+        provider: who builds the fence around programs that are run to grade them.
 
     Raises:
         SetupError: if such a program cannot be confined on this machine.
@@ -106,9 +107,7 @@ def grade(
         return episode
     fence: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
     if condition.task.grading == "executes":
-        from harness.extensions.sandbox import using  # what only such tasks need
-
-        fence = using(sandbox)
+        fence = confined(provider)
     try:
         with fence:
             graded = condition.task.grade(case, episode.outcome)
@@ -122,7 +121,7 @@ def grade(
         return replace(episode, error=f"grade: {errors.record(error, 'grade', episode.id, plugin=condition.task)}")
 
 
-def rescore(plan: Plan, folder: Path, sandbox: str = "process") -> list[EpisodeScore]:
+def rescore(plan: Plan, folder: Path, provider: str = "process") -> list[EpisodeScore]:
     """Grade and measure a finished run again from its recorded moves, in plan order; episodes not played are left out.
 
     Raises `DataError` when the journal holds episodes that the plan does not know, or states outcomes to which their
@@ -160,7 +159,7 @@ def rescore(plan: Plan, folder: Path, sandbox: str = "process") -> list[EpisodeS
             error=end["error"] if end["outcome"] is None else None,
         )
         # The journal knows the players: the plan has a model in the baseline's place.
-        graded = grade(episode, condition, case, errors, sandbox)
+        graded = grade(episode, condition, case, errors, provider)
         ground_truth = end.get("uses_ground_truth", False)
         scored[name] = score(graded, plan.metrics, ground_truth, errors, turns_of(graded, condition, case))
     refuse(plan, folder, disputed)

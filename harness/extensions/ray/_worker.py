@@ -13,7 +13,8 @@ from typing import Any
 from harness import __version__, approvals
 from harness.api import Case, Facts
 from harness.config import project, resolve
-from harness.config.plan import Plan, check_execution, episode_id
+from harness.config.leave import check_execution
+from harness.config.plan import Plan, episode_id
 from harness.config.spec import Spec
 from harness.engine_api import Engine
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError, UserError

@@ -17,17 +17,15 @@ The memory of the process that knows the expected results is closed before the p
 
 from __future__ import annotations
 
-import contextlib
 import json
 import time
-from collections.abc import Iterator
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from ._child import OUT_OF_MEMORY
 from ._machine import Protections, Provider, report
 from ._parent import TICK, Fence, Process, ProgramLimits, explain_end
+from .confinement import provider, using, warning_of
 
 Status = Literal["passed", "failed", "error", "timeout", "memory", "output", "crashed", "refused"]
 """How a check ended.
@@ -40,27 +38,6 @@ Status = Literal["passed", "failed", "error", "timeout", "memory", "output", "cr
 ExecutionStatus = Literal["ok", "error", "timeout", "memory", "output", "crashed", "refused"]
 
 _USUAL = ProgramLimits()
-_provider: ContextVar[str] = ContextVar("harness sandbox", default="process")
-
-
-@contextlib.contextmanager
-def using(provider: str) -> Iterator[None]:
-    """Use this provider for every program that runs inside the `with`, in this thread or task.
-
-    Raises:
-        SetupError: if there is no such provider. Its requirements are checked when a program is about to run.
-    """
-    report(provider)
-    before = _provider.set(provider)
-    try:
-        yield
-    finally:
-        _provider.reset(before)
-
-
-def provider() -> str:
-    """The provider in use, in this thread or task."""
-    return _provider.get()
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,4 +147,5 @@ __all__ = [
     "provider",
     "report",
     "using",
+    "warning_of",
 ]

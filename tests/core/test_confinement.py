@@ -1,0 +1,17 @@
+"""Programs that models wrote run confined, or not at all."""
+
+import pytest
+
+from harness.config.leave import confined
+from harness.errors import SetupError
+
+
+def test_nothing_runs_where_no_extension_confines_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.config.leave.offers", lambda point: {})
+    with pytest.raises(SetupError, match="no installed extension confines them"):
+        confined("process")
+
+
+def test_a_provider_that_does_not_exist_confines_nothing() -> None:
+    with pytest.raises(SetupError, match="there is no sandbox 'none'"), confined("none"):
+        pytest.fail("a program could have run")
