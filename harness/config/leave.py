@@ -108,8 +108,6 @@ def confined(provider: str) -> AbstractContextManager[None]:
 def _confinement(what: str) -> Callable[[str], Any]:
     """A function of the extension that confines programs, by its name in the manifest. Raises `SetupError`."""
     if (offer := offers("confinement").get(what)) is None:
-        raise SetupError(
-            "programs that models wrote run confined only, and no extension that confines them is installed"
-        )
+        raise SetupError("programs that models wrote run confined only, and no installed extension confines them")
     function: Callable[[str], Any] = offer.load()
     return function

@@ -228,7 +228,7 @@ class ShardedTask(_Problem):
         return Answer(self.answer_form(case.agents.index(agent)), MARKER if self.alone else None)
 
     def reply_after_talk(self, case: Case, agent: str) -> Reply:
-        """`reply` with a marker, which announces the answer behind any reasoning; other protocols take none before it."""
+        """`reply`, with a marker before the answer: other protocols take no reasoning before it."""
         reply = self.reply(case, agent)
         return replace(reply, marker=reply.marker or MARKER) if isinstance(reply, Answer) else reply
 
