@@ -16,7 +16,7 @@ from harness.api import Completion
 from harness.cli import main
 from harness.engine_api import Request
 from harness.engines.mock import Mock
-from harness.report.style import blank, look, styled, write
+from harness.extensions.charts.style import blank, look, styled, write
 
 HERE = Path(__file__).parent
 LEADERBOARDS = HERE.parent.parent / "results" / "leaderboards"

@@ -124,14 +124,6 @@ def _report(command: Parser) -> None:
     opt.add_format(command)
 
 
-def _trust(command: Parser) -> None:
-    command.add_argument("paths", nargs="*", metavar="PATH", help="specs, runs' folders, projects' or tasks' folders")
-    text = "approve sending this environment variable to this address; repeatable"
-    command.add_argument("--key", action="append", default=[], metavar="VARIABLE=URL", help=text)
-    command.add_argument("--yes", action="store_true", help="approve without being asked")
-    command.add_argument("--forget", action="store_true", help="take the approval of these back; without a PATH of all")
-
-
 def _new(command: Parser) -> None:
     text = "a folder that does not exist yet, or is empty; or: task NAME"
     command.add_argument("names", nargs="+", metavar="FOLDER", help=text)
@@ -205,13 +197,6 @@ CORE: Final[dict[str, Command]] = {
         "print runs' tables again, or all about them as one page",
         "RUN [RUN …]",
         "harness report results/scripted --format html -o report.html",
-    ),
-    "trust": _core(
-        "trust:trust",
-        _trust,
-        "approve what a spec or run would run or send",
-        "PATH",
-        "harness trust results/scripted",
     ),
     "new": _core(
         "new:new",

@@ -1,7 +1,6 @@
-"""`tables.json`: a run's tables and headline as it wrote them, so that the viewer need not make them again.
+"""`tables.json`: a run's tables and headline as it wrote them, so that readers need not make them again.
 
-It counts only for the `scores.jsonl` and `spec.yaml` beside it, whose digest it holds. It may come from anyone: what is
-not of the shape that the viewer draws is as if it were not there.
+It counts only for the `scores.jsonl` and `spec.yaml` beside it, whose digest it holds.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from .render import cell_text, grid
 TABLES: Final = "tables.json"
 SCHEMA: Final = 1
 _OF: Final = ("scores.jsonl", "spec.yaml")
-_LARGEST: Final = 1 << 26  # bytes
 
 
 def results(
@@ -57,20 +55,6 @@ def write(folder: Path, document: Mapping[str, Any]) -> None:
     storage.write_atomically(folder / TABLES, json.dumps(whole, default=str) + "\n")
 
 
-def read(folder: Path) -> dict[str, Any] | None:
-    """What `write` wrote; None where there is nothing, of other scores or another spec, or of another shape."""
-    file = folder / TABLES
-    try:
-        if file.is_symlink() or not file.is_file() or file.stat().st_size > _LARGEST:
-            return None
-        document = json.loads(file.read_bytes())
-        if not _is_ours(document) or document["of"] != digest(folder):
-            return None
-    except (OSError, ValueError, RecursionError):
-        return None
-    return {"tables": document["tables"], "headline": document["headline"]}
-
-
 def digest(folder: Path) -> str:
     """What changes when a run's scores or its spec do."""
     whole = hashlib.sha256()
@@ -78,43 +62,3 @@ def digest(folder: Path) -> str:
         with (folder / name).open("rb") as file:
             whole.update(hashlib.file_digest(file, "sha256").digest())
     return whole.hexdigest()
-
-
-def _is_ours(document: Any) -> bool:
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA or not isinstance(document.get("of"), str):
-        return False
-    tables, headline = document.get("tables"), document.get("headline")
-    is_headline = headline is None or (
-        isinstance(headline, dict)
-        and all(isinstance(headline.get(name), str) for name in ("name", "metric", "better", "text"))
-        and all(_is_number(headline.get(name)) for name in ("value", "low", "high", "n"))
-    )
-    return is_headline and isinstance(tables, list) and all(map(_is_table, tables))
-
-
-def _is_table(table: Any) -> bool:
-    if not isinstance(table, dict) or not isinstance(table.get("title"), str) or not _are_texts(table.get("notes")):
-        return False
-    shown, rows, heat = table.get("grid"), table.get("rows"), table.get("heat")
-    if not isinstance(shown, dict) or not all(isinstance(shown.get(key), list) for key in ("header", "body", "best")):
-        return False
-    width = len(shown["header"])
-    counts = [shown.get("names"), shown.get("groups")]
-    return (
-        all(map(_are_texts, shown["header"]))
-        and all(_are_texts(row) and len(row) == width for row in shown["body"])
-        and all(isinstance(count, int) and 0 <= count <= max(width, len(shown["body"])) for count in counts)
-        and all(isinstance(at, list) and len(at) == 2 and all(map(_is_number, at)) for at in shown["best"])
-        and isinstance(rows, list)
-        and all(isinstance(row, dict) and isinstance(row.get("cells"), list) for row in rows)
-        and all(isinstance(cell, dict) and _is_number(cell.get("value")) for row in rows for cell in row["cells"])
-        and (heat is None or (isinstance(heat, list) and len(heat) == 3 and all(map(_is_number, heat[1:]))))
-    )
-
-
-def _are_texts(texts: Any) -> bool:
-    return isinstance(texts, list) and all(isinstance(text, str) for text in texts)
-
-
-def _is_number(number: Any) -> bool:
-    return number is None or (isinstance(number, int | float) and not isinstance(number, bool))

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.errors import DataError, UserError
+from harness.extensions.charts.style import inline, styled, write
 from harness.manifests import offers
-from harness.report.style import inline, styled, write
 
 from .chart import Chart
 from .sources import ChartOptions, ChartRun, Material

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.report.style import in_unit
+from harness.extensions.charts.style import in_unit
 from harness.tables.table import Units
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Chart:
 
     def figure(self) -> Figure:
         """The figure; within `harness.extensions.charts.style.styled`."""
-        from harness.report.style import blank
+        from harness.extensions.charts.style import blank
 
         figure = blank(self.height, self.width)
         self.paint(figure)

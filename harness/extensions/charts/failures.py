@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from harness.errors import DataError
-from harness.report.style import FAINT, label, ticks
+from harness.extensions.charts.style import FAINT, label, ticks
 from harness.tables import SIMULATED, EpisodeScore, HeadlineSpec, text
 
 from .chart import Chart

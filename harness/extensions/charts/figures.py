@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import DataError
+from harness.extensions.charts.style import PALETTE, WIDTH, blank, in_unit, labels, styled, write
 from harness.printable import clean_name
 from harness.report.render import marks, number
-from harness.report.style import PALETTE, WIDTH, blank, in_unit, labels, styled, write
 from harness.tables import SIMULATED, Table, error_of
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from harness.errors import DataError, near
 from harness.extensions.charts.messages import counted
+from harness.extensions.charts.style import FAINT, compact, label, labels
 from harness.extensions.panels.traffic import EVERY_OTHER
-from harness.report.style import FAINT, compact, label, labels
 
 from .chart import Chart
 from .sources import ChartOptions, ChartRun, Material

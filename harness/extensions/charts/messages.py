@@ -13,9 +13,9 @@ from typing import Any
 
 from harness import storage
 from harness.errors import DataError, near
+from harness.extensions.charts.style import blank, styled, write
 from harness.extensions.panels.traffic import EVERY_OTHER
 from harness.printable import clean_name, csv_cell
-from harness.report.style import blank, styled, write
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from harness.config.plan import episode_id
 from harness.errors import DataError, near
+from harness.extensions.charts.style import FAINT, INK, PALETTE, label
 from harness.extensions.networks import NetworkTask
-from harness.report.style import FAINT, INK, PALETTE, label
 from harness.runtime.transcripts import Transcripts
 from harness.tables import text as show
 from harness.view_api import Node, Scene

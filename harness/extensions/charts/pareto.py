@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.errors import DataError
-from harness.report.style import FAINT, compact, guide, label, labels, legend, look
+from harness.extensions.charts.style import FAINT, compact, guide, label, labels, legend, look
 from harness.tables import SIMULATED, EpisodeScore, HeadlineSpec, build, text
 from harness.tables.headline import ARROWS
 

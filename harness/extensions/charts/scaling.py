@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import DataError, near
+from harness.extensions.charts.style import compact, guide, label, labels, legend, look, name_lines
 from harness.report.render import marks
-from harness.report.style import compact, guide, label, labels, legend, look, name_lines
 from harness.tables import build
 from harness.tables.headline import ARROWS
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from harness.errors import DataError
-from harness.report.style import compact, label, ticks
+from harness.extensions.charts.style import compact, label, ticks
 from harness.tables import text
 
 from .chart import Chart

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import DataError
-from harness.report import written
 
+from . import written
 from ._found import FoundRun
 from ._reading import SECONDS, TABLE_SECONDS, Reader, TooSlowError
 

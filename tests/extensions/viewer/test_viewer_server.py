@@ -13,9 +13,9 @@ from starlette.testclient import TestClient
 import harness
 from harness.engines.mock import Mock
 from harness.errors import DataError
+from harness.extensions.viewer import written
 from harness.extensions.viewer._reading import Reader
 from harness.extensions.viewer.index import OnProgress, RunIndex
-from harness.report import written
 from harness.report.render import grid
 from harness.report.written import TABLES
 from harness.runtime.runner import BudgetReachedError

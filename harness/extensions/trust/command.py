@@ -14,6 +14,7 @@ from typing import Final
 
 from harness import approvals
 from harness.approvals import NeededApproval
+from harness.cli.usage import Parser
 from harness.config import project, spec
 from harness.config.leave import approvals_of
 from harness.config.project import Project, find
@@ -140,3 +141,12 @@ def _write(entries: dict[str, dict[str, object]]) -> None:
         raise DataError(f"cannot write {file}: {error.strerror or error}") from None
     kept = dict(list(entries.items())[-MOST:])
     write_atomically(file, json.dumps({"schema": 1, "approved": kept}, indent=1) + "\n")
+
+
+def options(command: Parser) -> None:
+    """The options of `harness trust`."""
+    command.add_argument("paths", nargs="*", metavar="PATH", help="specs, runs' folders, projects' or tasks' folders")
+    text = "approve sending this environment variable to this address; repeatable"
+    command.add_argument("--key", action="append", default=[], metavar="VARIABLE=URL", help=text)
+    command.add_argument("--yes", action="store_true", help="approve without being asked")
+    command.add_argument("--forget", action="store_true", help="take the approval of these back; without a PATH of all")
