@@ -492,7 +492,7 @@ class Metric(ABC):
 
     bounds: ClassVar[tuple[float, float]] = UNBOUNDED  # no number lies beyond: (0, 1) of a share; bounds its intervals
     results_of_contestants: ClassVar[bool] = False  # whether a record says who played, and what each got
-    measured_later: ClassVar[bool] = False  # whether its numbers come after the episodes, such as those of a judge
+    measured_by: ClassVar[str | None] = None  # the extension that gives its numbers once all episodes are played
     needs: tuple[str, ...] = ()  # names among the task's grades, the protocol's facts, or the world's
     note: str = ""  # what readers of its numbers must know; tables say it
 
@@ -506,6 +506,9 @@ class Metric(ABC):
         n = len(numbers)
         stderr = statistics.stdev(numbers) / n**0.5 if n > 1 else None
         return Statistic(statistics.fmean(numbers) if n else None, stderr, n)
+
+    def recall(self, name: str, meta: Facts) -> None:
+        """Take from the run.json of a finished run what it says of this metric, which the spec calls `name`."""
 
 
 Parts = tuple[float, float]

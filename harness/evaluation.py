@@ -1,71 +1,55 @@
-"""`harness.evaluate(spec, model=…) -> Run`: the whole road from Python; the command line is a thin layer over it."""
+"""`harness.evaluate(spec, model=…) -> Run`: the whole road from Python; the command line is a thin layer over it.
+
+`STAGES` are the steps of a run, in order; `harness plan --explain` prints them.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import Any
 
-from harness import approvals, storage
-from harness.api import Facts, Metric
+from harness import after, approvals, storage
+from harness.after import After
 from harness.config import resolve
 from harness.config.leave import check_execution
-from harness.config.plan import ANSWERS, Plan, prepare, survey
+from harness.config.plan import Plan, Survey, prepare, survey
 from harness.config.project import Project, find
 from harness.config.spec import Spec, load, parse
 from harness.engine_api import Engine
 from harness.engines.budget import Spent
 from harness.errors import DataError, SpecError, StorageError, near, raise_all
-from harness.executors import await_workers, choose_executor
+from harness.executors import Executor, await_workers, choose_executor
 from harness.results import Run
 from harness.runtime import manifest
 from harness.runtime.abilities import lacking
 from harness.runtime.options import NAMES, Options
-from harness.runtime.runner import RunStoppedError, run
+from harness.runtime.runner import RunStoppedError, work_of
+from harness.runtime.runner import run as play_all
 from harness.runtime.scoring import rescore
 from harness.runtime.session import session
 from harness.storage.locks import Lock
 from harness.tables import EpisodeScore, TableSpec, check_headline
 from harness.tables import check as check_table
 
-if TYPE_CHECKING:
-    from harness.extensions.judges import Judging
-
-
-def _judges() -> Any:
-    """The extension, which only runs with judges need."""
-    from harness.extensions import judges
-
-    return judges
-
-
-def _has_judges(metrics: Mapping[str, Metric]) -> bool:
-    return any(metric.measured_later for metric in metrics.values())
-
-
 OnScore = Callable[[EpisodeScore | None, int], None]
 """Called with every finished episode and the number there will be; once with None before the first."""
-OnJudge = Callable[[str], OnScore | None]
-"""Called with the name of a judge's metric; returns what is called with what the judge has rated."""
+OnMore = Callable[[str], OnScore | None]
+"""Called with what is played after the episodes; returns what is called with the scores of that."""
 
 
 def evaluate(
     spec: str | Path | Mapping[str, Any] | Spec,
     model: Engine | str | None = None,
     *,
-    model_args: Mapping[str, Any] | None = None,
     overrides: Iterable[str] = (),
-    limit: int | None = None,
-    seed: int | None = None,
-    repeats: int | None = None,
     on_score: OnScore | None = None,
     project: Project | None = None,
-    judge: Engine | str | None = None,
-    judge_args: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Run:
     """Run a spec, or resume an interrupted run, and return its results.
@@ -73,34 +57,32 @@ def evaluate(
     Args:
         spec: a spec's file or name, its content as a mapping, or a loaded `Spec`.
         model: an engine, the name of one (with `model_args`), or None for the spec's baseline policy.
-        model_args: the fields of an engine that is given by name.
         overrides: `path=value` changes to the spec.
-        limit: at most this many cases per condition.
-        seed: overrides the spec's `seed`.
-        repeats: overrides the spec's `repeats`.
         on_score: called with (score, number of episodes in the plan) as episodes finish, first with (None, number).
         project: where names are looked up; default: the project around the working directory.
-        judge: an engine, or the name of one (with `judge_args`), that judges in place of those that the spec names.
-        judge_args: the fields of a judge that is given by name.
-        options: how to run, by the fields of `harness.runtime.options.Options`: `output_path`, `max_calls`, ….
+        options: `model_args`, the fields of an engine that is given by name; `limit` (cases per condition), `seed` and
+            `repeats`, which win over the spec; how to run, by the fields of `harness.runtime.options.Options`:
+            `output_path`, `max_calls`, …; and what extensions add, such as `judge`.
 
     Raises:
         UserError: or one of its subclasses, for every mistake that you can correct.
         RunStoppedError: an engine is unavailable, or the run reached a budget (`BudgetReachedError`).
         TypeError: an option that does not exist.
     """
+    keys = {name: options.pop(name, None) for name in ("limit", "seed", "repeats")}
+    model_args = options.pop("model_args", None) or {}
+    added = {name: options.pop(name, None) for name in after.parameters()}
     unknown = next((name for name in options if name not in NAMES), None)
     if unknown is not None:
-        raise TypeError(f"evaluate() has no option {unknown!r}. {near(unknown, NAMES)}")
+        raise TypeError(f"evaluate() has no option {unknown!r}. {near(unknown, [*NAMES, *keys, *added])}")
     how = Options(**options)
     project = project or find()
     with approvals.allowing(how.allow_code_execution):
         if isinstance(model, str):
-            model = resolve.engine({"use": model, **(model_args or {})}, project)
-        if isinstance(judge, str):
-            judge = resolve.engine({"use": judge, **(judge_args or {})}, project)
-        loaded = _loaded(spec, project, overrides, limit=limit, seed=seed, repeats=repeats)
-        return execute(resolve.plan(loaded, project, model), how, on_score, judge=judge)
+            model = resolve.engine({"use": model, **model_args}, project)
+        asked_for = after.given(project, added)
+        loaded = _loaded(spec, project, overrides, **keys)
+        return execute(resolve.plan(loaded, project, model), how, on_score, asked_for=asked_for)
 
 
 def _loaded(
@@ -117,44 +99,81 @@ def _loaded(
     return parse(spec, project, overrides, **keys)
 
 
-@session()
-def execute(
-    plan: Plan,
-    options: Options,
-    on_score: OnScore | None = None,
-    *,
-    judge: Engine | None = None,
-    on_judge: OnJudge | None = None,
-    ask_judges: bool = True,
-    spent: Spent | None = None,
-) -> Run:
-    """Play a plan, let its judges rate what was played, and write all results into `options.output_path`.
+# --------------------------------------------------------------------------------------------- stages
 
-    Args:
+
+@dataclass(frozen=True, kw_only=True)
+class OpenRun:
+    """A run on its way: what is given, and what its stages have added so far.
+
+    Attributes:
         plan: what to play.
         options: how.
+        folder: where its results are written.
         on_score: as in `evaluate`.
-        judge: judges in place of those that the spec names.
-        on_judge: makes an `on_score` for each judge.
-        ask_judges: False leaves the numbers of judges missing.
+        on_more: makes an `on_score` for what is played after the episodes.
+        after: what follows once the episodes are scored.
         spent: what was used of the budget elsewhere.
-
-    Raises:
-        UserError: as in `evaluate`.
+        began: when it began, by `time.monotonic`.
+        executor: where episodes are played (from `approve`).
+        survey: all cases, and digests of them (from `look_at_cases`).
+        meta: run.json (from `open_folder`).
+        scores: one for each episode, in plan order (from `play`).
+        done: the results (from `follow`).
     """
-    began = time.monotonic()
-    folder = options.output_path or manifest.default_folder(plan, options.overwrite)
-    check_execution(plan, options.allow_code_execution, options.sandbox)
-    executor = choose_executor(plan, options)
-    executor.check(plan, options)
-    surveyed = survey(plan)
-    _check(plan, surveyed.labels)
-    asked = _judges().judgings(plan, judge, surveyed.cases) if ask_judges and _has_judges(plan.metrics) else []
-    check_judges((judging.plan for judging in asked), options)
-    if judge is not None and not asked:
-        hint = "Add one to metrics:, e.g. {use: judge, prompt: judges/helpfulness}; or let `harness score RUN --judge`."
-        raise SpecError("a judge was given, and the spec has no metric that asks one", hint=hint)
-    manifest.check_replay(plan)
+
+    plan: Plan
+    options: Options
+    folder: Path
+    on_score: OnScore = lambda score, total: None
+    on_more: OnMore = lambda name: None
+    after: tuple[After, ...] = ()
+    spent: Spent = field(default_factory=Spent)
+    began: float = field(default_factory=time.monotonic)
+    executor: Executor | None = None
+    survey: Survey | None = None
+    meta: dict[str, Any] = field(default_factory=dict)
+    scores: tuple[EpisodeScore, ...] = ()
+    done: Run | None = None
+
+    @property
+    def surveyed(self) -> Survey:
+        """`survey`, once the stage has run."""
+        assert self.survey is not None
+        return self.survey
+
+    @property
+    def run(self) -> Run:
+        """The results, once the stage has run."""
+        assert self.done is not None
+        return self.done
+
+
+def approve(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
+    """Nothing that is not one's own runs or sends without leave; an executor is chosen."""
+    check_execution(run.plan, run.options.allow_code_execution, run.options.sandbox)
+    executor = choose_executor(run.plan, run.options)
+    executor.check(run.plan, run.options)
+    return replace(run, executor=executor)
+
+
+def look_at_cases(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
+    """Every case is made, once; episodes get their ids."""
+    return replace(run, survey=survey(run.plan))
+
+
+def check(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
+    """Tables that cannot be made, engines that lack something, what cannot follow: found before hours of playing."""
+    _check(run.plan, run.surveyed.labels)
+    for one in run.after:
+        one.check(run.plan, run.surveyed.cases, run.options)
+    manifest.check_replay(run.plan)
+    return run
+
+
+def open_folder(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
+    """The run's folder is locked; run.json and spec.yaml are written, or are those of the run that goes on."""
+    plan, options, folder = run.plan, run.options, run.folder
     adopted = prepare(plan)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -162,73 +181,106 @@ def execute(
     except OSError as error:
         message = f"cannot write results to {folder}: {error.strerror or error}"
         raise DataError(message, hint="Choose another --output_path.") from None
+    held.callback(lock.release)
+    await_workers(folder)
+    total = plan.in_all(len(run.surveyed.episodes))
+    return replace(run, meta=manifest.begin(plan, folder, adopted, run.surveyed.cases, options, total))
+
+
+def play(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
+    """Every episode that the journal does not hold is played, journaled and scored."""
+    executor, folder, meta = run.executor, run.folder, dict(run.meta)
+    assert executor is not None
+    options, total = run.options, run.plan.in_all(len(run.surveyed.episodes))
+    on_score = lambda score: run.on_score(score, total)  # noqa: E731
+    work = None
     try:
-        await_workers(folder)
-        total = plan.in_all(len(surveyed.ids))
-        meta = manifest.begin(plan, folder, adopted, surveyed.cases, options, total)
-        reports: dict[str, Facts] = {}
-        notify: OnScore = on_score or (lambda score, total: None)
-
-        def on_episode(score: EpisodeScore | None) -> None:
-            notify(score, total)
-
-        def following(played: Plan, scores: Sequence[EpisodeScore]) -> Plan | None:
-            nonlocal plan
-            if (upcoming := resolve.following(played, scores)) is not None:
-                plan = upcoming
-                manifest.write_spec(plan, folder)
-            return upcoming
-
-        try:
-            order, play = surveyed.ids, executor.play
-            work = run(plan, order, folder, options, on_episode, reports, play, spent, following, total)
-            with session() as one:
-                scores = one.run(work)
-            if meta.pop("rescore", False) or "graded_again" in meta:  # the journal has the numbers of other code
-                scores = rescore(plan, folder, options.sandbox)
-        except BaseException as end:  # Ctrl-C too
-            now = manifest.ended(manifest.reported(meta, reports, executor.report()), "stopped", folder, began)
-            if isinstance(end, RunStoppedError):
-                now["stopped"] = end.stopped
-            with contextlib.suppress(StorageError):  # the reason for the end matters more
-                storage.write_atomically(folder / manifest.META, manifest.as_json(now))
-            raise
-        meta = manifest.reported(meta, reports, executor.report())
-        done = Run(folder, meta, plan.spec, scores, plan.metrics, plan.project)
-        return judge_and_finish(done, plan, asked, options, on_judge, began)
-    finally:
-        lock.release()
+        work = work_of(run.plan, run.surveyed.episodes, folder, options, on_score, run.spent)
+        with session() as one:
+            one.run(play_all(work, executor.play))
+        plan, scores = work.plan, work.scores
+        if meta.pop("rescore", False) or "graded_again" in meta:  # the journal has the numbers of other code
+            scores = rescore(plan, folder, options.sandbox)
+    except BaseException as end:  # Ctrl-C too
+        reports = work.reports if work is not None else {}
+        now = manifest.ended(manifest.reported(meta, reports, executor.report()), "stopped", folder, run.began)
+        if isinstance(end, RunStoppedError):
+            now["stopped"] = end.stopped
+        with contextlib.suppress(StorageError):  # the reason for the end matters more
+            storage.write_atomically(folder / manifest.META, manifest.as_json(now))
+        raise
+    meta = manifest.reported(meta, work.reports, executor.report())
+    return replace(run, plan=plan, meta=meta, scores=tuple(scores))
 
 
-def check_judges(plans: Iterable[Plan], options: Options) -> None:
-    """Raise `SpecError` for a judge whose prompts do not fit, before anything is played for it, and `SetupError` for
-    one that runs programs without leave."""
-    for plan in plans:
-        check_execution(plan, options.allow_code_execution, options.sandbox)
-        from harness.check import examine  # what only runs with judges need
+def follow(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
+    """What extensions do with a run whose episodes are scored, such as asking judges."""
+    plan = run.plan
+    done = run.done or Run(run.folder, run.meta, plan.spec, list(run.scores), plan.metrics, plan.project)
+    if any(one.is_waiting(done) for one in run.after):
+        done = finish(done, run.began)  # what was played can be read whatever becomes of that
 
-        raise_all(examine(plan))
+    def another(name: str, plan: Plan, how: Options, spent: Spent) -> Run:
+        return execute(plan, how, run.on_more(name), spent=spent)
+
+    for one in run.after:
+        done = one.run(done, plan, run.options, another, run.began)
+    return replace(run, done=done)
+
+
+def write_results(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
+    """Scores, rows and tables are written beside the journal."""
+    return replace(run, done=finish(run.run, run.began))
+
+
+STAGES = (approve, look_at_cases, check, open_folder, play, follow, write_results)
+"""The steps of a run; each takes what the one before it gives. What is held until the end is on the stack."""
 
 
 @session()
-def judge_and_finish(
-    done: Run, plan: Plan, asked: list[Judging], options: Options, on_judge: OnJudge | None, began: float
+def follow_up(run: OpenRun) -> Run:
+    """The last stages, for a finished run whose folder the caller has locked. Raises as `After.run`."""
+    with contextlib.ExitStack() as held:
+        return write_results(follow(run, held), held).run
+
+
+@session()
+def execute(
+    plan: Plan,
+    options: Options,
+    on_score: OnScore | None = None,
+    *,
+    asked_for: Mapping[str, After] | None = MappingProxyType({}),
+    on_more: OnMore | None = None,
+    spent: Spent | None = None,
 ) -> Run:
-    """Ask the judges what they have not been asked yet, and write the results of a run whose episodes are played.
+    """Play a plan, let follow what its metrics need, and write all results into `options.output_path`.
 
-    `began`: when the run began, by `time.monotonic`; otherwise as `execute`. The caller has locked the run's folder.
+    Args:
+        plan: what to play.
+        options: how.
+        on_score: as in `evaluate`.
+        asked_for: what is to follow, by name of `[after]`, beside and in place of what the metrics need; None: nothing.
+        on_more: makes an `on_score` for what is played after the episodes.
+        spent: what was used of the budget elsewhere.
+
+    Raises:
+        UserError: as in `evaluate`.
     """
-    if asked and _judges().waiting(asked, done.folder):
-        done = finish(done, began)  # what was played can be read whatever becomes of the judges
-
-    def play(name: str, judges: Plan, how: Options, spent: Spent) -> Run:
-        return execute(judges, how, on_judge(name) if on_judge else None, spent=spent)
-
-    if asked:
-        recorded = {**done.meta.get("judges", {}), **_judges().ask(asked, plan, done.folder, options, play, began)}
-        scores = _judges().with_verdicts(done.scores, done.metrics, recorded, done.folder)
-        done = replace(done, meta={**done.meta, "judges": recorded}, scores=scores)
-    return finish(done, began)
+    folder = options.output_path or manifest.default_folder(plan, options.overwrite)
+    run = OpenRun(
+        plan=plan,
+        options=options,
+        folder=folder,
+        on_score=on_score or (lambda score, total: None),
+        on_more=on_more or (lambda name: None),
+        after=tuple(() if asked_for is None else after.following(plan.metrics, asked_for)),
+        spent=spent or Spent(),
+    )
+    with contextlib.ExitStack() as held:
+        for stage in STAGES:
+            run = stage(run, held)
+        return run.run
 
 
 def _check(plan: Plan, labels: Iterable[str]) -> None:
@@ -246,19 +298,14 @@ def _check(plan: Plan, labels: Iterable[str]) -> None:
     problems = check_headline(headline, labels, plan.metrics) if headline else []
     raise_all(SpecError(f"headline: {problem}", place=plan.spec.place("headline")) for problem in problems)
     raise_all(lacking(plan))
-    pooled: set[str] = set()
-    if "tournament" in plan.spec.data:
-        from harness.extensions.tournaments.tournament import models_of
-
-        pooled = models_of(plan.spec)
+    pooled = set().union(*(key.models() or () for key in plan.keys))
     for name in plan.engines.keys() - pooled:
         if not any(group.model == name for condition in plan.conditions for group in condition.groups):
             message = f"a model was given and no agent takes it: {plan.model}"
-            hint = "Leave --model out, or let a group under agents: have `model: model`."
-            if "tournament" in plan.spec.data:
-                hint = "Leave --model out, or put `model` into the tournament's pool."
-            key = "tournament" if "tournament" in plan.spec.data else "agents"
-            raise SpecError(message, place=plan.spec.place(key), hint=hint)
+            key = next((key for key in plan.keys if key.seats_agents), None)
+            takes = key.takes_model if key else "let a group under agents: have `model: model`"
+            place = plan.spec.place(key.name if key else "agents")
+            raise SpecError(message, place=place, hint=f"Leave --model out, or {takes}.")
 
 
 def unfilled(plan: Plan) -> list[SpecError]:
@@ -276,8 +323,8 @@ def finish(done: Run, began: float) -> Run:
     """Write scores, rows and tables beside the journal; `began` as in `manifest.ended`."""
     from harness.report import render, written
 
-    if _has_judges(done.metrics):
-        _judges().annotate(done.metrics, done.meta.get("judges", {}))
+    for name, metric in done.metrics.items():
+        metric.recall(name, done.meta)
     lines = "".join(json.dumps(score.to_json(), default=str) + "\n" for score in done.scores)
     storage.write_atomically(done.folder / "scores.jsonl", lines)
     storage.write_atomically(done.folder / "results.json", manifest.as_json(done.rows))
@@ -305,7 +352,7 @@ def rescored(
     check_execution(plan, allow_code_execution, sandbox, playing=False)
     meta = manifest.graded_again(before.meta, plan, survey(plan).cases, folder)
     scores = rescore(plan, folder, sandbox)
-    if _has_judges(plan.metrics):
-        judged = _judges().unchanged(meta.get("judges", {}), meta["cases"].get(ANSWERS))
-        scores = _judges().with_verdicts(scores, plan.metrics, judged, folder)
-    return finish(replace(before, meta=meta, scores=scores), time.monotonic())
+    done = replace(before, meta=meta, scores=scores)
+    for cls in after.needed(plan.metrics).values():
+        done = cls.again(done)
+    return finish(done, time.monotonic())

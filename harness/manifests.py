@@ -22,8 +22,9 @@ from harness.errors import Place, PluginError, SetupError, near
 MANIFEST: Final = "extension.toml"
 GROUP: Final = "harness.extensions"
 POINTS: Final = (
-    "engines", "executors", "commands", "lists", "tables", "reports", "charts", "checks", "confinement", "exports",
-)  # fmt: skip
+    *("keys", "tables", "after", "checks", "confinement", "engines", "executors", "commands", "lists", "reports"),
+    *("charts", "exports"),
+)
 """The tables of a manifest."""
 _TEXTS: Final = {"name": str, "summary": str, "extra": str}
 _KEYS: Final = {**_TEXTS, "packages": list, "needs": list, **dict.fromkeys(POINTS, dict)}

@@ -132,7 +132,7 @@ def _is_fixed(hint: Any) -> bool:
 
 def json_schema(cls: Any) -> Schema:
     """JSON Schema of a plugin's parameters (without `use`), or of a `TypedDict`."""
-    shapes = {name: shape for name, field in fields(cls).items() if (shape := _shape(field.hint)) is not None}
+    shapes = {name: shape for name, field in fields(cls).items() if (shape := json_shape(field.hint)) is not None}
     writable = {name: field for name, field in fields(cls).items() if name in shapes}
     explained = explanations(cls)
     for name, field in writable.items():
@@ -157,7 +157,7 @@ def explanations(cls: type) -> dict[str, str]:
     return found
 
 
-def _shape(hint: Any) -> Schema | None:
+def json_shape(hint: Any) -> Schema | None:
     """JSON Schema of an annotation; None for what YAML cannot write, such as a function."""
     hint, kind, args, notes = _peeled(hint)
     shape: Schema | None = None
@@ -166,24 +166,24 @@ def _shape(hint: Any) -> Schema | None:
     elif _is_parameter_type(hint):
         shape = dict(hint.schema)
     elif hint in REFERENCES:
-        shape = {**(_shape(Plugin) or {}), PLUGIN: REFERENCES[hint]}
+        shape = {**(json_shape(Plugin) or {}), PLUGIN: REFERENCES[hint]}
     elif typing.is_typeddict(hint):
         shape = json_schema(hint)
     elif kind is Literal:
         shape = {"enum": list(args)}
     elif kind in _UNIONS:
-        shapes = [one for one in map(_shape, args) if one is not None]
+        shapes = [one for one in map(json_shape, args) if one is not None]
         shape = {"anyOf": shapes} if any(one != {"type": "null"} for one in shapes) else None
     elif _is_fixed(hint):
-        parts = [_shape(part) for part in args]
+        parts = [json_shape(part) for part in args]
         if None not in parts:
             shape = {"type": "array", "prefixItems": parts, "minItems": len(args), "maxItems": len(args)}
     elif kind in _LISTS:
-        items = _shape(args[0]) if args else {}
+        items = json_shape(args[0]) if args else {}
         if items is not None and (kind not in _SETS or not args or _hashable(args[0])):
             shape = {"type": "array", "items": items or (_IN_A_SET if kind in _SETS else {})}
     elif kind in _MAPPINGS:
-        keys, values = (_key_shape(args[0]), _shape(args[1])) if args else ({}, {})
+        keys, values = (_key_shape(args[0]), json_shape(args[1])) if args else ({}, {})
         if keys is not None and values is not None:
             shape = {"type": "object", "additionalProperties": values, **({"propertyNames": keys} if keys else {})}
     if shape is None:
@@ -207,7 +207,7 @@ def _key_shape(hint: Any) -> Schema | None:
 def unusable(cls: type) -> Iterator[tuple[str, str]]:
     """The parameters without default whose values no YAML can write, functions aside: (name, annotation)."""
     for name, field in fields(cls).items():
-        if field.required and _shape(field.hint) is None and _peeled(field.hint)[1] is not Callable:
+        if field.required and json_shape(field.hint) is None and _peeled(field.hint)[1] is not Callable:
             yield name, _spelled(field.hint)
 
 
@@ -262,7 +262,7 @@ def build(hint: Any, value: Any, refer: Refer, path: ValuePath = ()) -> Any:
 def _branch(hints: Sequence[Any], value: Any) -> Any:
     """The first of these annotations that the value fits."""
     for hint in hints:
-        shape = _shape(hint)
+        shape = json_shape(hint)
         if shape is not None and _validator()(shape).is_valid(value):
             return hint
     return Any
@@ -282,7 +282,7 @@ def faults(cls: type, arguments: Mapping[str, Any]) -> Iterator[tuple[ValuePath,
 
 def problems(value: Any, hint: Any) -> Iterator[tuple[ValuePath, str]]:
     """What is wrong with plain data that is to be `hint`, as (where in it, what), deepest causes only."""
-    yield from schema_problems(value, _shape(hint) or {})
+    yield from schema_problems(value, json_shape(hint) or {})
 
 
 def schema_problems(value: Any, shape: Schema) -> Iterator[tuple[ValuePath, str]]:

@@ -102,10 +102,8 @@ class Run:
             )
         resolved = load(str(folder / manifest.SPEC), project)
         metrics = resolve.metrics(resolved, project)
-        if any(metric.measured_later for metric in metrics.values()):
-            from harness.extensions.judges import annotate  # what only judged runs need
-
-            annotate(metrics, meta.get("judges", {}))
+        for name, metric in metrics.items():
+            metric.recall(name, meta)
         return cls(folder, meta, resolved, [], metrics, project)
 
     def _so_far(self) -> Run:

@@ -24,7 +24,7 @@ class Estimate:
     """Figures for a whole plan.
 
     Attributes:
-        conditions, episodes: exact, those of rounds of a tournament that are not drawn yet too.
+        conditions, episodes: exact, those of conditions that are not known yet too.
         turns: model turns if every episode lasts as long as it, and the spec's limits of calls, allow.
         calls: `turns` with every repair used: an upper bound.
         input_tokens, output_tokens: a guess, with whole conversations sent at every turn, no parse retries,
@@ -68,7 +68,7 @@ class _Estimator:
         agents = condition.protocol.possible_agents(case) if has_policies else ()
         spared = frozenset(agent for agent in agents if condition.group_of(case, agent).policy is not None)
         shape = condition.protocol.shape(condition.task, case)
-        if shape is None and condition.match is not None:  # idle, all contestants play a case alike
+        if shape is None and condition.base is not None:  # idle, all contestants play a case alike
             shape = (id(condition.task), case.id)
         key = (id(condition.protocol), shape, spared, condition.limits)
         if shape is not None and key in self._lengths:
@@ -192,8 +192,7 @@ def _by_task(conditions: Iterable[Condition]) -> Iterable[list[Condition]]:
     """Conditions with the same task together: its cases are drawn once for all of them."""
     groups: dict[Hashable, list[Condition]] = {}
     for condition in conditions:
-        games = condition.match.games if condition.match is not None else None
-        groups.setdefault((id(condition.task), games), []).append(condition)
+        groups.setdefault((id(condition.task), condition.games), []).append(condition)
     return groups.values()
 
 

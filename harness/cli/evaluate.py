@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from harness import after
 from harness.cli import INTERRUPTED
 from harness.cli.output import print_tables
 from harness.cli.progress import Progress, SeveralProgress, notes
@@ -18,7 +19,7 @@ from harness.config import resolve, spec, yamls
 from harness.config.plan import Plan
 from harness.config.project import Project, find
 from harness.config.proposals import complete
-from harness.engine_api import AsksPeople, Engine
+from harness.engine_api import AsksPeople
 from harness.engines.sampling import normalise
 from harness.errors import NotFittedError, Place, SpecError
 from harness.evaluation import execute
@@ -38,7 +39,7 @@ def evaluate(options: argparse.Namespace) -> int:
         raise SpecError("--model_args without --model", hint="Say which engine: --model vllm, --model openai, …")
     plan = resolve.plan(loaded, project, engine)
     check_gen_kwargs(options, plan)
-    judge = judge_engine(options, project)
+    asked_for = after.given(project, vars(options))
     how = running(options)
     folder = how.output_path or default_folder(plan, how.overwrite)
     for line in () if options.quiet else plan.inputs():
@@ -47,10 +48,10 @@ def evaluate(options: argparse.Namespace) -> int:
     if people and not options.quiet:
         print(_questions(plan, people, options.limit), file=sys.stderr)
     progress = Progress(f"{plan.spec.name} · {plan.model}", options.quiet, lines=bool(people))
-    bars = SeveralProgress("judge of", options.quiet, lines=isinstance(judge, AsksPeople))
+    bars = SeveralProgress(options.quiet, lines=any(one.asks_people for one in asked_for.values()))
     try:
         with notes(options.quiet):
-            done = execute(plan, replace(how, output_path=folder), progress, judge=judge, on_judge=bars)
+            done = execute(plan, replace(how, output_path=folder), progress, asked_for=asked_for, on_more=bars)
     except NotFittedError as error:
         hint = f"Estimate them for these agents first, then give this command again:\n  {_fit(options, project, error)}"
         raise NotFittedError(error.message, place=error.place, hint=hint) from None
@@ -88,20 +89,6 @@ def interrupted(text: str) -> int:
     print(f"\nstopped; {text}. To go on:", file=sys.stderr)
     print(f"  {shlex.join(['harness', *sys.argv[1:]])}", file=sys.stderr)
     return INTERRUPTED
-
-
-def judge_engine(options: argparse.Namespace, project: Project) -> Engine | None:
-    """The judge that --judge gives; None for those of the spec."""
-    arguments = pairs(options.judge_args, "--judge_args")
-    if not options.judge:
-        if arguments:
-            raise SpecError("--judge_args without an engine", hint="Say which: --judge vllm, --judge openai, …")
-        return None
-
-    def place(*path: Hashable) -> Place:
-        return Place("--judge" if path in ((), ("use",)) else "--judge_args")
-
-    return resolve.engine({"use": options.judge, **arguments}, project, place)
 
 
 def check_gen_kwargs(options: argparse.Namespace, plan: Plan) -> None:

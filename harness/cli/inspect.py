@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from harness import check
+from harness import after, check
 from harness.cli.evaluate import load
 from harness.cli.parser import KINDS as CLI_KINDS
 from harness.config import resolve, spec
@@ -18,9 +18,6 @@ from harness.config.plan import Plan
 from harness.config.project import Project, find
 from harness.errors import CombinedSpecError, DataError, Place, SpecError, UserError
 from harness.evaluation import unfilled
-from harness.extensions.judges import judgings
-from harness.extensions.judges.tasks import JudgedMetric
-from harness.extensions.tournaments.tournament import summary
 from harness.manifests import offers
 from harness.parameters import json_schema
 from harness.printable import clean_name
@@ -57,7 +54,7 @@ def _problems(
 
         # A stand-in model, so that a spec without a baseline can be checked; baselines are checked beside it.
         plans = [resolve.plan(loaded, project, Mock())]
-        judging = [one.plan for one in judgings(plans[0], None if _names_judges(plans[0]) else Mock(), {})]
+        later = [one for follows in after.following(plans[0].metrics, {}) for one, *_ in follows.plans(plans[0])]
         played = [(plans[0], loaded.place("agents"))]  # policies that some agents have beside the model
         if loaded.get("baseline") is not None:
             plans.append(resolve.plan(loaded, project))
@@ -67,12 +64,12 @@ def _problems(
             if key in headline:
                 plan = resolve.plan(resolve.with_baseline(loaded, headline[key], "headline", key), project)
                 played.append((plan, loaded.place("headline", key)))
-        inputs = [*plans[0].inputs(), *summary(plans[0])]
+        inputs = [*plans[0].inputs(), *(line for key in plans[0].keys for line in key.summary(plans[0]))]
     except CombinedSpecError as errors:
         return list(errors.each), []
     except UserError as error:
         return [str(error)], []
-    problems = [str(problem) for one in (plans[0], *judging) for problem in check.examine(one)]
+    problems = [str(problem) for one in (plans[0], *later) for problem in check.examine(one)]
     plan = plans[0]
     if not problems:
         problems = [str(problem) for problem in check.misassigned(plan)]
@@ -100,12 +97,6 @@ def _problems(
             wrong = check_headline(headline, labels, plan.metrics)
             problems += [str(SpecError(f"headline: {problem}", place=place)) for problem in wrong]
     return problems, inputs
-
-
-def _names_judges(plan: Plan) -> bool:
-    """Whether every judged metric names its judge; else one is to be given by --judge."""
-    judged = [metric for metric in plan.metrics.values() if isinstance(metric, JudgedMetric)]
-    return all(metric.models or metric.baseline for metric in judged)
 
 
 def _checks(plays: Sequence[tuple[Plan, Place]]) -> tuple[list[str], list[str]]:
@@ -144,16 +135,17 @@ def plan(options: argparse.Namespace) -> int:
     figures = estimate(resolved)
     for line in resolved.inputs():
         print(f"input           {line}")
-    for line in summary(resolved):
-        print(f"tournament      {line}")
+    for key in resolved.keys:
+        for line in key.summary(resolved):
+            print(f"{key.name:<15} {line}")
     print(f"conditions      {figures.conditions:,}")
     print(f"episodes        {figures.episodes:,}")
     print(f"model calls     {figures.turns:,} without retries, at most {figures.calls:,}")
     if any(condition.task.ordinary() is not None for condition in resolved.conditions):
         print("                (of agents that play at random: models play longer or shorter)")
-    for judging in judgings(resolved, None if _names_judges(resolved) else Mock(), {}):
-        asked = figures.episodes * judging.judges * judging.metric.repeats
-        print(f"judge's calls   {asked:,} for {', '.join(judging.metrics)}, an answer an episode, without retries")
+    for follows in after.following(resolved.metrics, {}):
+        for _, calls, what in follows.plans(resolved):
+            print(f"later           {figures.episodes * calls:,} calls {what}, without retries")
     print(f"tokens          about {figures.input_tokens:,} in, {figures.output_tokens:,} out")
     print(f"                (a guess: {REPLY_TOKENS}-token replies at most, 4 characters a token)")
     for model, price in read_prices(resolved.spec.get("prices")).items():

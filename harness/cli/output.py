@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from harness import after
 from harness.cli.terminal import terminal_width
 from harness.config import yamls
 from harness.config.project import find
@@ -41,11 +42,8 @@ def print_tables(run: Run, options: argparse.Namespace) -> None:
     """Print a run's tables and where it is, and on stderr what failed."""
     tables = run.with_published(published(options))
     show(readable(tables, options), options.format, run.spec.name)
-    judges = {name: one for name, one in run.meta.get("judges", {}).items() if name in run.metrics}
-    if judges:
-        from harness.extensions.judges import in_words  # what only judged runs need
-
-        for line in in_words(judges, str(run.meta["model"])):
+    for cls in after.needed(run.metrics).values():
+        for line in cls.lines(run):
             print(clean_name(line), file=sys.stderr)
     failed, log = run.failed, run.folder / ERRORS
     if options.debug:

@@ -60,7 +60,7 @@ def parser(command: str | None = None) -> argparse.ArgumentParser:
 def _eval(command: Parser) -> None:
     opt.add_spec(command)
     opt.add_model(command)
-    _judge(command.group("judge (without one, those that the spec's metrics name)"))
+    _added("eval", command)
     opt.add_running(command)
     opt.add_format(command)
 
@@ -108,12 +108,17 @@ def _score(command: Parser) -> None:
     opt.add_permission(command)
     opt.add_run_options(command, "sandbox")
     opt.add_format(command)
-    asking = command.group("judge (nothing is asked without --judge)")
-    _judge(asking, nargs="?", const="")
-    text = "parameters of a metric of the judge, added to the run, such as name=correct,prompt=judges/correctness"
-    asking.add_argument("--judge_metric", metavar="K=V,…", help=text)
-    opt.add_run_options(asking, *opt.ASKING)
-    asking.add_argument("--quiet", action="store_true", help="no progress, only tables and errors")
+    _added("score", command)
+    more = command.group("more, where something is asked")
+    opt.add_run_options(more, *opt.ASKING)
+    more.add_argument("--quiet", action="store_true", help="no progress, only tables and errors")
+
+
+def _added(name: str, command: Parser) -> None:
+    """The options that extensions add to a command of the core."""
+    for offer in offers("after").values():
+        if name in offer.value:
+            offer.extension.load(offer.value[name])(command)
 
 
 def _report(command: Parser) -> None:
@@ -128,12 +133,6 @@ def _new(command: Parser) -> None:
     text = "a folder that does not exist yet, or is empty; or: task NAME"
     command.add_argument("names", nargs="+", metavar="FOLDER", help=text)
     command.add_argument("--kind", metavar="KIND", help="of a task: network, sharded, world or questions")
-
-
-def _judge(group: argparse._ActionsContainer, **optional: str) -> None:
-    text = "judges in place of those that the spec names: vllm, openai, mock or an engine of the project"
-    group.add_argument("--judge", metavar="ENGINE", help=text, **optional)  # type: ignore[arg-type]
-    group.add_argument("--judge_args", default="", metavar="K=V,…", help="the judge's arguments")
 
 
 def _core(run: str, options: Callable[[Parser], None], text: str, usage: str, *examples: str) -> Command:

@@ -67,13 +67,13 @@ _drawn: list[Progress] = []
 class SeveralProgress:
     """Progress of several runs, one after another: called with a name, gives what is called with its episodes."""
 
-    def __init__(self, title: str, quiet: bool = False, lines: bool = False) -> None:
-        self.title, self.quiet, self.lines = title, quiet, lines
+    def __init__(self, quiet: bool = False, lines: bool = False) -> None:
+        self.quiet, self.lines = quiet, lines
         self._open: list[Progress] = []
 
     def __call__(self, name: str) -> Progress:
         self.close()
-        self._open.append(Progress(f"{self.title} {name}", self.quiet, self.lines))
+        self._open.append(Progress(name, self.quiet, self.lines))
         return self._open[-1]
 
     def close(self) -> None:

@@ -7,54 +7,31 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from harness.cli.evaluate import interrupted, judge_engine, pairs
-from harness.cli.options import ASKING
+from harness import after
+from harness.cli.evaluate import interrupted
 from harness.cli.output import print_tables, published, readable, show, tables_named, write
 from harness.cli.output import report as report_part
-from harness.cli.progress import SeveralProgress, notes
-from harness.config.project import find
-from harness.engine_api import AsksPeople
-from harness.errors import DataError, SpecError
+from harness.errors import DataError
 from harness.evaluation import rescored
 from harness.printable import clean
 from harness.results import Run
 from harness.runtime.manifest import check_journals
-from harness.runtime.options import Options
 from harness.storage import first_damaged, journals
 from harness.tables import Table
 
 
 def score(options: argparse.Namespace) -> int:
     """Recompute metrics from the journal and print the tables."""
-    if options.judge is not None:
+    if (scores := after.scoring(vars(options))) is not None:
         try:
-            done = _judged(options)
+            done = scores(options.run, options)
         except KeyboardInterrupt:
             return interrupted("what was rated is kept")
     else:
-        for flag in ("judge_args", "judge_metric"):
-            if getattr(options, flag):
-                raise SpecError(f"--{flag} without --judge", hint="--judge alone asks the judges of the run's spec.")
         allowed = {"allow_code_execution": options.allow_code_execution, "sandbox": options.sandbox}
         done = rescored(options.run, **allowed)
     print_tables(done, options)
     return 0
-
-
-def _judged(options: argparse.Namespace) -> Run:
-    """The run, once its judges were asked."""
-    from harness.extensions.judges.finished import judge
-
-    metric = None if options.judge_metric is None else pairs(options.judge_metric, "--judge_metric")
-    engine = judge_engine(options, find())
-    bars = SeveralProgress("judge of", options.quiet, lines=isinstance(engine, AsksPeople))
-    names = (*ASKING, "allow_code_execution", "sandbox")
-    how = Options(**{name: getattr(options, name) for name in names})
-    try:
-        with notes(options.quiet):
-            return judge(options.run, engine, metric, options=how, on_judge=bars)
-    finally:
-        bars.close()
 
 
 def report(options: argparse.Namespace) -> int:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from harness import approvals
 from harness.approvals import NeededApproval
 from harness.config.building import Reference, make, parts_of, split
+from harness.config.keys import keys_of
 from harness.config.project import Project
 from harness.config.spec import Spec
 from harness.engine_api import Engine, RunsPrograms
@@ -52,8 +53,8 @@ def _references(spec: Spec) -> Iterator[tuple[str, Reference]]:
     """Every plugin that the spec names, by kind, except its models."""
     for variant in spec.variants():
         data, agents = variant.data, variant.data.get("agents") or {}
-        pool = (data.get("tournament") or {}).get("pool") or ()
-        bodies = [*agents.values(), *pool, data, spec.get("headline", {})]
+        seated = [body for key in keys_of(spec, data) for body in key.bodies()]
+        bodies = [*agents.values(), *seated, data, spec.get("headline", {})]
         policies = [body.get(key) for body in bodies if isinstance(body, Mapping) for key in _POLICIES]
         named = [("tasks", data.get("task")), ("protocols", data.get("protocol")), *(("policies", p) for p in policies)]
         yield from ((kind, reference) for kind, reference in named if isinstance(reference, str | Mapping))

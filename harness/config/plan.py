@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 from harness import api
+from harness.config.keys import SpecKey
 from harness.config.limits import EpisodeLimits
 from harness.config.project import Project
 from harness.config.prompts import PromptSet
@@ -64,26 +65,14 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Match:
-    """What a condition of a tournament is one seating of.
+class Condition:
+    """One cell of the matrix, ready to play. The first group is `default`: the agents in no other.
 
     Attributes:
-        of: the condition without the tournament. The protocol's chance comes from its id, and the same for all
-            contestants and seatings: that of a deal, not of who plays it.
-        contestants: who plays, in the order of the pool.
-        round: the number of its round, from 1, where rounds are drawn.
-        games: how many are played, None for as many as the spec's cases and repeats make.
+        base: the id of the condition that this one is a seating of; it has the same cases, and the same chance of the
+            protocol, as all seatings of it.
+        games: how many episodes it has; None for as many as the spec's cases and repeats make.
     """
-
-    of: str
-    contestants: tuple[str, ...]
-    round: int | None = None
-    games: int | None = None
-
-
-@dataclass(frozen=True)
-class Condition:
-    """One cell of the matrix, ready to play. The first group is `default`: the agents in no other."""
 
     id: str
     labels: Mapping[str, Any]
@@ -92,7 +81,13 @@ class Condition:
     groups: tuple[Group, ...]
     constrained: bool = False
     limits: EpisodeLimits = field(default_factory=EpisodeLimits)
-    match: Match | None = None
+    base: str | None = None
+    games: int | None = None
+
+    @property
+    def origin(self) -> str:
+        """The id by which cases and the protocol's chance are drawn."""
+        return self.id if self.base is None else self.base
 
     @property
     def uses_ground_truth(self) -> bool:
@@ -146,7 +141,7 @@ class Plan:
         share_calls: whether identical calls of different conditions are asked once.
         executor: where the spec wants it to run.
         declared: those of `engines` that the spec names; who gives the command chose the others.
-        rounds: of a Swiss tournament, how many this plan has and how many there will be.
+        keys: those of extensions that the spec has.
         elsewhere: agents that players may name though they do not play here: those of the run that this plan prepares.
     """
 
@@ -164,7 +159,7 @@ class Plan:
     share_calls: bool = False
     executor: str | Mapping[str, Any] = "local"
     declared: frozenset[str] = frozenset()
-    rounds: tuple[int, int] | None = None
+    keys: tuple[SpecKey, ...] = ()
     elsewhere: frozenset[str] = frozenset()
 
     def inputs(self) -> list[str]:
@@ -187,7 +182,7 @@ class Plan:
 
     def cases(self, condition: Condition) -> Iterator[tuple[api.Case, int]]:
         """The cases of a condition, each with how often it is played."""
-        games = condition.match.games if condition.match is not None else None
+        games = condition.games
         if games is None:
             yield from ((case, self.repeats) for case in condition.task.cases(self.limit, self.seed))
             return
@@ -196,8 +191,10 @@ class Plan:
         yield from ((case, games // len(cases) + (i < games % len(cases))) for i, case in enumerate(cases))
 
     def in_all(self, count: int) -> int:
-        """What `count` of this plan comes to when all rounds of a Swiss tournament are drawn; they have equal sizes."""
-        return count if self.rounds is None else count * self.rounds[1] // self.rounds[0]
+        """What `count` of this plan comes to when all conditions are there."""
+        for key in self.keys:
+            count = key.total(self, count)
+        return count
 
 
 def prepare(plan: Plan) -> dict[str, str]:
@@ -214,13 +211,13 @@ class Survey:
     """The result of one look at all cases.
 
     Attributes:
-        ids: of the episodes, in plan order.
+        episodes: the episodes, in plan order; their cases are made once, here.
         labels: those that scores will have.
         cases: `QUESTIONS` and `ANSWERS`: SHA-256 over what all cases ask, and over what their answers are
             graded by. Data files and tasks' code decide both.
     """
 
-    ids: list[str]
+    episodes: list[tuple[Condition, api.Case, int]]
     labels: set[str]
     cases: Mapping[str, str]
 
@@ -232,21 +229,23 @@ def survey(plan: Plan) -> Survey:
         SpecError, PluginError: as `Plan.episodes`; also when there is nothing to play, or two episodes would share
             an id and so be counted as one, or players name agents that do not exist.
     """
-    ids: dict[str, None] = {}
+    ids: set[str] = set()
+    episodes = []
     agents: dict[str, set[str]] = {condition.id: set() for condition in plan.conditions if condition.uses_ground_truth}
     labels = {"model"}
     digests = {QUESTIONS: hashlib.sha256(), ANSWERS: hashlib.sha256()}
-    looked_at: dict[str, str] = {}  # of a tournament: the condition without it → the first seating of it
+    looked_at: dict[str, str] = {}  # origin → the first condition of it
     for condition, case, repeat in plan.episodes():
         name = episode_id(condition, case, repeat)
         if name in ids:
             message = f"{type(condition.task).__name__} gives two cases with the id {case.id!r} in {condition.id!r}"
             raise PluginError(message, place=plan.spec.place("task"), hint="A case's id is unique in its condition.")
-        ids[name] = None
+        ids.add(name)
+        episodes.append((condition, case, repeat))
         labels.update(condition.labels, case.labels)
-        of = condition.match.of if condition.match is not None else condition.id
-        if repeat == 0 and looked_at.setdefault(of, condition.id) == condition.id:  # all seatings play the same cases
-            name = name if condition.match is None else f"{of}/{case.id}"
+        origin = condition.origin
+        if repeat == 0 and looked_at.setdefault(origin, condition.id) == condition.id:  # seatings have the same cases
+            name = name if condition.base is None else f"{origin}/{case.id}"
             questions = (name, case.agents, case.public, case.private, case.topology)
             sampling = (case.sampling,) if case.sampling else ()
             digests[QUESTIONS].update(_as_text((*questions, *sampling)))
@@ -257,7 +256,7 @@ def survey(plan: Plan) -> Survey:
         message = "there is nothing to play: no task gives a single case"
         raise SpecError(message, place=plan.spec.place("task"))
     _check_players(plan, agents)
-    return Survey(list(ids), labels, {what: digest.hexdigest() for what, digest in digests.items()})
+    return Survey(episodes, labels, {what: digest.hexdigest() for what, digest in digests.items()})
 
 
 def _as_text(facts: object) -> bytes:
@@ -299,17 +298,17 @@ def _check_players(plan: Plan, agents: Mapping[str, Collection[str]]) -> None:
             raise PluginError(error.message, place=place, hint=error.hint) from None
 
 
-def without_judges(spec: Spec, metrics: Mapping[str, api.Metric], engines: Container[str]) -> Spec:
-    """The spec without its judged metrics and the models that do not play: another judge is no other run.
+def without_later_metrics(spec: Spec, metrics: Mapping[str, api.Metric], engines: Container[str]) -> Spec:
+    """The spec without metrics that are measured later and the models that do not play: they make no other run.
 
     `engines`: names of the models that play.
     """
-    judged = {name: metric for name, metric in metrics.items() if metric.measured_later}
-    if not judged:
+    later = {name: metric for name, metric in metrics.items() if metric.measured_by is not None}
+    if not later:
         return spec
     models = {name: model for name, model in spec.get("models", {}).items() if name in engines}
     data = {key: value for key, value in spec.data.items() if key != "models"} | ({"models": models} if models else {})
-    return replace(spec, data={**data, "metrics": [e for e in data["metrics"] if metric_name(e) not in judged]})
+    return replace(spec, data={**data, "metrics": [e for e in data["metrics"] if metric_name(e) not in later]})
 
 
 def episode_id(condition: Condition, case: api.Case, repeat: int) -> str:
@@ -319,8 +318,7 @@ def episode_id(condition: Condition, case: api.Case, repeat: int) -> str:
 
 def protocol_seed(plan: Plan, condition: Condition, case: api.Case, repeat: int) -> int:
     """The seed of a protocol's own chance in an episode."""
-    of = condition.match.of if condition.match is not None else condition.id
-    return api.derive_seed(api.derive_seed(plan.seed, f"{of}/{case.id}/{repeat}"), "protocol")
+    return api.derive_seed(api.derive_seed(plan.seed, f"{condition.origin}/{case.id}/{repeat}"), "protocol")
 
 
 def agent_seed(plan: Plan, condition: Condition, case: api.Case, repeat: int, agent: str) -> int:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.config import schema
 from harness.config._insertion import VARIABLE
+from harness.config.keys import keys_of
 from harness.config.project import Project
 from harness.config.schema import metric_name
 from harness.errors import SpecError, raise_all
@@ -15,11 +16,6 @@ from harness.errors import SpecError, raise_all
 if TYPE_CHECKING:
     from harness.config.spec import Spec
 
-RESULTS: Final = "games/results"
-"""The metric that says who won a game of a tournament."""
-MODEL: Final = "model"
-"""How specs call the model under test."""
-_RETURN: Final = "mean_return"
 FOR_METRICS: Final = ("headline", "tables", "baseline", "generation_kwargs")
 """What a task proposes together with metrics."""
 
@@ -34,7 +30,7 @@ def complete(spec: Spec, project: Project) -> Spec:
     if "headline" in data and _metrics_are_others(spec):
         _adapt_headline(data, _metrics(spec))
     if "tables" not in data:
-        data["tables"] = [*_game_tables(spec), _plain_table(spec)]
+        data["tables"] = [*(table for key in keys_of(spec) for table in key.tables()), _plain_table(spec)]
     return spec
 
 
@@ -67,27 +63,12 @@ def _propose(spec: Spec, project: Project) -> None:
             spec.places[(key,)] = spec.place("task")
     if "tables" in wanted and data.get("tables") is proposals.get("tables") is not None:
         data["tables"] = [_swept(table, spec) for table in proposals["tables"]]
-    if "metrics" in lacking and "tournament" in data and "returns" in task.grades and RESULTS not in _metrics(spec):
-        data["metrics"] = [*data["metrics"], RESULTS]
-        data.setdefault("cluster", "case")  # its games share the luck
-        _rank_by_return(data, variant.data["tournament"]["pool"])
+    for key in keys_of(spec, variant.data) if "metrics" in lacking else ():
+        key.propose(task)
     own = {"use": data["protocol"]} if isinstance(data["protocol"], str) else data["protocol"]
     if "metrics" in lacking and "protocol" in proposals and VARIABLE.search(own["use"]) is None:
         data["protocol"] = {**proposals["protocol"], **own}
     raise_all(SpecError(f"proposed by the task: {what}", place=at()) for _, what in schema.spec_problems(data))
-
-
-def _rank_by_return(data: dict[str, Any], pool: Iterable[str | Mapping[str, Any]]) -> None:
-    """Make what the model under test gets in its games the headline, where it is a contestant.
-
-    A game's score is a mean over all seats: in most games nobody can change it.
-    """
-    entries: list[Mapping[str, Any]] = [{"model": one} if isinstance(one, str) else one for one in pool]
-    own = next((one.get("label", MODEL) for one in entries if one.get("model") == MODEL), None)
-    if own is not None and "headline" in data and _RETURN not in map(metric_name, data["metrics"]):
-        data["metrics"] = [{"use": "games/mean_return", "name": _RETURN, "group": own}, *data["metrics"]]
-        title = "Mean return of the model in its games"
-        data["headline"] = {**data["headline"], "cell": _RETURN, "title": title}
 
 
 def _swept(table: Mapping[str, Any], spec: Spec) -> dict[str, Any]:
@@ -111,27 +92,14 @@ def _adapt_headline(data: dict[str, Any], metrics: Sequence[str]) -> None:
         data["headline"] = {**headline, **({"beside": beside} if "beside" in headline else {})}
 
 
-def _game_tables(spec: Spec) -> list[dict[str, Any]]:
-    """Ratings, and who won against whom, of a tournament whose results are measured; none without such games. Also the
-    gap, where contestants play themselves too.
-    """
-    entry = spec.data.get("tournament", {})
-    if not entry or entry.get("pairing") == "self_play" or RESULTS not in _metrics(spec):
-        return []
-    of = {"of": RESULTS}
-    ratings = {"title": f"{spec.name}: ratings", "kind": "rating", **of}
-    matrix = {"title": f"{spec.name}: row against column", "kind": "cross_play", **of, "figure": "heat"}
-    gaps = {"title": f"{spec.name}: with itself and with others", "kind": "self_play", **of}
-    return [ratings, matrix, gaps] if entry.get("self_play") else [ratings, matrix]
-
-
 def _plain_table(spec: Spec) -> dict[str, Any]:
     """The table of a spec that declares none: a row for each model and condition, a column for each metric."""
+    hidden = {name for key in keys_of(spec) for name in key.without_numbers()}
     return {
         "title": spec.name,
         "rows": ["model", *spec.swept],
         "columns": "metric",
-        "cell": [name for name in dict.fromkeys(_metrics(spec)) if name != RESULTS],
+        "cell": [name for name in dict.fromkeys(_metrics(spec)) if name not in hidden],
         "aggregate": "pooled",
         "error": "sem",
     }

@@ -10,19 +10,20 @@ import functools
 import hashlib
 import inspect
 import json
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from harness import api, parameters
 from harness.config.building import PlaceOf, Reference, make, parts_of, policy_name, split
+from harness.config.keys import SpecKey, keys_of
 from harness.config.limits import LARGEST, EpisodeLimits
-from harness.config.plan import Condition, Group, Plan, without_judges
+from harness.config.plan import Condition, Group, Plan, without_later_metrics
 from harness.config.project import Project
 from harness.config.prompts import PromptSet
 from harness.config.proposals import complete
-from harness.config.schema import GroupSize, metric_name
+from harness.config.schema import GroupSize
 from harness.config.spec import Spec, Variant
 from harness.engine_api import AsksPeople, Engine
 from harness.engines.sampling import normalise
@@ -45,7 +46,7 @@ def plan(spec: Spec, project: Project, model: Engine | None = None) -> Plan:
     resolver = _Resolver(spec, project, model)
     conditions = resolver.conditions()
     metrics = resolver.metrics(conditions)
-    measured = without_judges(spec, metrics, resolver.engines).digest()
+    measured = without_later_metrics(spec, metrics, resolver.engines).digest()
     prompts = sorted((one.name, one.digest) for one in resolver.prompt_sets())
     digest = hashlib.sha256(json.dumps([measured, prompts]).encode()).hexdigest()
     return Plan(
@@ -63,23 +64,23 @@ def plan(spec: Spec, project: Project, model: Engine | None = None) -> Plan:
         share_calls=bool(spec.get("share_calls", False)),
         executor=spec.get("executor", "local"),
         declared=frozenset(resolver.engines) - {"model"},
-        rounds=resolver.rounds,
+        keys=tuple(keys_of(spec)),
     )
 
 
-def following(plan: Plan, scores: Iterable[EpisodeScore]) -> Plan | None:
-    """The plan with one more round of its Swiss tournament; None where all are drawn, and for all other plans.
+def following(plan: Plan, scores: Sequence[EpisodeScore]) -> Plan | None:
+    """The plan with more conditions, once all its episodes have these scores; None where there are no more.
 
-    Its engines are those of `plan`. `scores`: of all episodes of `plan`.
+    Its engines are those of `plan`.
     """
-    if plan.rounds is None or plan.rounds[0] == plan.rounds[1]:
+    spec = next((more for key in plan.keys if (more := key.next(plan, scores)) is not None), None)
+    if spec is None:
         return None
-    spec = _tournaments().drawn(plan, scores)
     resolver = _Resolver(spec, plan.project, plan.engines.get("model"))
     resolver.engines = dict(plan.engines)
     conditions = resolver.conditions()
-    metrics = resolver.metrics(conditions)
-    return replace(plan, spec=spec, conditions=conditions, metrics=metrics, rounds=resolver.rounds)
+    keys = tuple(keys_of(spec))
+    return replace(plan, spec=spec, conditions=conditions, metrics=resolver.metrics(conditions), keys=keys)
 
 
 def with_baseline(spec: Spec, policy: Reference, *at: Hashable) -> Spec:
@@ -109,14 +110,7 @@ def metrics(spec: Spec, project: Project) -> dict[str, api.Metric]:
 
 
 MOST_NAMED = 3
-"""More models of a tournament are counted where runs are called after them."""
-
-
-def _tournaments() -> Any:
-    """The extension, which only specs with a tournament need."""
-    from harness.extensions.tournaments import tournament
-
-    return tournament
+"""More models of a spec are counted where runs are called after them."""
 
 
 class _Resolver:
@@ -127,7 +121,6 @@ class _Resolver:
         self.engines: dict[str, Engine] = {} if model is None else {"model": model}
         self._cache: dict[str, Any] = {}
         self._prompts: dict[str, PromptSet] = {}
-        self.rounds: tuple[int, int] | None = None
 
     def prompt_sets(self) -> Iterable[PromptSet]:
         """All that the spec's groups have, also those of contestants that sit out."""
@@ -139,7 +132,9 @@ class _Resolver:
         for variant in self.spec.variants():
             try:
                 whole = self.condition(variant)
-                played = self.tournament(variant, whole, len(conditions)) if "tournament" in variant.data else [whole]
+                played = [whole]
+                for key in keys_of(self.spec, variant.data):
+                    played = [one for each in played for one in key.conditions(each, len(conditions))]
                 conditions.extend(played)
             except (SpecError, PluginError) as error:
                 errors.append(error)
@@ -162,13 +157,14 @@ class _Resolver:
                 protocol.possible_agents(task.example())
             except PluginError as error:
                 raise SpecError(error.message, place=self.spec.place("protocol", *error.at), hint=error.hint) from None
-        groups = tuple(self.contestants(variant) if "tournament" in variant.data else self.groups(variant))
+        seating = next((key for key in keys_of(self.spec, variant.data) if key.seats_agents), None)
+        groups = tuple(self.groups(variant) if seating is None else self.contestants(seating, variant))
         for group in groups:
             player = group.policy() if group.policy is not None else None
             if player is not None and (why := player.misfit(task)) is not None:
                 own = variant.data.get("agents", {}).get(group.name)
                 its = isinstance(own, Mapping) and not own.keys().isdisjoint(("policy", "baseline"))
-                place = group.place if its or "tournament" in variant.data else self.spec.place("baseline")
+                place = group.place if its or seating is not None else self.spec.place("baseline")
                 raise SpecError(f"this policy cannot play {split(variant.data['task'])[0]}: {why}", place=place)
         names = [group.name for group in groups]
         if (absent := next((name for name in protocol.agent_groups if name not in names), None)) is not None:
@@ -180,52 +176,30 @@ class _Resolver:
         return Condition(variant.id, variant.labels, task, protocol, groups, constrained, self.limits(variant))
 
     def played(self, variant: Variant) -> Reference:
-        """The task; in a tournament with as many samples as games, if it has any and the spec does not say how many."""
+        """The task, with the arguments that keys of extensions add."""
         reference: Reference = variant.data["task"]
-        name, arguments = split(reference)
-        games = variant.data.get("tournament", {}).get("games_per_pairing")
-        if games is None or "samples" in arguments:
+        keys = keys_of(self.spec, variant.data)
+        if not keys:
             return reference
+        name, given = split(reference)
         cls: Any = self.project.load("tasks", name, self.spec.place_in(variant, "task"))
-        return {"use": name, **arguments, "samples": games} if "samples" in parameters.fields(cls) else reference
+        arguments: Mapping[str, Any] = given
+        for key in keys:
+            arguments = key.task_arguments(cls, arguments)
+        return {"use": name, **arguments} if arguments != given else reference
 
-    def contestants(self, variant: Variant) -> Iterator[Group]:
-        """The contestants of a tournament as groups without agents."""
-        place = functools.partial(self.spec.place, "tournament")
+    def contestants(self, key: SpecKey, variant: Variant) -> Iterator[Group]:
+        """Those whom a key seats, as groups without agents."""
         if "agents" in variant.data:
             hint = "Drop one of them; in a spec that extends another, `agents:` without a value takes it away."
-            message = "agents: and tournament: both say who plays"
+            message = f"agents: and {key.name}: both say who plays"
             raise SpecError(message, place=self.spec.place("agents", KEY), hint=hint)
         models, policies = {"model", *self.spec.get("models", {})}, self.project.files("policies")
-        for one in _tournaments().Tournament.read(variant.data["tournament"], place).contestants:
-            at = functools.partial(place, "pool", one.index)
-            if (name := one.body.get("model")) not in models and name in policies:
+        for contestant, body, path in key.contestants():
+            at = functools.partial(key.place, *path)
+            if (name := body.get("model")) not in models and name in policies:
                 raise SpecError(f"{name!r} is a policy, no model", place=at(), hint=f"Write {{policy: {name}}}.")
-            yield self.group(one.name, one.body, variant, at)
-
-    def tournament(self, variant: Variant, whole: Condition, count: int) -> Iterator[Condition]:
-        """The pairings and seatings of a tournament, whose contestants are the groups of `whole`.
-
-        `count`: how many conditions there are already.
-        """
-        place = functools.partial(self.spec.place, "tournament")
-        entry = _tournaments().Tournament.read(variant.data["tournament"], place)
-        _tournaments().check_labels(whole, self.spec.place)
-        if entry.games is not None and int(self.spec.get("repeats", 1)) > 1:
-            message = "repeats: and games_per_pairing: both say how many games are played"
-            raise SpecError(message, place=place("games_per_pairing"), hint="Drop one of them.")
-        name, at = split(variant.data["protocol"])[0], functools.partial(self.spec.place, "protocol")
-        seats = _tournaments().seats_of(whole, name, at)
-        entry.check(len(seats), count, place)
-        seed, groups = int(self.spec.get("seed", 0)), {group.name: group for group in whole.groups}
-        if entry.rounds is not None:
-            names = [*map(metric_name, self.spec.get("metrics", []))]
-            if entry.results not in names:
-                hint = f"Add it to metrics:, or let results: name another that does. {near(entry.results, names)}"
-                message = f"pairing: swiss draws by the metric {entry.results!r}, which the spec does not have"
-                raise SpecError(message, place=place("results"), hint=hint)
-            self.rounds = len(entry.rounds_of(whole.id, seed)), entry.rounds
-        yield from entry.conditions(whole, groups, seats, seed)
+            yield self.group(contestant, body, variant, at)
 
     def check_fit(self, variant: Variant, task: api.Task, protocol: api.Protocol) -> None:
         """Refuse a task, or a channel, that the protocol cannot play."""
@@ -369,10 +343,8 @@ class _Resolver:
                     message += near(lacking[0], inputs)
                     errors.append(SpecError(message, place=place()))
                     break
-        drawn_by = self.spec.get("tournament", {}).get("results")
-        if drawn_by in metrics and not metrics[drawn_by].results_of_contestants:
-            message = f"metric {drawn_by!r} does not say who won a game, as games/results does"
-            errors.append(SpecError(message, place=self.spec.place("tournament", "results")))
+        for key in keys_of(self.spec):
+            errors += [SpecError(what, place=key.place(*path)) for what, path in key.check_metrics(metrics)]
         raise_all(errors)
         return metrics
 
@@ -399,7 +371,8 @@ class _Resolver:
         simulated = [labels.pop() if len(labels) == 1 else SIMULATED_NAME] if labels else []
         if self.model is not None:
             return " + ".join([self.model.model, *simulated])
-        seated = "tournament" not in self.spec.data or "model" in _tournaments().models_of(self.spec)
+        pools = [models for key in keys_of(self.spec) if (models := key.models()) is not None]
+        seated = all("model" in models for models in pools)
         seated &= any(group.policy is not None for condition in conditions for group in condition.groups)
         policies = [v.data["baseline"] for v in self.spec.variants() if seated and v.data.get("baseline")]
         real = sorted(
@@ -410,7 +383,7 @@ class _Resolver:
             }
         )
         own = sorted({engine.model for engine in self.engines.values()})
-        if "tournament" not in self.spec.data and (real or simulated):
+        if not pools and (real or simulated):
             own = []
         elif len(own) > MOST_NAMED:
             own = [f"{len(own)} models"]

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Final, Literal, NotRequired, Required, TypedDict
+from typing import Annotated, Any, Final, NotRequired, Required, TypedDict
 
 from harness.api import Range
 from harness.config.limits import LimitsEntry
-from harness.parameters import OPEN, PLUGIN, Keywords, Plugin, Schema, ValuePath, json_schema, schema_problems
+from harness.manifests import offers
+from harness.parameters import (
+    OPEN,
+    PLUGIN,
+    Keywords,
+    Plugin,
+    Schema,
+    ValuePath,
+    json_schema,
+    json_shape,
+    schema_problems,
+)
 from harness.tables import HeadlineEntry, PricesEntry, TableEntry
 from harness.tables.kinds import whole_entry_type
 from harness.tables.spec import entry_problems
@@ -50,57 +61,6 @@ class GroupSize(TypedDict, total=False):
     agents: Annotated[list[str], Keywords(uniqueItems=True)]
 
 
-class ContestantEntry(TypedDict, total=False):
-    """A contestant of a tournament: a model or a policy."""
-
-    model: Annotated[str, "`model` (the one under test) or a name under `models:`"]
-    policy: Annotated[_Policy, "plays instead of a model"]
-    label: Annotated[str, Keywords(minLength=1), "what tables call it; by default the name of its model or policy"]
-    prompts: Annotated[_Prompts, "the contestant's own prompt set"]
-    baseline: Annotated[_Policy, "the policy that plays in its place when no --model is given"]
-    generation_kwargs: dict[str, Any]
-
-
-class DrawEntry(TypedDict):
-    """A round of a Swiss tournament as a run has drawn it."""
-
-    pairs: list[Annotated[list[str], Keywords(minItems=2, maxItems=2)]]
-    bye: NotRequired[Annotated[str, "who sat out"]]
-
-
-class TournamentEntry(TypedDict):
-    """A tournament: every pairing of contestants is a condition, and so is every way of seating it."""
-
-    pool: Annotated[
-        list[str | ContestantEntry],
-        _Filled,
-        "the contestants: names under `models:`, `model` (the one under test), {model: NAME, label: …}, {policy: NAME}",
-    ]
-    pairing: NotRequired[
-        Annotated[
-            Literal["round_robin", "swiss", "self_play"],
-            "who meets: all combinations (the default), those with as many points, or each contestant itself",
-        ]
-    ]
-    self_play: NotRequired[Annotated[bool, "round_robin: each contestant plays itself too"]]
-    rotate_seats: NotRequired[
-        Annotated[bool, "every pairing plays in all rotations of its seats, the same games (true)"]
-    ]
-    games_per_pairing: NotRequired[
-        Annotated[
-            int,
-            Range(ge=1, le=1_000_000),
-            "games of a pairing in each rotation of seats: the task's cases, played again where it has fewer; "
-            "by default each case as often as `repeats` says",
-        ]
-    ]
-    rounds: NotRequired[Annotated[int, Range(ge=1, le=1000), "swiss: by default log2 of the contestants, rounded up"]]
-    results: NotRequired[
-        Annotated[str, "swiss: the metric whose records [[contestant, return], …] say who won (games/results)"]
-    ]
-    drawn: NotRequired[Annotated[dict[str, list[DrawEntry]], "swiss: the rounds so far, as a run's spec.yaml has them"]]
-
-
 class FitEntry(TypedDict, total=False):
     """What `harness fit` changes."""
 
@@ -127,7 +87,6 @@ class SpecEntry(TypedDict, total=False):
     agents: Annotated[
         dict[str, str | GroupEntry], "who plays which agents: `default`, and further groups by share, count or name"
     ]
-    tournament: Annotated[TournamentEntry, "who plays whom, in which seats; stands in the place of `agents`"]
     models: Annotated[
         dict[str, Annotated[Plugin, Keywords({PLUGIN: "engines"})]],
         "further models by name: an engine and its arguments",
@@ -170,12 +129,20 @@ SPEC: Final[Schema] = {
 def whole_schema() -> Schema:
     """JSON Schema of a spec with what all extensions add, for editors."""
     tables = {**SPEC["properties"]["tables"], "items": json_schema(whole_entry_type())}
-    return {**SPEC, "properties": {**SPEC["properties"], "tables": tables}}
+    keys = {name: key_shape(name) for name in offers("keys")}
+    return {**SPEC, "properties": {**SPEC["properties"], **keys, "tables": tables}}
+
+
+def key_shape(name: str) -> Schema:
+    """JSON Schema of what stands under a key of specs; {} for a key that there is not."""
+    offered = offers("keys").get(name)
+    shape = SPEC["properties"].get(name, {}) if offered is None else json_shape(offered.load().entry)
+    return shape or {}
 
 
 def spec_problems(data: Mapping[str, Any]) -> Iterator[tuple[ValuePath, str]]:
     """What is wrong with a spec's keys and types, as `parameters.problems` says it; asks the extensions it needs."""
-    properties = dict(SPEC["properties"])
+    properties = {**SPEC["properties"], **{name: key_shape(name) if name in data else {} for name in offers("keys")}}
     tables = data.get("tables")
     if isinstance(tables, list):
         properties["tables"] = {"type": "array", "items": {}}

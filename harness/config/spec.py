@@ -21,6 +21,7 @@ from typing import Any
 from harness.config import schema, yamls
 from harness.config._additions import ADDS, add
 from harness.config._insertion import VARIABLE, Room, insert
+from harness.config.keys import keys_of, measured
 from harness.config.project import Project
 from harness.errors import KEY, Place, SpecError, near, raise_all
 from harness.parameters import ValuePath
@@ -105,8 +106,8 @@ class Spec:
 
     @property
     def swept(self) -> list[str]:
-        """The labels by which conditions differ: the matrix's names, and the pairing of a tournament."""
-        return [*self.get("matrix", {}), *(["pairing"] if "tournament" in self.data else [])]
+        """The labels by which conditions differ: the matrix's names, and what keys of extensions add."""
+        return [*self.get("matrix", {}), *(label for key in keys_of(self) for label in key.labels)]
 
     @property
     def tables(self) -> list[dict[str, Any]]:
@@ -127,23 +128,15 @@ class Spec:
         The order of a spec's keys and of a plugin's parameters does not count. That within a parameter does: roles of
         a team, lines of effects and draws of a world are carried out in order, as are groups of `agents:`.
         """
-        body = {k: _unordered(v) if k in ("matrix", "limits") else v for k, v in undrawn(self.data).items()}
-        measured = _unordered({k: v for k, v in body.items() if k not in PRESENTATION})
-        return hashlib.sha256(json.dumps(_unordered_plugins(measured), default=str).encode()).hexdigest()
+        body = {k: _unordered(v) if k in ("matrix", "limits") else v for k, v in measured(self.data).items()}
+        body = _unordered({k: v for k, v in body.items() if k not in PRESENTATION})
+        return hashlib.sha256(json.dumps(_unordered_plugins(body), default=str).encode()).hexdigest()
 
 
 def _shares(table: Any) -> bool:
     """Whether `cluster:` of the spec holds for an entry of `tables:`."""
     kind, _ = kind_of(table)
     return kind is None or kind.shares_cluster
-
-
-def undrawn(data: Mapping[str, Any]) -> dict[str, Any]:
-    """A spec's content without the rounds that a run has drawn: they are results, and no part of what is measured."""
-    tournament = data.get("tournament")
-    if not isinstance(tournament, Mapping) or "drawn" not in tournament:
-        return dict(data)
-    return {**data, "tournament": {key: value for key, value in tournament.items() if key != "drawn"}}
 
 
 def _unordered(value: Any) -> Any:
@@ -329,7 +322,7 @@ def _assign(data: dict[str, Any], places: dict[ValuePath, Place], assignment: st
         if isinstance(here, dict):
             if isinstance(here.get(key), str) and key in ("task", "protocol", "baseline"):
                 here[key] = {"use": here[key]}  # a bare name takes parameters
-            if key not in here and i == 0 and schema.SPEC["properties"].get(key, {}).get("type") == "object":
+            if key not in here and i == 0 and schema.key_shape(key).get("type") == "object":
                 here[key] = {}  # a mapping that the spec may have and does not
             if not isinstance(here.get(key), dict | list):
                 mappings = [str(k) for k, v in here.items() if isinstance(v, dict | list)]

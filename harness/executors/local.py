@@ -16,18 +16,12 @@ class Local(Executor):
     """Episodes are played in this process."""
 
     async def play(self, work: Work) -> dict[str, Facts]:
-        jobs, episodes = work.jobs(), Episodes(work)
+        episodes = Episodes(work)
 
         async def take() -> Job | None:
-            return next(jobs, None)
-
-        def more() -> Work | None:
-            nonlocal jobs
-            if (following := work.following()) is not None:
-                jobs = following.jobs()
-            return following
+            return work.take()
 
         try:
-            return await episodes.play_all(take, more)
+            return await episodes.play_all(take, work.extend)
         finally:
             work.reports.update(episodes.reports())

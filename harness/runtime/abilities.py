@@ -21,8 +21,8 @@ def lacking(plan: Plan) -> Iterator[SpecError]:
     """
     for name, engine in plan.engines.items():
         own = ((c, g) for c in plan.conditions for g in c.groups if g.policy is None and (g.model or "model") == name)
-        # Whom a contestant of a tournament meets changes nothing.
-        playing = [*{(c.match.of if c.match is not None else c.id, g.name): (c, g) for c, g in own}.values()]
+        # Who sits beside whom changes nothing.
+        playing = [*{(c.origin, g.name): (c, g) for c, g in own}.values()]
         sets = next((group.prompts for _, group in playing if group.prompts.continues), None)
         if sets is not None and not isinstance(engine, ContinuesText):
             what = f"prompt set {sets.name!r} gives a text to continue; the engine of {engine.model} continues no text"

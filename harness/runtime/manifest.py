@@ -24,12 +24,13 @@ from typing import Any
 from harness import __version__, storage
 from harness.api import Facts
 from harness.config import yamls
-from harness.config.plan import ANSWERS, QUESTIONS, Plan, without_judges
-from harness.config.spec import undrawn
+from harness.config.keys import measured
+from harness.config.plan import ANSWERS, QUESTIONS, Plan, without_later_metrics
 from harness.engines.identity import describe
 from harness.engines.identity import identity as engine_identity
 from harness.engines.replay import Replay
 from harness.errors import DataError, Place
+from harness.manifests import offers
 from harness.runtime._record import problem
 from harness.runtime.options import Options
 from harness.runtime.sources import changed, code, commit
@@ -49,7 +50,6 @@ _PROMPTING_KEYS = (
     "protocol",
     "prompts",
     "agents",
-    "tournament",
     "generation_kwargs",
     "constrained",
     "share_calls",
@@ -104,7 +104,7 @@ def begin(
         raise DataError(f"nothing to resume in {folder}", hint="Drop --resume to start it.")
     files = [*storage.journals(folder), folder / "scores.jsonl", folder / "results.json"]
     foreign = [path.name for path in files if path.exists()]
-    if (folder / SPEC).exists() and undrawn(yamls.read(folder / SPEC).data) != undrawn(_public(plan)):
+    if (folder / SPEC).exists() and measured(yamls.read(folder / SPEC).data) != measured(_public(plan)):
         foreign.append(SPEC)
     if foreign:
         message = f"{folder} holds {', '.join(foreign)} and no {META}: not a run, and not to be written over"
@@ -115,7 +115,7 @@ def begin(
 
 
 def write_spec(plan: Plan, folder: Path) -> None:
-    """Write down the spec as it stands now: the rounds of a tournament are known as they are drawn."""
+    """Write down the spec as it stands now: some conditions are known as the run goes on."""
     storage.write_atomically(folder / SPEC, yamls.dump(_public(plan)))
 
 
@@ -328,10 +328,10 @@ def plain_folder(plan: Plan) -> Path:
 
 def identity(plan: Plan, adopted: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
     """What may not change between a run and its resumption, as JSON gives it back."""
-    played = replace(plan, spec=without_judges(plan.spec, plan.metrics, plan.engines))
+    played = replace(plan, spec=without_later_metrics(plan.spec, plan.metrics, plan.engines))
     body = {
         k: v
-        for k, v in undrawn(_public(played)).items()
+        for k, v in measured(_public(played)).items()
         if k not in ("description", "tables", "cluster", "prices", "executor")
     }
     prompts = {group.prompts.name: group.prompts.digest for c in plan.conditions for group in c.groups}
@@ -378,8 +378,9 @@ def check_replay(plan: Plan) -> None:
     if not isinstance(engine, Replay) or not (Path(engine.path) / META).is_file():
         return
     recorded, current = read_meta(Path(engine.path) / META)["identity"], identity(plan)
-    then = {key: recorded["spec"].get(key) for key in _PROMPTING_KEYS} | {"texts": recorded["prompts"]}
-    now = {key: current["spec"].get(key) for key in _PROMPTING_KEYS}
+    keys = (*_PROMPTING_KEYS, *offers("keys"))
+    then = {key: recorded["spec"].get(key) for key in keys} | {"texts": recorded["prompts"]}
+    now = {key: current["spec"].get(key) for key in keys}
     # A part of the matrix may need a part of the prompt sets.
     now["texts"] = {name: digest for name, digest in recorded["prompts"].items() if name not in current["prompts"]}
     now["texts"] |= current["prompts"]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from harness import storage
 from harness.api import Case, Episode, Facts, Move, Outcome
 from harness.config.leave import confined
-from harness.config.plan import Condition, episode_id, protocol_seed
+from harness.config.plan import Condition, Plan, episode_id, protocol_seed
 from harness.engine_api import AsksPeople, Engine, RunsPrograms, WritesLog
 from harness.engines.gate import Gate, Stop
 from harness.engines.replay import Replay
@@ -56,7 +56,7 @@ class Episodes:
     """
 
     def __init__(self, work: Work, worker: int | None = None) -> None:
-        self.work, self.plan, self.folder, self.options = work, work.plan, work.folder, work.options
+        self.work, self.folder, self.options = work, work.folder, work.options
         self.moves, self.on_score, self.usage, self.worker = work.moves, work.on_score, work.usage, worker
         self.engines: dict[str, Gate | Cache] = {}
         self.errors = ErrorLog(self._file(ERRORS))
@@ -68,42 +68,49 @@ class Episodes:
         self.pending = storage.PendingFailures()
         self._on_end: dict[str, Callable[[], None]] = {}
 
-    async def play_all(self, take: Take, more: Callable[[], Work | None] = lambda: None) -> dict[str, Facts]:
+    @property
+    def plan(self) -> Plan:
+        """What is played; it grows where `extend` finds more."""
+        return self.work.plan
+
+    async def play_all(self, take: Take, extend: Callable[[], bool] = lambda: False) -> dict[str, Facts]:
         """Play what `take` gives until it gives no more; returns what each engine reports of itself.
 
-        `take` is first called when all engines are started. Where all that it gave is finished, and `more` gives other
-        work, it is called again. Raises as `Play`.
+        `take` is first called when all engines are started. Where all that it gave is finished, and `extend` says that
+        there is more, it is called again. Raises as `Play`.
         """
         async with contextlib.AsyncExitStack() as stack:  # everything is closed, also where closing something fails
             await self._start(stack)
             stack.enter_context(rare_collections())
-            await self._play_round(take)
-            while (work := more()) is not None:
-                self.work, self.plan = work, work.plan
-                await self._play_round(take)
+            has_more = True
+            while has_more:
+                # With policies alone more tasks would only hold more episodes open. A person plays one after another.
+                people = any(isinstance(engine, AsksPeople) for engine in self.plan.engines.values())
+                width = self.options.max_concurrency if self.engines and not people else 1
+                tasks = [asyncio.create_task(self._play_jobs(take)) for _ in range(width)]
+                try:
+                    await asyncio.gather(*tasks)
+                except (EngineFatalError, SetupError) as error:
+                    await self._end(tasks, str(error))
+                    raise
+                finally:
+                    for task in tasks:
+                        task.cancel()
+                    await asyncio.gather(*tasks, return_exceptions=True)
+                self._check_end()
+                has_more = extend()
         return self.reports()
 
-    async def _play_round(self, take: Take) -> None:
-        """Play what `take` gives, on engines that are started. Raises as `Play`."""
-        # With policies alone more tasks would only hold more episodes open. A person plays one after another.
-        people = any(isinstance(engine, AsksPeople) for engine in self.plan.engines.values())
-        width = self.options.max_concurrency if self.engines and not people else 1
-        tasks = [asyncio.create_task(self._play_jobs(take)) for _ in range(width)]
-        try:
-            await asyncio.gather(*tasks)
-        except (EngineFatalError, SetupError) as error:
-            self.stop.end(str(error))
-            # Nothing new is asked; what other engines are answering just now is paid for, and is waited for.
-            # (With one engine at a time, others would be started for it.)
-            if not self.options.one_engine_at_a_time:
-                for task in set(tasks) - self.playing:  # they wait for an episode that may never come
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
-            raise
-        finally:
-            for task in tasks:
+    async def _end(self, tasks: Sequence[asyncio.Task[None]], why: str) -> None:
+        """Ask nothing new; what other engines are answering just now is paid for, and is waited for."""
+        self.stop.end(why)
+        if not self.options.one_engine_at_a_time:  # others would be started for it
+            for task in set(tasks) - self.playing:  # they wait for an episode that may never come
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _check_end(self) -> None:
+        """Raise what ended the playing of episodes before all were played, as `Play`."""
         if reason := self.spent or self.usage.exhausted:
             raise reason
         if broken := [gate.broken for gate in self.gates.values() if gate.broken is not None]:

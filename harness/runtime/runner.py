@@ -9,7 +9,7 @@ Next: `harness.executors`, then `harness.runtime.open_episodes`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Container, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -17,9 +17,11 @@ from types import MappingProxyType
 from harness import storage
 from harness.api import Case, Facts, Move
 from harness.config.plan import Condition, Plan, episode_id
+from harness.config.resolve import following
 from harness.engines.budget import Spent, Usage
 from harness.errors import BudgetSpentError, EngineFatalError, StorageError, UserError
 from harness.runtime.heartbeat import Heartbeat
+from harness.runtime.manifest import write_spec
 from harness.runtime.options import Options
 from harness.tables import EpisodeScore
 
@@ -57,40 +59,84 @@ class BudgetReachedError(RunStoppedError):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(kw_only=True)
 class Work:
-    """What is left of a run, for an executor to play.
+    """What is left of a run, for an executor to play. It grows where conditions become known as the run goes on.
 
     Attributes:
         plan: what to play.
+        episodes: all its episodes, in plan order.
         folder: an existing run folder, locked by the caller.
         options: how.
-        moves: id → what is recorded of the moves of an episode that is not finished.
-        done: ids of the finished episodes; grows with every call of `on_score`.
-        left: how many episodes that is.
-        on_score: to be called once for every episode that is finished.
+        report_score: called once for every episode that is finished.
         usage: what the run used of its budget so far.
+        moves: id → what is recorded of the moves of an episode that is not finished.
+        ends: id → how the journal says that an episode ended that is not in the plan yet.
+        done: id → score of the finished episodes.
         reports: the executor puts in what each engine reports of itself, also where the run stops.
         known: names of the models that have answered in this run before, as far as this process knows.
-        following: what there is to play once all of this is finished, such as the next round of a tournament. An
-            executor may ask for it, to play it with the same engines; what none asks for comes as work of its own.
     """
 
     plan: Plan
+    episodes: Sequence[Job]
     folder: Path
     options: Options
-    moves: dict[str, dict[tuple[str, int], Move]]
-    done: Container[str]
-    left: int
-    on_score: Callable[[EpisodeScore], None]
+    report_score: Callable[[EpisodeScore], None]
     usage: Usage
-    reports: dict[str, Facts]
-    following: Callable[[], Work | None] = lambda: None
+    moves: dict[str, dict[tuple[str, int], Move]]
+    ends: dict[str, Facts] = field(default_factory=dict)
+    done: dict[str, EpisodeScore] = field(default_factory=dict)
+    reports: dict[str, Facts] = field(default_factory=dict)
     known: set[str] = field(default_factory=set)
+    _untaken: Iterator[Job] | None = field(default=None, init=False)
+
+    @property
+    def left(self) -> int:
+        """How many episodes are not finished."""
+        return len(self.episodes) - len(self.done)
+
+    @property
+    def scores(self) -> list[EpisodeScore]:
+        """Those of all episodes, in plan order, once none is left."""
+        return [self.done[episode_id(*job)] for job in self.episodes]
+
+    @property
+    def total(self) -> int:
+        """How many episodes there will be."""
+        return self.plan.in_all(len(self.episodes))
 
     def jobs(self) -> Iterator[Job]:
         """The episodes left to play, in plan order."""
-        return (job for job in self.plan.episodes() if episode_id(*job) not in self.done)
+        return (job for job in self.episodes if episode_id(*job) not in self.done)
+
+    def take(self) -> Job | None:
+        """The next episode that is left and that nobody has taken; None where there is none."""
+        if self._untaken is None:
+            self._untaken = self.jobs()
+        return next(self._untaken, None)
+
+    def on_score(self, score: EpisodeScore) -> None:
+        """To be called once for every episode that is finished."""
+        self.done[score.id] = score
+        self.known.update(score.answered)
+        self.report_score(score)
+
+    def read_journal(self) -> None:
+        """Take the finished episodes of the plan from what the journal says."""
+        for name in filter(self.ends.__contains__, [episode_id(*job) for job in self.episodes]):
+            self.on_score(EpisodeScore.from_json({"id": name, **self.ends.pop(name)}))
+
+    def extend(self) -> bool:
+        """Where nothing is left, add the conditions that are known now, and write them down; returns whether there is
+        something to play."""
+        while not self.left:
+            if (more := following(self.plan, self.scores)) is None:
+                return False
+            self.plan, self.episodes = more, list(more.episodes())
+            write_spec(more, self.folder)
+            self.read_journal()
+            self._untaken = None
+        return True
 
     def may_be_free(self, job: Job) -> bool:
         """Whether an episode may come to its end without anything new being asked."""
@@ -98,97 +144,68 @@ class Work:
         return bool(has_answers) or all(group.policy is not None for group in job[0].groups)
 
 
-Following = Callable[[Plan, Sequence[EpisodeScore]], Plan | None]
-"""Makes a plan with more episodes of a plan whose scores these are; None where there is no more to play."""
 Play = Callable[[Work], Awaitable[dict[str, Facts]]]
-"""Plays all that is left; returns what each engine reports of itself.
+"""Plays all that is left, and may `extend` it; returns what each engine reports of itself.
 
 Raises `EngineFatalError`, `StorageError`, `BudgetSpentError`.
 """
 
 
-async def run(
-    plan: Plan,
-    order: Sequence[str],
-    folder: Path,
-    options: Options,
-    on_score: OnScore,
-    reports: dict[str, Facts],
-    play_left: Play,
-    spent: Spent | None = None,
-    following: Following = lambda plan, scores: None,
-    total: int | None = None,
-) -> list[EpisodeScore]:
-    """Play every episode of the plan that `folder` does not hold yet.
-
-    Args:
-        plan: what to play.
-        order: the ids of its episodes, as `harness.config.plan.survey` found them.
-        folder: an existing run folder, locked by the caller.
-        options: how.
-        on_score: called once with None, then once for every episode, those that are finished already first.
-        reports: what each engine reports of itself is put here; nothing where nothing was left to play.
-        play_left: plays what is not finished.
-        spent: what was used of the budget elsewhere: by the run that this one judges.
-        following: makes a plan with more episodes of one that is finished; they come last in it.
-        total: the number of episodes of the last such plan.
-
-    Returns:
-        The scores of all episodes, in plan order.
+async def run(work: Work, play: Play) -> None:
+    """Play every episode that is left.
 
     Raises:
         RunStoppedError: an engine or the disk gave up, or the budget is spent (`BudgetReachedError`); everything
             recorded so far is kept.
     """
-    on_score(None)
-    progress = storage.JournalState(*storage.journals(folder))
-    scores: dict[str, EpisodeScore] = {}
-    known: set[str] = set()
-
-    def finished(score: EpisodeScore) -> None:
-        scores[score.id] = score
-        known.update(score.answered)
-        on_score(score)
-
-    for name in filter(progress.ends.__contains__, order):
-        finished(EpisodeScore.from_json({"id": name, **progress.ends.pop(name)}))
-    usage: Usage | None = None
-
-    def upcoming() -> Work | None:
-        """What is left, of the first plan that is not finished."""
-        nonlocal plan, order, usage
-        while len(scores) == len(order):
-            if (more := following(plan, [scores[name] for name in order])) is None:
-                return None
-            plan, order = more, [episode_id(*episode) for episode in more.episodes()]
-            for name in filter(progress.ends.__contains__, order):
-                finished(EpisodeScore.from_json({"id": name, **progress.ends.pop(name)}))
-        if usage is None:
-            used = spent or Spent()
-            before = progress.calls + used.calls, progress.tokens + used.tokens
-            usage = Usage(options.budget, *before, seconds=used.seconds)
-        left = len(order) - len(scores)
-        moves = progress.moves
-        return Work(plan, folder, options, moves, scores, left, finished, usage, reports, upcoming, known)
-
-    while (work := upcoming()) is not None:
-        done = len(scores)
-        heartbeat = Heartbeat(f"{plan.spec.name} · {plan.model}", scores, total or len(order), work.usage)
+    while work.extend():
+        done = len(work.done)
+        heartbeat = Heartbeat(f"{work.plan.spec.name} · {work.plan.model}", work.done, work.total, work.usage)
         beating = asyncio.create_task(heartbeat.beat())
         try:
-            reports.update(await play_left(work))
+            work.reports.update(await play(work))
         except BudgetSpentError as reached:
-            raise BudgetReachedError(reached, work.usage, len(scores), total or len(order)) from None
+            raise BudgetReachedError(reached, work.usage, len(work.done), work.total) from None
         except (EngineFatalError, StorageError) as error:
             what, hint = (error.message, error.hint) if isinstance(error, StorageError) else (error, None)
             hint = hint or "Mend the cause, then give the same command again: nothing that is recorded is asked twice."
-            done, planned = len(scores), total or len(order)
-            message = f"the run stopped after {done} of {planned} episodes: {what}"
-            stop = RunStoppedError(message, hint=hint)
-            stop.stopped = {"why": str(what), "episodes": done, "of": planned}
+            stop = RunStoppedError(
+                f"the run stopped after {len(work.done)} of {work.total} episodes: {what}", hint=hint
+            )
+            stop.stopped = {"why": str(what), "episodes": len(work.done), "of": work.total}
             raise stop from error
         finally:
             beating.cancel()
-        if len(scores) == done:
+        if len(work.done) == done:
             raise RuntimeError(f"{work.left} episodes are left, and the executor played none")
-    return [scores[name] for name in order]
+
+
+def work_of(
+    plan: Plan, episodes: Sequence[Job], folder: Path, options: Options, on_score: OnScore, spent: Spent
+) -> Work:
+    """What the journals of a folder leave to play of a plan.
+
+    Args:
+        plan: what to play.
+        episodes: all its episodes, in plan order.
+        folder: an existing run folder, locked by the caller.
+        options: how.
+        on_score: called once with None, then once for every episode, those that are finished already first.
+        spent: what was used of the budget elsewhere, such as by the run that this one follows.
+    """
+    on_score(None)
+    progress = storage.JournalState(*storage.journals(folder))
+    before = progress.calls + spent.calls, progress.tokens + spent.tokens
+    usage = Usage(options.budget, *before, seconds=spent.seconds)
+    work = Work(
+        plan=plan,
+        episodes=episodes,
+        folder=folder,
+        options=options,
+        report_score=on_score,
+        usage=usage,
+        moves=progress.moves,
+        ends=progress.ends,
+    )
+    work.read_journal()
+    return work

@@ -50,7 +50,7 @@ def code(plan: Plan) -> dict[str, Hashes]:
         "play": played,
         "task": [condition.task for condition in plan.conditions],
         # What a judge says is no work of its metric's code.
-        "metrics": [metric for metric in plan.metrics.values() if not metric.measured_later],
+        "metrics": [metric for metric in plan.metrics.values() if metric.measured_by is None],
     }
     names = {project.root: project.name for project in plan.project.lineage()}
     read = functools.cache(_source)

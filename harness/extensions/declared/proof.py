@@ -87,7 +87,7 @@ def proofs(plays: Sequence[tuple[Plan, Place]]) -> Iterator[UserError | str]:
             seen.add(key)
             proof = prove(condition, plan.spec.place("task"))
             yield from proof.problems
-            about = condition.id if condition.match is None else condition.match.of
+            about = condition.origin
             if not proof.problems:
                 yield f"{about}: {proof.line()}"
 

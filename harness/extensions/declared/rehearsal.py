@@ -37,8 +37,8 @@ def rehearse(plan: Plan, place: Place | None = None) -> Iterator[UserError]:
     deadline = time.process_time() + SECONDS
     met: set[tuple[str, str]] = set()
     for condition in plan.conditions:
-        if condition.match is not None:  # each contestant of a tournament plays once
-            pairs = {(condition.match.of, name) for name in condition.match.contestants}
+        if condition.base is not None:  # each contestant plays once
+            pairs = {(condition.base, group.name) for group in condition.groups[1:]}
             if pairs <= met:
                 continue
             met |= pairs

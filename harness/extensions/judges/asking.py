@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from harness import storage
+from harness.after import Play
 from harness.api import Facts
 from harness.config.plan import Plan
 from harness.engines.budget import Budget, Spent
@@ -18,9 +19,6 @@ from .cases import judged_lines, prepare
 from .plans import CASES, FOLDER, Judging
 from .verdicts import records
 
-Execute = Callable[[str, Plan, Options, Spent], object]
-"""Plays a judge's plan: (name of its metric, plan, how, what is used of the budget). Raises as `evaluation.execute`."""
-
 
 def waiting(asked: Sequence[Judging], run: Path) -> bool:
     """Whether one of the judges has not rated all there is to rate in the folder of a run."""
@@ -28,7 +26,7 @@ def waiting(asked: Sequence[Judging], run: Path) -> bool:
 
 
 def ask(
-    asked: Sequence[Judging], plan: Plan, run: Path, options: Options, execute: Execute, began: float
+    asked: Sequence[Judging], plan: Plan, run: Path, options: Options, execute: Play, began: float
 ) -> dict[str, Facts]:
     """Ask the judges, one after another; those that are done are not asked again.
 
@@ -53,7 +51,7 @@ def ask(
             how = replace(options, output_path=folder, resume=None, executor="local")
             spent = _spent(run, folder, began) if options.budget != Budget() else Spent()
             try:
-                execute(judging.name, judging.located(run), how, spent)
+                execute(f"judge of {judging.name}", judging.located(run), how, spent)
             except RunStoppedError as error:
                 error.message = f"the judge of {judging.name!r}: {error.message}"
                 raise

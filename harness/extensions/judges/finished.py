@@ -11,35 +11,30 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness import approvals, storage
+from harness import approvals, check, storage
 from harness.config import resolve, yamls
+from harness.config.leave import check_execution
 from harness.config.plan import QUESTIONS, Plan, survey
 from harness.config.project import Project, find
 from harness.config.schema import metric_name
 from harness.config.spec import Spec, parse
 from harness.engine_api import Engine
 from harness.engines.mock import Mock
-from harness.errors import DataError, Place, SpecError, UserError
-from harness.evaluation import OnJudge, check_judges, execute, judge_and_finish
-from harness.extensions.judges import (
-    CASES,
-    FOLDER,
-    PairSide,
-    judgings,
-    pair_lines,
-    pair_tables,
-    pairs_plan,
-    prepare,
-    spent_in,
-    verdicts_of,
-)
-from harness.extensions.judges.tasks import JudgedMetric
+from harness.errors import DataError, Place, SpecError, UserError, raise_all
+from harness.evaluation import OnMore, OpenRun, execute, follow_up
 from harness.results import Run
 from harness.runtime import manifest
 from harness.runtime.options import Options
 from harness.runtime.sources import changed
 from harness.storage.locks import Lock
 from harness.tables import Table
+
+from .after import Judges
+from .cases import prepare
+from .pairs import PairSide, pair_lines, pair_tables, pairs_plan, verdicts_of
+from .plans import CASES, FOLDER
+from .tasks import JudgedMetric
+from .verdicts import spent_in
 
 SAMPLING = {"temperature": 0.0, "max_tokens": 1024}
 METRIC = "judge"
@@ -52,7 +47,7 @@ def judge(
     metric: Mapping[str, Any] | None = None,
     *,
     options: Options | None = None,
-    on_judge: OnJudge | None = None,
+    on_more: OnMore | None = None,
     project: Project | None = None,
 ) -> Run:
     """Let judges rate what they have not rated yet in a finished run. Nothing is played again.
@@ -64,7 +59,7 @@ def judge(
         metric: parameters of a judged metric, with `name`, that is added to the run's spec, or replaces the one of that
             name there. A spec without a judged metric gets one in any case.
         options: how to run; `output_path` and whether to resume are given.
-        on_judge: as in `harness.evaluation.execute`.
+        on_more: as in `harness.evaluation.execute`.
         project: where names are looked up; default: the project around the working directory.
 
     Raises:
@@ -80,8 +75,8 @@ def judge(
         if metric is not None or not any(isinstance(one, JudgedMetric) for one in done.metrics.values()):
             spec = _with_metric(spec, {"use": METRIC, **(metric or {})}, project)
         plan = plan_of(done, spec, project)
-        asked = judgings(plan, judge, cases := survey(plan).cases, _kept(plan, done, judge, metric))
-        check_judges((judging.plan for judging in asked), options or Options())
+        judges, cases = Judges(judge, _kept(plan, done, judge, metric)), survey(plan).cases
+        judges.check(plan, cases, options or Options())
     if QUESTIONS in changed(done.meta.get("cases", cases), cases):
         hint = "Answers are to the questions of then: take the change back."
         raise DataError(f"the task's questions changed since the run in {done.folder}", hint=hint)
@@ -89,7 +84,17 @@ def judge(
     try:
         storage.write_atomically(done.folder / manifest.SPEC, yamls.dump(spec.data))
         done = replace(done, spec=spec, metrics=plan.metrics)
-        return judge_and_finish(done, plan, asked, options or Options(), on_judge, began)
+        return follow_up(
+            OpenRun(
+                plan=plan,
+                options=options or Options(),
+                folder=done.folder,
+                on_more=on_more or (lambda name: None),
+                after=(judges,),
+                began=began,
+                done=done,
+            )
+        )
     finally:
         lock.release()
 
@@ -106,7 +111,7 @@ def prefer(
     max_chars: int = 20_000,
     sampling: Mapping[str, Any] = SAMPLING,
     options: Options | None = None,
-    on_judge: OnJudge | None = None,
+    on_more: OnMore | None = None,
 ) -> list[Table]:
     """Let a judge choose between the answers of two sides, in both orders. The judge's run lies in the folder of `one`.
 
@@ -120,7 +125,7 @@ def prefer(
         max_chars: characters of a question or an answer that it is shown.
         sampling: generation_kwargs.
         options: how to run; `output_path` and whether to resume are given.
-        on_judge: as in `harness.evaluation.execute`.
+        on_more: as in `harness.evaluation.execute`.
 
     Raises:
         UserError: no common episode, a judge that cannot be asked.
@@ -128,7 +133,9 @@ def prefer(
     """
     with _placed("--prompt"):
         plan = pairs_plan(one.plan, judge, prompt, repeats, parse_retries, dict(sampling))
-        check_judges([plan], options or Options())
+        how = options or Options()
+        check_execution(plan, how.allow_code_execution, how.sandbox)
+        raise_all(check.examine(plan))
     metas = [manifest.read_meta(side.folder / manifest.META) for side in (one, two)]
     for meta, side in zip(metas, (one, two), strict=True):
         manifest.check_journals(meta, side.folder)
@@ -143,7 +150,7 @@ def prefer(
         if prepare(folder / CASES, pair_lines(one, two, max_chars, reference)):
             if not (folder / "scores.jsonl").is_file():
                 how = replace(options or Options(), output_path=folder, resume=None, executor="local")
-                execute(plan, how, on_judge("pairs") if on_judge else None)
+                execute(plan, how, on_more("judge of pairs") if on_more else None)
         elif not (folder / CASES).stat().st_size:
             (folder / CASES).unlink()
             hint = "Pairs are episodes of the same condition, case and repeat; `--label` pairs two parts of one run."

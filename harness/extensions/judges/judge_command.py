@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from harness.cli import options as opt
-from harness.cli.evaluate import interrupted, judge_engine, pairs
+from harness.cli.evaluate import interrupted, pairs
 from harness.cli.output import show
 from harness.cli.progress import SeveralProgress, notes
 from harness.cli.usage import Parser
@@ -13,21 +13,23 @@ from harness.config.project import find
 from harness.engine_api import AsksPeople
 from harness.engines.sampling import normalise
 from harness.errors import SpecError
-from harness.extensions.judges import PairSide
 from harness.extensions.judges.finished import SAMPLING, plan_of, prefer
+from harness.extensions.judges.pairs import PairSide
 from harness.extensions.leaderboards.sides import add_sides, two_sides
 from harness.runtime.options import Options
+
+from .options import add, engine_of
 
 
 def judge(options: argparse.Namespace) -> int:
     """A judge chooses between the answers of two runs, or of two parts of one."""
     one, two = _sides(options)
-    engine = judge_engine(options, find())
+    engine = engine_of(options.judge, options.judge_args, find())
     if engine is None:
         raise SpecError("no judge is given", hint="Say which engine judges: --judge vllm --judge_args pretrained=…")
     how = Options(**{name: getattr(options, name) for name in opt.ASKING})
     sampling = {**SAMPLING, **normalise(pairs(options.gen_kwargs, "--gen_kwargs"))}
-    bars = SeveralProgress("judge of", options.quiet, lines=isinstance(engine, AsksPeople))
+    bars = SeveralProgress(options.quiet, lines=isinstance(engine, AsksPeople))
     try:
         with notes(options.quiet):
             tables = prefer(
@@ -39,7 +41,7 @@ def judge(options: argparse.Namespace) -> int:
                 repeats=options.repeats,
                 sampling=sampling,
                 options=how,
-                on_judge=bars,
+                on_more=bars,
             )
     except KeyboardInterrupt:
         return interrupted("what was chosen is kept")
@@ -64,9 +66,7 @@ def options(command: Parser) -> None:
     command.add_argument("runs", nargs="+", metavar="RUN", help="two runs; or one, with --label")
     add_sides(command, "protocol single vote")
     asking = command.group("judge")
-    text = "judges in place of those that the spec names: vllm, openai, mock or an engine of the project"
-    asking.add_argument("--judge", metavar="ENGINE", help=text)
-    asking.add_argument("--judge_args", default="", metavar="K=V,…", help="the judge's arguments")
+    add(asking)
     text = "its prompt set (default: judges/pairwise)"
     asking.add_argument("--prompt", default="judges/pairwise", metavar="SET", help=text)
     asking.add_argument("--reference", action="store_true", help="let it see the task's right answers")

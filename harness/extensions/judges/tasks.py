@@ -54,7 +54,7 @@ class JudgedMetric(Metric):
         constrained: whether the judge decodes within the form of its reply.
     """
 
-    measured_later: ClassVar[bool] = True
+    measured_by: ClassVar[str | None] = "judges"
 
     model: Annotated[str | list[str], "a name under `models:`, or several"] | None = None
     baseline: Annotated[Plugin, Keywords({PLUGIN: "policies"})] | None = None
@@ -70,6 +70,12 @@ class JudgedMetric(Metric):
     max_chars: Annotated[int, Range(ge=100, le=1_000_000)] = 20_000
     generation_kwargs: dict[str, Any] = field(default_factory=lambda: {"temperature": 0.0, "max_tokens": 1024})
     constrained: bool = False
+
+    def recall(self, name: str, meta: Facts) -> None:
+        """Let tables say who rated."""
+        from .verdicts import note_on
+
+        self.note = note_on(self, name, meta.get("judges", {})) or self.note
 
     def __post_init__(self) -> None:
         check_scale(self.scale, self.criteria)

@@ -94,13 +94,12 @@ def _usable(recorded: Mapping[str, Facts]) -> dict[str, Facts]:
     }
 
 
-def annotate(metrics: Mapping[str, Metric], recorded: Mapping[str, Facts]) -> None:
-    """Let tables say who rated."""
-    usable = _usable(recorded)
-    for name, metric in metrics.items():
-        record = usable.get(name)
-        if isinstance(metric, JudgedMetric) and metric.of not in COUNTS and record and record.get("answers"):
-            metric.note = f"rated by {_who(record)} {_how(record)}."
+def note_on(metric: JudgedMetric, name: str, recorded: Mapping[str, Facts]) -> str | None:
+    """Who rated, for tables; None where nobody did, or where the metric counts something."""
+    record = _usable(recorded).get(name)
+    if metric.of in COUNTS or not record or not record.get("answers"):
+        return None
+    return f"rated by {_who(record)} {_how(record)}."
 
 
 def _who(record: Mapping[str, Any]) -> str:

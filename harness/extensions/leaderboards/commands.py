@@ -326,7 +326,7 @@ def _baselines(run: Run, group: Comparable) -> list[tuple[Role, RunScores]]:
             folder = project.results() / CACHE / f"{run.spec.name}-{own}-{plan.digest[:12]}"
             if not (folder / "scores.jsonl").is_file():
                 print(f"{name} plays {run.spec.name} …", file=sys.stderr)
-            played = execute(plan, Options(output_path=folder, overwrite=True), ask_judges=False)
+            played = execute(plan, Options(output_path=folder, overwrite=True), asked_for=None)
         except UserError as error:
             print(f"{run.spec.name}: no {role}: {' '.join(error.message.split())}", file=sys.stderr)
             continue

@@ -111,7 +111,15 @@ class Worker:
             return failure
         self._conditions = {condition.id: condition for condition in plan.conditions}
         self._usage = WorkerUsage(settings.options.budget, self._news.set)
-        work = Work(plan, settings.folder, settings.options, self._moves, (), 0, self._on_score, self._usage, {})
+        work = Work(
+            plan=plan,
+            episodes=(),
+            folder=settings.folder,
+            options=settings.options,
+            report_score=self._on_score,
+            usage=self._usage,
+            moves=self._moves,
+        )
         self._episodes = Episodes(work, number)
         if spent is not None:
             self._use_up(spent)

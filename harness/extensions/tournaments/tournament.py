@@ -1,4 +1,4 @@
-"""Tournaments: who plays whom, and in which seats. `resolve` makes a condition of every pairing and seating.
+"""Tournaments: who plays whom, and in which seats. Every pairing and seating is a condition.
 
 A spec's `tournament:` stays as it is written wherever a spec is read, written down or compared. What it expands to
 depends on how many seats a game has, which only the task can say.
@@ -15,12 +15,13 @@ from typing import Any, Final
 
 from harness import api
 from harness.config.building import PlaceOf, policy_name
-from harness.config.plan import Condition, Group, Match, Plan
-from harness.config.proposals import RESULTS
+from harness.config.plan import Condition, Group, Plan
 from harness.config.spec import MAX_CONDITIONS, Spec
 from harness.errors import DataError, SpecError, near, raise_all
-from harness.extensions.tournaments.swiss import Draw, draw, points
 from harness.tables import EpisodeScore
+
+from .key import RESULTS
+from .swiss import Draw, draw, points
 
 LABELS: Final = ("round", "pairing", "first")
 """What a tournament adds to the labels of its conditions; `round` only where rounds are drawn."""
@@ -168,7 +169,8 @@ class Tournament:
                     id=",".join([*prefix, *(f"{key}={value}" for key, value in own.items())]),
                     labels={**whole.labels, **own},
                     groups=(replace(seated[0], name="default", agents=None), *seated),
-                    match=Match(whole.id, ordered, number, self.games),
+                    base=whole.id,
+                    games=self.games,
                 )
 
     def _pairings(self, variant: str, seats: int, seed: int) -> Iterator[tuple[int | None, tuple[str, ...]]]:
@@ -193,10 +195,13 @@ def seats_of(whole: Condition, name: str, place: PlaceOf) -> tuple[str, ...]:
     return example.agents
 
 
-def models_of(spec: Spec) -> set[str]:
-    """The models in the pool of the spec's tournament, also of contestants that sit out; none without a tournament."""
-    pools = [variant.data["tournament"]["pool"] for variant in spec.variants() if "tournament" in variant.data]
-    return {str(one if isinstance(one, str) else one.get("model")) for pool in pools for one in pool}
+def rounds(plan: Plan) -> tuple[int, int]:
+    """(rounds that are drawn, rounds of the whole tournament); (1, 1) where none are drawn."""
+    variant = plan.spec.variants()[-1]
+    tournament = Tournament.read(variant.data["tournament"], functools.partial(plan.spec.place, "tournament"))
+    if tournament.rounds is None:
+        return 1, 1
+    return len(tournament.rounds_of(variant.id, plan.seed)), tournament.rounds
 
 
 def contestants_of(spec: Spec) -> set[str]:
@@ -210,14 +215,13 @@ def summary(plan: Plan) -> list[str]:
     """Lines on how much there is to play, those of equal tournaments once."""
     firsts: dict[str, Condition] = {}
     for condition in plan.conditions:
-        if condition.match is not None:
-            firsts.setdefault(condition.match.of, condition)
+        if condition.base is not None:
+            firsts.setdefault(condition.base, condition)
     lines: dict[str, int] = {}
     for variant in plan.spec.variants() if firsts else ():
         first = firsts[variant.id]
-        assert first.match is not None
         tournament = Tournament.read(variant.data["tournament"], functools.partial(plan.spec.place, "tournament"))
-        pairings, seatings = tournament.count(len(first.match.contestants))
+        pairings, seatings = tournament.count(len(first.task.example().agents))
         games = sum(repeats for _, repeats in plan.cases(first))
         count = tournament.rounds
         rounds = f" in {count} round{'s' * (count > 1)}" if count is not None else ""
@@ -246,18 +250,19 @@ def drawn(plan: Plan, scores: Iterable[EpisodeScore]) -> Spec:
 
     Raises `DataError` where a record is no result of two contestants.
     """
-    matches = {condition.id: condition.match for condition in plan.conditions if condition.match is not None}
+    conditions = {condition.id: condition for condition in plan.conditions}
     entry = plan.spec.data["tournament"]
     metric = entry.get("results", RESULTS)
-    results: dict[str, list[tuple[int, Any]]] = {match.of: [] for match in matches.values()}
+    results: dict[str, list[tuple[int, Any]]] = {condition.origin: [] for condition in plan.conditions}
     for score in scores:
-        match, record = matches[score.condition], score.record(metric)
-        if record is None or score.failed or match.round is None:
+        condition, record = conditions[score.condition], score.record(metric)
+        if record is None or score.failed:
             continue
-        if not (isinstance(record.value, list) and [*map(_contestant, record.value)] in _orders(match.contestants)):
+        pair = [group.name for group in condition.groups[1:]]
+        if not (isinstance(record.value, list) and [*map(_contestant, record.value)] in (pair, pair[::-1])):
             message = f"metric {metric!r} gives {record.value!r:.80} for {score.id}, not [[contestant, return], …]"
             raise DataError(message, hint="results: names a metric that does, such as games/results.")
-        results[match.of].append((match.round, [seat[:2] for seat in record.value]))
+        results[condition.origin].append((condition.labels["round"], [seat[:2] for seat in record.value]))
     rounds: dict[str, list[dict[str, Any]]] = {}
     for variant in plan.spec.variants():
         tournament = Tournament.read(variant.data["tournament"], functools.partial(plan.spec.place, "tournament"))
@@ -271,10 +276,6 @@ def _contestant(result: Any) -> Any:
     """Of [contestant, return, …] the first; None where it is something else."""
     named = isinstance(result, list) and len(result) in (2, 3) and isinstance(result[1], int | float)
     return result[0] if named else None
-
-
-def _orders(contestants: Sequence[str]) -> list[list[str]]:
-    return [[*contestants], [*reversed(contestants)]]
 
 
 def _no_name(name: str, model: str | None) -> str | None:

@@ -19,7 +19,7 @@ from harness.config.project import builtin, find
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.extensions.calibration.files import load_parameters
-from harness.extensions.judges import FOLDER
+from harness.extensions.judges.plans import FOLDER
 from harness.view_api import RecordedTurn, Transcript
 from tests.helpers.commands import invoke
 

@@ -13,7 +13,7 @@ from harness.api import Case, Metric, Move, Outcome, Policy, Protocol, Task
 from harness.config import project, resolve, spec
 from harness.engines.mock import Mock
 from harness.extensions import conformance
-from harness.extensions.judges import judgings
+from harness.extensions.judges.plans import judgings
 from harness.extensions.worlds import SteppedTask, World
 from tests.helpers.toy import TOY
 

@@ -13,8 +13,8 @@ from harness.config.project import find
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import DataError, RequestError
-from harness.extensions.judges import PairSide
 from harness.extensions.judges.finished import plan_of, prefer
+from harness.extensions.judges.pairs import PairSide
 from harness.runtime.options import Options
 from harness.runtime.runner import BudgetReachedError
 from harness.tables import Table

@@ -1,0 +1,135 @@
+"""What follows once a run's episodes are scored, by `[after]` of extensions' manifests: judges rate them, …
+
+    [after.judges]
+    run = "after:Judges"
+    parameters = ["judge", "judge_args"]      # of `harness.evaluate`, and options of the command line
+    eval = "options:of_eval"                  # adds the options to `harness eval`
+    score = "options:of_score"                # adds the options to `harness score`
+
+A metric whose numbers come afterwards names what gives them (`Metric.measured_by`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from harness.api import Metric
+from harness.config.plan import Plan
+from harness.config.project import Project
+from harness.engines.budget import Spent
+from harness.errors import SetupError
+from harness.manifests import Offer, offers
+from harness.runtime.options import Options
+
+if TYPE_CHECKING:
+    from harness.results import Run
+
+Play = Callable[[str, Plan, Options, Spent], object]
+"""Plays another plan: (what progress calls it, the plan, how, what is used of the budget). Raises as `execute`."""
+
+
+class After(ABC):
+    """What follows in one run. It is made without arguments where nobody gives its parameters.
+
+    Attributes:
+        asks_people: whether a person may be asked something: then progress is lines, and no bar over the questions.
+    """
+
+    asks_people: bool = False
+
+    @classmethod
+    @abstractmethod
+    def given(cls, project: Project, arguments: Mapping[str, Any]) -> After:
+        """Make one of its parameters; those of the command line are texts. Raises `UserError`."""
+
+    @classmethod
+    @abstractmethod
+    def again(cls, run: Run) -> Run:
+        """A run that was graded again, with the numbers that came afterwards and still hold."""
+
+    @classmethod
+    @abstractmethod
+    def lines(cls, run: Run) -> Iterable[str]:
+        """What a reader must know of it below the tables of a run."""
+
+    @classmethod
+    @abstractmethod
+    def score(cls, folder: str, options: Any) -> Run:
+        """Give a finished run its numbers, as the options of `harness score` say."""
+
+    @abstractmethod
+    def plans(self, plan: Plan) -> list[tuple[Plan, int, str]]:
+        """What it would play after this plan: (plan, calls for an episode of this one, what for).
+
+        Raises `SpecError`.
+        """
+
+    @abstractmethod
+    def check(self, plan: Plan, cases: Mapping[str, str], options: Options) -> None:
+        """Refuse, before anything is played, what cannot be done afterwards. `cases`: as `Survey.cases`.
+
+        Raises:
+            SpecError, PluginError, SetupError, NotApprovedError: why.
+        """
+
+    @abstractmethod
+    def is_waiting(self, run: Run) -> bool:
+        """Whether something is left to do for a run whose episodes are scored; `check` comes first."""
+
+    @abstractmethod
+    def run(self, done: Run, plan: Plan, options: Options, play: Play, began: float) -> Run:
+        """Do it; what is done already is not done again.
+
+        Args:
+            done: the run, whose folder is locked; its episodes are scored.
+            plan: what was played.
+            options: how.
+            play: plays a plan of one's own.
+            began: when the run began, by `time.monotonic`.
+
+        Raises:
+            RunStoppedError: an engine or the disk gave up, or the budget is spent; the same command goes on.
+        """
+
+
+def _offer(name: str) -> Offer:
+    if (offer := offers("after").get(name)) is None:
+        raise SetupError(f"a metric is measured by {name!r}, an extension that is not installed")
+    return offer
+
+
+def needed(metrics: Mapping[str, Metric]) -> dict[str, type[After]]:
+    """What the metrics need afterwards. Raises `SetupError` where an extension is missing."""
+    names = dict.fromkeys(metric.measured_by for metric in metrics.values() if metric.measured_by is not None)
+    return {name: _offer(name).load() for name in names}
+
+
+def given(project: Project, arguments: Mapping[str, Any]) -> dict[str, After]:
+    """What the arguments ask for, by name; those that are not set (None, "") ask for nothing. Raises `UserError`."""
+    found: dict[str, After] = {}
+    for name, offer in offers("after").items():
+        own = {key: arguments.get(key) for key in offer.value.get("parameters", ())}
+        if any(value not in (None, "") for value in own.values()):
+            found[name] = offer.load().given(project, own)
+    return found
+
+
+def scoring(arguments: Mapping[str, Any]) -> Callable[[str, Any], Run] | None:
+    """What scores a finished run where the options of `harness score` ask for more than its journal has."""
+    for offer in offers("after").values():
+        if any(arguments.get(name) not in (None, "") for name in offer.value.get("parameters", ())):
+            score: Callable[[str, Any], Run] = offer.load().score
+            return score
+    return None
+
+
+def parameters() -> set[str]:
+    """The parameters that extensions add to `harness.evaluate`."""
+    return {name for offer in offers("after").values() for name in offer.value.get("parameters", ())}
+
+
+def following(metrics: Mapping[str, Metric], asked_for: Mapping[str, After]) -> list[After]:
+    """What follows a run of these metrics: what they need, as it is asked for, and what else is asked for."""
+    return [*asked_for.values(), *(cls() for name, cls in needed(metrics).items() if name not in asked_for)]

@@ -1,0 +1,129 @@
+"""Keys of specs that extensions bring, by `[keys]` of their manifests: who plays whom, …
+
+    [keys]
+    tournament = "key:TournamentKey"
+
+Next: `harness.config.resolve`, which asks them when a spec becomes a plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from harness.errors import Place
+from harness.manifests import offers
+
+if TYPE_CHECKING:
+    from harness import api
+    from harness.config.plan import Condition, Plan
+    from harness.config.spec import Spec
+    from harness.tables import EpisodeScore
+
+
+class SpecKey:
+    """What the value of an extension's key makes of a spec. Every method's default changes nothing.
+
+    Args:
+        name: the key.
+        value: what stands under it: with the matrix's values inserted where a variant is resolved, else as written.
+        spec: the spec.
+
+    Attributes:
+        entry: the annotation of its value, as `harness.parameters` reads it.
+        labels: names of labels by which it tells conditions apart, for the rows of tables that a spec leaves out.
+        seats_agents: whether it says who plays; then it stands in the place of `agents:`.
+        takes_model: what to do so that the model under test plays, in words.
+    """
+
+    entry: ClassVar[Any]
+    labels: ClassVar[tuple[str, ...]] = ()
+    seats_agents: ClassVar[bool] = False
+    takes_model: ClassVar[str] = ""
+
+    def __init__(self, name: str, value: Any, spec: Spec) -> None:
+        self.name, self.value, self.spec = name, value, spec
+
+    def place(self, *path: Any) -> Place:
+        """Where the value at a path below the key was written."""
+        return self.spec.place(self.name, *path)
+
+    # ------------------------------------------------------------------ a spec is read
+
+    @classmethod
+    def measured(cls, value: Any) -> Any:
+        """The value as far as it decides what is measured: without what a run has added to it."""
+        return value
+
+    def bodies(self) -> Iterable[Any]:
+        """The mappings in which it names policies (policy, baseline) and models (model)."""
+        return ()
+
+    def propose(self, task: api.Task) -> None:
+        """Change `spec.data` where the spec leaves its metrics to the task."""
+
+    def tables(self) -> list[dict[str, Any]]:
+        """Entries of `tables:` for a spec that declares none; they come before the plain table."""
+        return []
+
+    def without_numbers(self) -> Iterable[str]:
+        """Metrics that no plain table shows."""
+        return ()
+
+    # ------------------------------------------------------------------ a variant is resolved
+
+    def task_arguments(self, task: type[Any], arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The arguments of the task, of which the spec gives these."""
+        return arguments
+
+    def contestants(self) -> Iterator[tuple[str, Mapping[str, Any], tuple[Any, ...]]]:
+        """Who plays, where the key `seats_agents`: (name, keys of a group of agents, path of these below the key)."""
+        return iter(())
+
+    def conditions(self, whole: Condition, before: int) -> Iterable[Condition]:
+        """The conditions that a variant becomes.
+
+        Args:
+            whole: the variant's; its groups are the contestants, if there are some.
+            before: how many conditions there are already.
+        """
+        return (whole,)
+
+    def check_metrics(self, metrics: Mapping[str, api.Metric]) -> Iterable[tuple[str, tuple[Any, ...]]]:
+        """What is wrong with the spec's metrics: (message, path below the key)."""
+        return ()
+
+    # ------------------------------------------------------------------ a plan is played
+
+    def models(self) -> set[str] | None:
+        """Names of the models that it lets play, also of those that no condition has yet; None: it does not say."""
+        return None
+
+    def next(self, plan: Plan, scores: Iterable[EpisodeScore]) -> Spec | None:
+        """The spec with more conditions, once all episodes of the plan have these scores; None: there are no more."""
+        return None
+
+    def total(self, plan: Plan, count: int) -> int:
+        """What `count` of this plan comes to when all conditions are there."""
+        return count
+
+    def summary(self, plan: Plan) -> list[str]:
+        """Lines on how much there is to play."""
+        return []
+
+
+def keys_of(spec: Spec, data: Mapping[str, Any] | None = None) -> list[SpecKey]:
+    """The keys of extensions that a spec has, or a variant of it with this data."""
+    data = spec.data if data is None else data
+    return [
+        offer.load()(name, data[name], spec) for name, offer in offers("keys").items() if data.get(name) is not None
+    ]
+
+
+def measured(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A spec's content without what a run has added to it: that is a result, and no part of what is measured."""
+    kept = dict(data)
+    for name, offer in offers("keys").items():
+        if isinstance(data.get(name), Mapping):
+            kept[name] = offer.load().measured(data[name])
+    return kept

@@ -1,0 +1,93 @@
+"""Judges as what follows a run (`harness.after`): they rate what was played, each in a run of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from harness import check
+from harness.after import After, Play
+from harness.config.leave import check_execution
+from harness.config.plan import ANSWERS, Plan
+from harness.config.project import Project
+from harness.engine_api import AsksPeople, Engine
+from harness.engines.mock import Mock
+from harness.errors import SpecError, raise_all
+from harness.results import Run
+from harness.runtime.options import Options
+
+from .asking import ask, waiting
+from .options import engine_of
+from .plans import Judging, judgings
+from .tasks import JudgedMetric
+from .verdicts import in_words, unchanged, with_verdicts
+
+
+class Judges(After):
+    """The judges of one run.
+
+    Args:
+        judge: an engine that judges in place of those that the spec names.
+        leave_out: metrics whose judges are not asked.
+    """
+
+    def __init__(self, judge: Engine | None = None, leave_out: Container[str] = ()) -> None:
+        self.judge, self.leave_out = judge, leave_out
+        self.asks_people = isinstance(judge, AsksPeople)
+        self._asked: list[Judging] = []
+
+    @classmethod
+    def given(cls, project: Project, arguments: Mapping[str, Any]) -> Judges:
+        """With the engine that `judge` is or names."""
+        return cls(engine_of(arguments.get("judge"), arguments.get("judge_args"), project))
+
+    @classmethod
+    def again(cls, run: Run) -> Run:
+        """With the ratings of judges that saw no right answers, or the same ones."""
+        judged = unchanged(run.meta.get("judges", {}), run.meta["cases"].get(ANSWERS))
+        return replace(run, scores=with_verdicts(run.scores, run.metrics, judged, run.folder))
+
+    @classmethod
+    def lines(cls, run: Run) -> Iterable[str]:
+        """What judges did, and what it took."""
+        judges = {name: one for name, one in run.meta.get("judges", {}).items() if name in run.metrics}
+        return in_words(judges, str(run.meta["model"]))
+
+    @classmethod
+    def score(cls, folder: str, options: Any) -> Run:
+        """Let judges rate a finished run."""
+        from .score import judged
+
+        return judged(folder, options)
+
+    def plans(self, plan: Plan) -> list[tuple[Plan, int, str]]:
+        """The plans of the judges; a stand-in judges where some metric names none."""
+        judged = [metric for metric in plan.metrics.values() if isinstance(metric, JudgedMetric)]
+        names_all = all(metric.models or metric.baseline for metric in judged)
+        asked = judgings(plan, self.judge or (None if names_all else Mock()), {})
+        return [
+            (one.plan, one.judges * one.metric.repeats, f"for {', '.join(one.metrics)}, an answer an episode")
+            for one in asked
+        ]
+
+    def check(self, plan: Plan, cases: Mapping[str, str], options: Options) -> None:
+        """Refuse a judge whose prompts do not fit, or that runs programs without leave."""
+        self._asked = judgings(plan, self.judge, cases, self.leave_out)
+        for judging in self._asked:
+            check_execution(judging.plan, options.allow_code_execution, options.sandbox)
+            raise_all(check.examine(judging.plan))
+        if self.judge is not None and not self._asked:
+            metric = "{use: judge, prompt: judges/helpfulness}"
+            hint = f"Add one to metrics:, e.g. {metric}; or let `harness score RUN --judge`."
+            raise SpecError("a judge was given, and the spec has no metric that asks one", hint=hint)
+
+    def is_waiting(self, run: Run) -> bool:
+        """Whether a judge has not rated all there is."""
+        return waiting(self._asked, run.folder)
+
+    def run(self, done: Run, plan: Plan, options: Options, play: Play, began: float) -> Run:
+        """Ask the judges what they have not been asked yet, and give the run their numbers."""
+        recorded = {**done.meta.get("judges", {}), **ask(self._asked, plan, done.folder, options, play, began)}
+        scores = with_verdicts(done.scores, done.metrics, recorded, done.folder)
+        return replace(done, meta={**done.meta, "judges": recorded}, scores=scores)

@@ -1,0 +1,34 @@
+"""`harness score RUN --judge`: judges rate a finished run."""
+
+from __future__ import annotations
+
+import argparse
+
+from harness.cli.evaluate import pairs
+from harness.cli.options import ASKING
+from harness.cli.progress import SeveralProgress, notes
+from harness.config.project import find
+from harness.engine_api import AsksPeople
+from harness.errors import SpecError
+from harness.results import Run
+from harness.runtime.options import Options
+
+from .finished import judge
+from .options import engine_of
+
+
+def judged(folder: str, options: argparse.Namespace) -> Run:
+    """The run, once its judges were asked. Raises `KeyboardInterrupt` where they are not all."""
+    if options.judge is None:
+        flag = next(name for name in ("judge_args", "judge_metric") if getattr(options, name))
+        raise SpecError(f"--{flag} without --judge", hint="--judge alone asks the judges of the run's spec.")
+    metric = None if options.judge_metric is None else pairs(options.judge_metric, "--judge_metric")
+    engine = engine_of(None if options.judge == "spec" else options.judge, options.judge_args, find())
+    bars = SeveralProgress(options.quiet, lines=isinstance(engine, AsksPeople))
+    names = (*ASKING, "allow_code_execution", "sandbox")
+    how = Options(**{name: getattr(options, name) for name in names})
+    try:
+        with notes(options.quiet):
+            return judge(folder, engine, metric, options=how, on_more=bars)
+    finally:
+        bars.close()
