@@ -1,6 +1,7 @@
 """The house is as docs/architecture.md draws it: modules import only from the rows above their own."""
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -25,10 +26,15 @@ def modules() -> list[Path]:
     return sorted(p for p in (ROOT / "harness").rglob("*.py") if "scaffold" not in p.parts)
 
 
+@functools.cache
+def parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text("utf-8"))
+
+
 def imported(file: Path, package: str) -> set[str]:
     """Absolute names a file imports, relative imports resolved."""
     names: set[str] = set()
-    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+    for node in ast.walk(parsed(file)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -121,7 +127,7 @@ def test_nothing_heavy_is_imported_at_the_top_of_a_file() -> None:
     }
     for folder in ("harness", "registry", "metrics"):
         for file in sorted((ROOT / folder).rglob("*.py")):
-            for node in ast.parse(file.read_text("utf-8")).body:
+            for node in parsed(file).body:
                 names = (
                     [a.name for a in node.names]
                     if isinstance(node, ast.Import)
@@ -136,7 +142,7 @@ def test_a_class_name_is_defined_once() -> None:
     """A search for a class by its name finds one."""
     defined: dict[str, list[str]] = {}
     for file in modules():
-        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        for node in ast.walk(parsed(file)):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 defined.setdefault(node.name, []).append(f"{file.relative_to(ROOT)}:{node.lineno}")
     assert {name: places for name, places in defined.items() if len(places) > 1} == {}

@@ -12,12 +12,12 @@ import pytest
 from harness.config import resolve, spec
 from harness.config.project import builtin
 from harness.errors import SpecError
-from harness.report.published import load_published
 from harness.report.render import grid
 from harness.tables import Cell, Published, Record, Table, TableSpec, build
+from tests.helpers import shipped
 
 PROJECT = builtin()
-PUBLISHED = [table for folder in PROJECT.published() for table in load_published(folder)]
+PUBLISHED = shipped.published()
 SPECS = sorted(file.stem for file in (Path(__file__).parents[2] / "specs").glob("*.yaml"))
 NUMBER = re.compile(r"(-?[\d,]+(?:\.\d+)?)(K|%)?")
 NOT_PLACED = re.compile(r"† (\d+) of (\d+) published figures are not placed in this table: (.+)\.")

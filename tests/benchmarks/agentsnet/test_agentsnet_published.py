@@ -19,11 +19,12 @@ from harness.errors import DataError
 from harness.report import render
 from harness.report.published import load_published
 from harness.tables import EpisodeScore, Published, Record, TableSpec, build, check, stats
+from tests.helpers import shipped
 
 FOLDER = Path(__file__).parents[3] / "results" / "published"
 PROBLEMS = ["coloring", "consensus", "leader_election", "matching", "vertex_cover"]
 FAMILIES = ["small_world", "scale_free", "delaunay"]
-PAPER = {table.id.split("/")[1]: table for table in load_published(FOLDER / "agentsnet.yaml")}
+PAPER = {table.id.split("/")[1]: table for table in shipped.published_by("agentsnet").values()}
 SPECS = Path(__file__).parents[3] / "specs"
 NAMES = ("agentsnet", "agentsnet_scale", "agentsnet_byzantine", "agentsnet_prompts")
 ENTRIES = {name: yaml.safe_load((SPECS / f"{name}.yaml").read_text(encoding="utf-8"))["tables"] for name in NAMES}

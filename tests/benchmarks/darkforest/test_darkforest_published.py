@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from harness.report.published import load_published
+from tests.helpers import shipped
 
 FILE = Path(__file__).parents[3] / "results" / "published" / "darkforest.yaml"
-PAPER = {table.id.split("/")[1]: table for table in load_published(FILE)}
+PAPER = {table.id.split("/")[1]: table for table in shipped.published_by("darkforest").values()}
 SIZES = {"MATH": 500, "HumanEval": 50, "MMLU-Pro": 2100, "GPQA": 198, "FinQA": 300, "LegalBench": 500}  # Table 5
 EXCHANGES = ["Debate", "Refine", "ReConcile", "Mixture-of-Agent", "Graph-of-Agent (Mean)", "Graph-of-Agent (Max)"]
 OURS = "DarkForest (Ours)"

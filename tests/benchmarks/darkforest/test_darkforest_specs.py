@@ -19,14 +19,14 @@ from harness.config.spec import over
 from harness.engines.mock import Mock
 from harness.errors import DataError
 from harness.extensions.datasets.templates import DocTemplate
-from harness.report.published import load_published
 from harness.results import Run
 from harness.tables import Table
 from tests.benchmarks.darkforest.darkforest_small import BENCHMARKS, QUESTIONS, Model, data, played
 from tests.extensions.datasets.documents_kit import BUILTIN, cases, task_of
+from tests.helpers import shipped
 from tests.helpers.scores import numbers
 
-PAPER = load_published(Path(__file__).parents[3] / "results" / "published" / "darkforest.yaml")
+PAPER = [*shipped.published_by("darkforest").values()]
 SPECS = ("darkforest", "darkforest_ablations", "darkforest_disclosure", "darkforest_panels")
 METHODS = ["Debate", "Self-Consistency", "Refine", "ReConcile", "Mixture-of-Agent", "Graph-of-Agent (Mean)",
            "Graph-of-Agent (Max)", "DarkForest (Ours)"]  # fmt: skip

@@ -15,15 +15,13 @@ from harness.config.plan import Plan
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import UserError
-from harness.report.published import load_published
 from harness.results import Run
 from harness.tables import Table, build
+from tests.helpers import shipped
 from tests.helpers.scores import numbers
 
 BUILTIN = project.builtin()
-PAPER = {
-    table.id: table for table in load_published(Path(__file__).parents[3] / "results" / "published" / "dpbench.yaml")
-}
+PAPER = shipped.published_by("dpbench")
 ACTIONS = ("GRAB_LEFT", "GRAB_RIGHT", "RELEASE", "WAIT")
 
 

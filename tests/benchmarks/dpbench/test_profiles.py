@@ -17,12 +17,12 @@ from harness.config import resolve, spec
 from harness.evaluation import evaluate
 from harness.extensions.leaderboards.leaderboard import RunScores, leaderboard
 from harness.extensions.worlds import SteppedTask
-from harness.report.published import load_published
 from harness.results import Run
 from tests.benchmarks.dpbench.dining_kit import BUILTIN, fairness, table, throughput
+from tests.helpers import shipped
 
 ACTIONS = ("GRAB_LEFT", "GRAB_RIGHT", "RELEASE", "WAIT")
-PUBLISHED = load_published(Path(__file__).parents[3] / "results" / "published")
+PUBLISHED = shipped.published()
 RANDOM = ("sim5nc", "sim5c", "sim10nc", "seq5nc")
 """The conditions of the published random baseline, in the order in which one stream of random numbers played them."""
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from harness.report.published import load_published
+from tests.helpers import shipped
 
 FILE = Path(__file__).parents[3] / "results" / "published" / "mas_bench.yaml"
-PAPER = {table.id.split("/")[1]: table for table in load_published(FILE)}
+PAPER = {table.id.split("/")[1]: table for table in shipped.published_by("mas_bench").values()}
 DEEPSEEK, QWEN, GPT, ALL = "DeepSeek-V3.1", "Qwen3-Next-80B-A3B", "GPT-OSS-120B", "(all three)"
 MODELS = [DEEPSEEK, QWEN, GPT]
 CONDITIONS = ["Base", "CAMOC", "Abl. submit", "Abl. message"]

@@ -13,15 +13,15 @@ from harness.config import project
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import RequestError, UserError
-from harness.report.published import load_published
 from harness.results import Run
 from harness.tables import Table
+from tests.helpers import shipped
 from tests.helpers.fake_openai import FakeOpenAI, chat
 from tests.helpers.journals import as_killed
 
 BUILTIN = project.builtin()
 ONE = ["matrix.agents=[3]", "matrix.problem=[global_maximum]", "protocol.max_rounds=4"]
-PAPER = load_published(Path(__file__).parents[3] / "results" / "published" / "silo.yaml")
+PAPER = [*shipped.published_by("silo").values()]
 
 
 def evaluate(folder: Path, answer: Any, *overrides: str, spec: str = "silo_quick", **more: Any) -> Run:

@@ -15,12 +15,13 @@ import harness
 from harness import Run
 from harness.cli.show import conversations, played_without_model
 from harness.config import spec as specs
-from harness.config.project import builtin, find
+from harness.config.project import find
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.extensions.calibration.files import load_parameters
 from harness.extensions.judges.plans import FOLDER
 from harness.view_api import RecordedTurn, Transcript
+from tests.helpers import shipped
 from tests.helpers.commands import invoke
 
 SMALL: dict[str, tuple[str, ...]] = {
@@ -47,7 +48,7 @@ SMALL: dict[str, tuple[str, ...]] = {
 QUESTIONS = {"mmlu_pro_scored": "mmlu_pro", "teams/software": "humaneval", "teams/two_agents": "humaneval"}
 """Specs over data sets that `identity` gives small files to under another name."""
 MOST = 40
-ALL = sorted(entry.name for entry in builtin().listing("specs"))
+ALL = shipped.specs()
 
 
 @pytest.fixture(autouse=True)

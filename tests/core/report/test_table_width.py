@@ -19,6 +19,7 @@ from harness.report import render
 from harness.report.layout import WORD, Grid, laid_out, measure, wrapped
 from harness.report.render import fewest_decimals, grid
 from harness.tables import Cell, Column, CorpusRecord, EpisodeScore, Number, Row, Table, TableSpec, build
+from tests.helpers import shipped
 from tests.helpers.commands import invoke
 
 WIDTHS = (64, 100)
@@ -76,7 +77,7 @@ def made_up(metric: Metric, chance: random.Random) -> Number:
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("name", [listed.name for listed in BUILTIN.listing("specs")])
+@pytest.mark.parametrize("name", shipped.specs())
 def test_every_table_of_every_spec_fits(name: str) -> None:
     for table in tables_of(name):
         for width in WIDTHS:

@@ -15,6 +15,7 @@ from harness.engines.mock import Mock
 from harness.extensions import conformance
 from harness.extensions.judges.plans import judgings
 from harness.extensions.worlds import SteppedTask, World
+from tests.helpers import shipped
 from tests.helpers.toy import TOY
 
 ROOT = Path(__file__).parents[3]
@@ -220,7 +221,7 @@ LARGE = ("silo_camoc", "silo_scaffolds", "mas_coupling", "discussion_space")
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(e.name, marks=pytest.mark.slow) if e.name in LARGE else e.name for e in BUILTIN.listing("specs")],
+    [pytest.param(name, marks=pytest.mark.slow) if name in LARGE else name for name in shipped.specs()],
 )
 def test_specs_hold_together(name: str) -> None:
     loaded = spec.load(name, BUILTIN)
@@ -232,8 +233,8 @@ def test_specs_hold_together(name: str) -> None:
 @pytest.mark.slow
 def test_every_prompt_set_is_used_by_a_spec_and_so_examined() -> None:
     used = set()
-    for entry in BUILTIN.listing("specs"):
-        plan = resolve.plan(spec.load(entry.name, BUILTIN), BUILTIN, Mock())
+    for name in shipped.specs():
+        plan = resolve.plan(spec.load(name, BUILTIN), BUILTIN, Mock())
         judges = [judging.plan for judging in judgings(plan, Mock(), {})]
         used |= {group.prompts.name for one in (plan, *judges) for c in one.conditions for group in c.groups}
     used.add("judges/pairwise")  # of no spec: `harness judge` examines it, in tests/extensions/judges/test_pairs.py

@@ -11,9 +11,10 @@ from harness.config import project, resolve, spec
 from harness.engines.mock import Mock
 from harness.errors import SpecError
 from harness.results import Run
+from tests.helpers import shipped
 
 BUILTIN = project.builtin()
-CROSSES = sorted(entry.name for entry in BUILTIN.listing("specs") if entry.name.startswith("cross/"))
+CROSSES = [name for name in shipped.specs() if name.startswith("cross/")]
 
 
 def rates(run: Run, *labels: str, cell: str = "silo/success") -> dict[tuple[Any, ...], float]:

@@ -21,9 +21,10 @@ from harness.extensions.conformance import check_task, check_world
 from harness.extensions.declared.expressions import ExpressionError
 from harness.extensions.declared.proof import prove
 from harness.extensions.worlds import SteppedTask, World
+from tests.helpers import shipped
 
 BUILTIN = builtin()
-WORLDS = sorted(entry.name for entry in BUILTIN.listing("specs") if entry.name.startswith("worlds/"))
+WORLDS = [name for name in shipped.specs() if name.startswith("worlds/")]
 PLAYED: dict[str, Any] = {
     "protocol": "steps",
     "prompts": "world/standard",

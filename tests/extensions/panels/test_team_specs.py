@@ -8,12 +8,11 @@ import pytest
 import harness
 from harness.engine_api import Request
 from harness.engines.mock import Mock
-from tests.extensions.datasets.documents_kit import BUILTIN, jsonl
+from tests.extensions.datasets.documents_kit import jsonl
+from tests.helpers import shipped
 
 CODE = ("teams/software", "teams/two_agents")
-OFFLINE = sorted(
-    entry.name for entry in BUILTIN.listing("specs") if entry.name.startswith("teams/") and entry.name not in CODE
-)
+OFFLINE = [name for name in shipped.specs() if name.startswith("teams/") and name not in CODE]
 ROW = {
     "task_id": "Own/0", "entry_point": "double", "prompt": 'def double(x: int) -> int:\n    """Twice x."""\n',
     "canonical_solution": "    return 2 * x\n", "test": "def check(candidate):\n    assert candidate(2) == 4\n",

@@ -13,7 +13,6 @@ from typing import Any
 import choix
 import numpy
 import pytest
-import statsmodels.api
 from openskill.models import PlackettLuce
 
 from harness.config.project import builtin
@@ -90,6 +89,8 @@ def test_ratings_and_errors_of_two_are_those_of_a_logistic_regression() -> None:
     for line, (_, ((one, more), (other, less))) in zip(design, games, strict=True):
         line[places[one]], line[places[other]] = 1, -1
         won.append(float(more > less))
+    import statsmodels.api  # takes seconds
+
     model = statsmodels.api.GLM(won, design[:, 1:], statsmodels.api.families.Binomial())
     groups = [i // 2 for i in range(300)]
     fitted = model.fit(cov_type="cluster", cov_kwds={"groups": groups, "use_correction": False}, tol=1e-12)
