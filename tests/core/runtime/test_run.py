@@ -68,13 +68,14 @@ def test_another_seed_is_another_run(tmp_path: Path) -> None:
     assert one.meta["spec_digest"] != two.meta["spec_digest"]
 
 
-def test_a_run_can_be_cut_anywhere_and_goes_on_to_the_same_end(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [6, pytest.param(40, marks=pytest.mark.slow)])
+def test_a_run_can_be_cut_anywhere_and_goes_on_to_the_same_end(tmp_path: Path, count: int) -> None:
     whole = tmp_path / "whole"
     first = Dice()
     run(whole, first, max_concurrency=4)
     journal = (whole / "journal.jsonl").read_bytes()
     expected = results(whole)
-    cuts = [*random.Random(0).sample(range(len(journal)), 25), 0, len(journal)]
+    cuts = [*random.Random(0).sample(range(len(journal)), count), 0, len(journal)]
     for i, cut in enumerate(cuts):
         part = tmp_path / "whole" / f"cut{i}" / "whole"  # same run id, hence same rows
         part.mkdir(parents=True)

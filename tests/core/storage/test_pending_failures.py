@@ -244,7 +244,8 @@ def test_a_journal_cut_anywhere_counts_nothing_that_the_whole_one_does_not(event
     )
 
 
-def test_an_outage_anywhere_and_a_kill_anywhere_leave_the_same_results(tmp_path: Path) -> None:
+@pytest.mark.parametrize("numbers", [range(4), pytest.param(range(4, 16), marks=pytest.mark.slow)], ids=["few", "many"])
+def test_an_outage_anywhere_and_a_kill_anywhere_leave_the_same_results(tmp_path: Path, numbers: range) -> None:
     """Every failure of a living engine is a result, what failed in the outage is asked again, and nothing
     that counts is asked twice."""
     requests: list[str] = []
@@ -267,7 +268,7 @@ def test_an_outage_anywhere_and_a_kill_anywhere_leave_the_same_results(tmp_path:
     run(tmp_path / "calm" / "r")
     assert b"a fault of this request" in (tmp_path / "calm" / "r" / "journal.jsonl").read_bytes()
     total = len(requests)
-    for case in range(12):
+    for case in numbers:
         rng = random.Random(case)
         folder, requests[:] = tmp_path / f"{case}" / "r", []
         start = rng.randint(2, total)
