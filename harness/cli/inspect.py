@@ -7,7 +7,7 @@ import functools
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness import after, check
 from harness.cli.evaluate import load
@@ -17,13 +17,16 @@ from harness.config.editors import schema_text
 from harness.config.plan import Plan
 from harness.config.project import Project, find
 from harness.errors import CombinedSpecError, DataError, Place, SpecError, UserError
-from harness.evaluation import unfilled
+from harness.evaluation import STAGES, unfilled
 from harness.manifests import offers
 from harness.parameters import json_schema
 from harness.printable import clean_name
 from harness.report.published import load_published
 from harness.tables import check as check_table
 from harness.tables import check_headline, read_prices
+
+if TYPE_CHECKING:
+    from harness.check.estimate import Estimate
 
 
 def validate(options: argparse.Namespace) -> int:
@@ -127,12 +130,15 @@ def _labels(plan: Plan) -> dict[str, list[Any]]:
 
 
 def plan(options: argparse.Namespace) -> int:
-    """Print what a run would take."""
+    """Print what a run would take, or the stages that it goes through."""
     from harness.check.estimate import REPLY_TOKENS, estimate
     from harness.engines.mock import Mock
 
     resolved = resolve.plan(load(options), find(), Mock())
     figures = estimate(resolved)
+    if options.explain:
+        _explain(resolved, figures)
+        return 0
     for line in resolved.inputs():
         print(f"input           {line}")
     for key in resolved.keys:
@@ -153,6 +159,27 @@ def plan(options: argparse.Namespace) -> int:
         print(f"cost            about ${usd:,.2f} with {clean_name(model)} (USD per million tokens: {price})")
     print(f"spec digest     {resolved.digest[:16]}")
     return 0
+
+
+def _explain(plan: Plan, figures: Estimate) -> None:
+    """Print the stages of a run, with what flows from each to the next."""
+    models = ", ".join(sorted({group.model or "policies" for c in plan.conditions for group in c.groups}))
+    later = [what for follows in after.following(plan.metrics, {}) for _, _, what in follows.plans(plan)]
+    flows = {
+        "load": f"the spec {plan.spec.name}, of {len(plan.spec.data)} keys",
+        "resolve": f"a plan of {figures.conditions:,} conditions; who plays: {models}",
+        "approve": f"the plan, and the executor {plan.executor}",
+        "look_at_cases": f"{figures.episodes:,} episodes",
+        "check": "the same, known to fit together",
+        "open_folder": "an open folder with run.json, spec.yaml and a journal",
+        "play": f"{figures.episodes:,} scores, after {figures.turns:,} model calls or more",
+        "follow": "; ".join(later) or "the same: no metric is measured later",
+        "write_results": f"scores.jsonl, results.json and {len(plan.spec.tables)} tables",
+    }
+    stages = {"load": spec.load, "resolve": resolve.plan, **{stage.__name__: stage for stage in STAGES}}
+    for name, function in stages.items():
+        print(f"{name:<15} {(function.__doc__ or '').strip().splitlines()[0]}")
+        print(f"{'':<15} → {flows[name]}")
 
 
 def listing(options: argparse.Namespace) -> int:

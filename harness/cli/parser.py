@@ -74,6 +74,7 @@ def _validate(command: Parser) -> None:
 
 def _plan(command: Parser) -> None:
     opt.add_spec(command)
+    command.add_argument("--explain", action="store_true", help="print the stages of the run, and what flows on")
     opt.add_permission(command)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from harness import storage
 from harness.api import Case, Facts, Move
@@ -84,7 +85,7 @@ class Work:
     report_score: Callable[[EpisodeScore], None]
     usage: Usage
     moves: dict[str, dict[tuple[str, int], Move]]
-    ends: dict[str, Facts] = field(default_factory=dict)
+    ends: dict[str, dict[str, Any]] = field(default_factory=dict)
     done: dict[str, EpisodeScore] = field(default_factory=dict)
     reports: dict[str, Facts] = field(default_factory=dict)
     known: set[str] = field(default_factory=set)
