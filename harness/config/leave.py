@@ -2,65 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from harness import approvals
 from harness.approvals import NeededApproval
-from harness.config.building import Reference, make, parts_of, split
-from harness.config.keys import keys_of
-from harness.config.project import Project
 from harness.config.spec import Spec
 from harness.engine_api import Engine, RunsPrograms
-from harness.errors import SetupError, UserError
+from harness.errors import SetupError
 from harness.manifests import offers
 
 if TYPE_CHECKING:
     from harness.config.plan import Plan
-
-_POLICIES: Final = ("policy", "baseline", "floor", "ceiling")
-"""Keys under which a spec names a policy."""
 
 
 def engine_approvals(spec: Spec, name: str, engine: Engine) -> list[NeededApproval]:
     """What a model of the spec would run or send that one's own documents give no leave for."""
     documents = functools.partial(spec.documents, "models", name)
     return list(approvals.foreign(approvals.of(engine), documents, f"models: {name}"))
-
-
-def approvals_of(spec: Spec, project: Project) -> list[NeededApproval]:
-    """All that a spec would run or send and that is not one's own, approved or not. Nothing of it runs.
-
-    What cannot be made is passed over: `harness validate` says why.
-    """
-    with approvals.listing() as found:
-        for kind, reference in _references(spec):
-            with contextlib.suppress(UserError, LookupError, TypeError):
-                made = make(*parts_of(kind, reference, project, spec.place), spec.place)
-                found += approvals.of(made)
-        for name, reference in spec.get("models", {}).items():
-            with contextlib.suppress(UserError, LookupError, TypeError):
-                engine = make(*parts_of("engines", reference, project, spec.place), spec.place)
-                found += engine_approvals(spec, name, engine)
-    return list(dict.fromkeys(one for one in found if one.file is None or not approvals.is_own(one.file)))
-
-
-def _references(spec: Spec) -> Iterator[tuple[str, Reference]]:
-    """Every plugin that the spec names, by kind, except its models."""
-    for variant in spec.variants():
-        data, agents = variant.data, variant.data.get("agents") or {}
-        seated = [body for key in keys_of(spec, data) for body in key.bodies()]
-        bodies = [*agents.values(), *seated, data, spec.get("headline", {})]
-        policies = [body.get(key) for body in bodies if isinstance(body, Mapping) for key in _POLICIES]
-        named = [("tasks", data.get("task")), ("protocols", data.get("protocol")), *(("policies", p) for p in policies)]
-        yield from ((kind, reference) for kind, reference in named if isinstance(reference, str | Mapping))
-    for entry in spec.get("metrics", []):
-        use, arguments = split(entry)
-        yield "metrics", {"use": use, **{key: value for key, value in arguments.items() if key != "name"}}
 
 
 # ------------------------------------------------------------------------------------------ programs

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from harness.api import Completion, Facts
@@ -61,6 +62,23 @@ class Stop:
             raise EngineFatalError(self.reason)
 
 
+@dataclass(frozen=True)
+class Shared:
+    """What the gates of a run share.
+
+    Attributes:
+        stop: whether the run is to end.
+        usage: what the run has used of its budget.
+        log: where calls are logged.
+        switcher: starts an engine when its turn comes; None: `Gate.start` does.
+    """
+
+    stop: Stop = field(default_factory=Stop)
+    usage: Usage = field(default_factory=lambda: Usage(Budget()))
+    log: RequestLog | None = None
+    switcher: EngineSwitcher | None = None
+
+
 class Gate(Wrapper, Retries):
     """Lets requests through to an engine: the oldest conversation first, and none once the run is to end.
 
@@ -76,10 +94,7 @@ class Gate(Wrapper, Retries):
         max_concurrency: the most requests in flight.
         max_error_rate: the share of the last `WINDOW` requests that may fail. A conversation that does not fit the
             context window is the conversation's fault and counts as answered.
-        stop: whether the run is to end; shared with the run's other gates.
-        usage: what the run has used of its budget; shared with the run's other gates.
-        log: where calls are logged.
-        switcher: starts the engine when its turn comes; None: `start` does.
+        shared: what the run's gates share; None: it is the only one.
         is_known: whether the engine has answered elsewhere: before the run was resumed, or to fill a cache.
 
     Attributes:
@@ -97,10 +112,7 @@ class Gate(Wrapper, Retries):
         max_concurrency: int = 256,
         max_error_rate: float = 0.25,
         *,
-        stop: Stop | None = None,
-        usage: Usage | None = None,
-        log: RequestLog | None = None,
-        switcher: EngineSwitcher | None = None,
+        shared: Shared | None = None,
         is_known: Callable[[], bool] = lambda: False,
     ) -> None:
         if not (type(max_concurrency) is int and max_concurrency >= 1):
@@ -109,16 +121,16 @@ class Gate(Wrapper, Retries):
             raise SetupError(f"max_error_rate must be from 0 to 1, not {max_error_rate!r:.40}")
         super().__init__(engine)
         self.max_error_rate = max_error_rate
-        self.stop = stop or Stop()
+        shared = shared or Shared()
+        self.stop, self.usage, self.log, self.switcher = shared.stop, shared.usage, shared.log, shared.switcher
         self.stop.gates.append(self)
-        self.usage = usage or Usage(Budget())
-        self.log, self.switcher, self.is_known = log, switcher, is_known
+        self.is_known = is_known
         self.answered = 0
         self.broken: str | None = None
         self._queue = PriorityGate(lambda in_flight: in_flight < max_concurrency)
         self._last: deque[bool] = deque(maxlen=self.WINDOW)
         self._failed = self._unanswered = 0
-        self._awake, self._to_close = False, switcher is None
+        self._awake, self._to_close = False, self.switcher is None
         self.keep: Callable[[Engine], bool] = lambda engine: False
 
     @property

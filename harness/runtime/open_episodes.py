@@ -13,14 +13,14 @@ import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness import storage
 from harness.api import Case, Episode, Facts, Move, Outcome
 from harness.config.leave import confined
 from harness.config.plan import Condition, Plan, episode_id, protocol_seed
 from harness.engine_api import AsksPeople, Engine, RunsPrograms, WritesLog
-from harness.engines.gate import Gate, Stop
+from harness.engines.gate import Gate, Shared, Stop
 from harness.engines.replay import Replay
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError
 from harness.replies.reading import note_bugs
@@ -37,8 +37,6 @@ from harness.tables import EpisodeScore
 
 if TYPE_CHECKING:
     from harness.engines.cache import Cache
-    from harness.engines.request_log import RequestLog
-    from harness.engines.switcher import EngineSwitcher
 
 Take = Callable[[], Awaitable[Job | None]]
 """Gives the next episode to play; None when there will be no more."""
@@ -143,11 +141,12 @@ class Episodes:
             from harness.engines.switcher import EngineSwitcher  # what only this option needs
 
             switcher = EngineSwitcher(self.plan.engines)
+        shared = Shared(self.stop, self.usage, log, switcher)
         one = session.current() if switcher is None else None
         for name, engine in (await session.taken_from(one, self.plan.engines.items())).items():
             if isinstance(engine, WritesLog):
                 engine.log_to(self._file("engine.log"))
-            self.engines[name] = gated = self._gated(name, engine, log, switcher)
+            self.engines[name] = gated = self._gated(name, engine, shared)
             if one is not None:
                 self.gates[name].keep = one.keep
             stack.push_async_callback(gated.close)
@@ -175,19 +174,16 @@ class Episodes:
     def _file(self, name: str) -> Path:
         return self.folder / (name if self.worker is None else storage.of_worker(name, self.worker))
 
-    def _gated(
-        self, name: str, engine: Engine, log: RequestLog | None, switcher: EngineSwitcher | None
-    ) -> Gate | Cache:
+    def _gated(self, name: str, engine: Engine, shared: Shared) -> Gate | Cache:
         # What failed in a recorded run is its result.
         rate = 1.0 if isinstance(engine, Replay) else self.options.max_error_rate
-        width, stop, usage = self.options.max_concurrency, self.stop, self.usage
+        width = self.options.max_concurrency
         caches: list[Cache] = []
 
         def is_known() -> bool:
             return name in self.work.known or any(cache.hits for cache in caches)
 
-        shared: dict[str, Any] = {"stop": stop, "usage": usage, "log": log, "switcher": switcher}
-        self.gates[name] = gate = Gate(engine, width, rate, is_known=is_known, **shared)
+        self.gates[name] = gate = Gate(engine, width, rate, shared=shared, is_known=is_known)
         gated: Gate | Cache = gate
         if self.options.use_cache or self.shares:
             from harness.engines.cache import Cache  # what only such runs need

@@ -433,10 +433,10 @@ def find_with(parent: Path) -> Any:
 
 def needed_by(file: Path, project: Any = None) -> list[str]:
     """What a spec's models would send and have no leave for, with all variables set."""
-    from harness.config import leave
     from harness.config.spec import load
+    from harness.extensions.trust import needed
 
-    return [one.what for one in leave.approvals_of(load(str(file), project or find()), find())]
+    return [one.what for one in needed.approvals_of(load(str(file), project or find()), find())]
 
 
 ADDRESS = "http://evil.example/v1"

@@ -6,7 +6,6 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import groupby
 from pathlib import Path
 
 from harness.cli import options as opt
@@ -84,11 +83,6 @@ def messages(options: argparse.Namespace) -> int:
     if not rows:
         print("no agent sent a message", file=sys.stderr)
     write(traffic.written(rows, options.format), options.output)
-    if options.plots:
-        figures = Path(options.plots)
-        figures.mkdir(parents=True, exist_ok=True)
-        for i, (_, episode) in enumerate(groupby(rows, key=lambda row: row.episode)):
-            traffic.heat_map(episode, figures / f"messages{i + 1}.png")
     return 0
 
 
@@ -98,4 +92,3 @@ def messages_options(command: Parser) -> None:
     command.add_argument("--condition", metavar="ID", help="of this condition only")
     command.add_argument("--format", choices=("csv", "json"), default="csv", help="of the data (default: csv)")
     opt.add_output(command)
-    command.add_argument("--plots", metavar="DIR", help="also draw a heat map of every episode into this folder")

@@ -13,9 +13,7 @@ from typing import Any
 
 from harness import storage
 from harness.errors import DataError, near
-from harness.extensions.charts.style import blank, styled, write
-from harness.extensions.panels.traffic import EVERY_OTHER
-from harness.printable import clean_name, csv_cell
+from harness.printable import csv_cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,26 +97,3 @@ def written(rows: Iterable[MessageCount], form: str) -> str:
     table.writeheader()
     table.writerows({key: csv_cell(value) for key, value in row.items()} for row in plain)
     return out.getvalue().rstrip("\n")
-
-
-def heat_map(rows: Iterable[MessageCount], path: Path) -> None:
-    """Draw one episode: senders down, receivers across, messages as colour.
-
-    Raises:
-        SetupError: if matplotlib is not installed.
-    """
-    pairs = list(rows)
-    agents = {agent: i for i, agent in enumerate(pairs[0].agents)}
-    matrix = [[0] * len(agents) for _ in agents]
-    for row in pairs:
-        sender = agents[row.sender]
-        for i in range(len(agents)) if row.receiver == EVERY_OTHER else [agents[row.receiver]]:
-            matrix[sender][i] += row.messages if i != sender else 0
-    with styled():
-        figure = blank(4.5, 5)
-        axis = figure.subplots()
-        figure.colorbar(axis.imshow(matrix, cmap="viridis"), ax=axis, label="messages")
-        axis.set_xlabel("receiver")
-        axis.set_ylabel("sender")
-        axis.set_title(clean_name(pairs[0].episode), fontsize="small", wrap=True)
-        write(figure, path)

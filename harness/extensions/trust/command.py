@@ -16,11 +16,12 @@ from harness import approvals
 from harness.approvals import NeededApproval
 from harness.cli.usage import Parser
 from harness.config import project, spec
-from harness.config.leave import approvals_of
 from harness.config.project import Project, find
 from harness.errors import DataError, SpecError, UserError
 from harness.runtime.manifest import META, SPEC
 from harness.storage import write_atomically
+
+from .needed import approvals_of
 
 MOST: Final = 20_000
 """Approvals that are kept; the oldest go first."""

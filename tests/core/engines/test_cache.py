@@ -14,7 +14,7 @@ import pytest
 from harness.api import Completion, plugin
 from harness.engine_api import Engine, Request, Thread
 from harness.engines.cache import Cache
-from harness.engines.gate import Gate
+from harness.engines.gate import Gate, Shared
 from harness.engines.identity import identity
 from harness.engines.mock import Mock
 from harness.engines.request_log import RequestLog
@@ -202,7 +202,7 @@ def test_a_growing_thread_is_read_once(tmp_path: Path) -> None:
 
     async def main() -> None:
         log = RequestLog(tmp_path / "r")
-        engine = Cache(Gate(Mock(text="fine"), log=log), tmp_path / "c")
+        engine = Cache(Gate(Mock(text="fine"), shared=Shared(log=log)), tmp_path / "c")
         await engine.start()
         for turn in range(50):
             thread.add("user", f"turn {turn}")

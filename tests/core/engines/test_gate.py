@@ -12,7 +12,7 @@ import pytest
 import harness
 from harness.api import Completion
 from harness.engine_api import Request
-from harness.engines.gate import Gate, Stop
+from harness.engines.gate import Gate, Shared, Stop
 from harness.engines.mock import Mock
 from harness.errors import (
     ContextLengthError,
@@ -55,14 +55,16 @@ def failing(*numbers: int, kind: type[EngineError] = RequestError) -> tuple[Mock
 
 def test_too_many_failures_among_the_last_hundred_end_everything() -> None:
     stop, (engine, requests) = Stop(), failing(*range(40, 46))
-    gate = Gate(engine, max_error_rate=0.05, stop=stop)
+    gate = Gate(engine, max_error_rate=0.05, shared=Shared(stop=stop))
     assert outcomes(gate, 60) == ["fine"] * 40 + ["request"] * 6 + ["fatal"] * 14
     assert len(requests) == 46 and gate.answered == 40
     assert stop.reason is not None and stop.reason.startswith("6 of the last 46 requests to mock failed, the last with")
     with pytest.raises(EngineFatalError, match="6 of the last 46"):
         stop.check()
     other, unasked = failing()
-    assert outcomes(Gate(other, max_error_rate=1, stop=stop), 3) == ["fatal"] * 3, "one stop for all engines of a run"
+    assert outcomes(Gate(other, max_error_rate=1, shared=Shared(stop=stop)), 3) == ["fatal"] * 3, (
+        "one stop for all engines of a run"
+    )
     assert unasked == []
 
 
@@ -86,7 +88,7 @@ def test_as_many_may_fail_as_were_allowed(rate: float) -> None:
 @pytest.mark.parametrize("kind", [RequestError, RefusedError, ContextLengthError])
 def test_an_engine_that_never_answered_is_given_up_early(kind: type[EngineError]) -> None:
     stop, (engine, _) = Stop(), failing(*range(100), kind=kind)
-    assert outcomes(Gate(engine, max_error_rate=0.9, stop=stop), 50) == [kind.kind] * 10 + ["fatal"] * 40
+    assert outcomes(Gate(engine, max_error_rate=0.9, shared=Shared(stop=stop)), 50) == [kind.kind] * 10 + ["fatal"] * 40
     assert str(stop.reason).startswith("the first 10 requests to mock all failed, the last with: no (max_error_rate 1")
     engine, _ = failing(*range(100), kind=kind)
     assert outcomes(Gate(engine, max_error_rate=1.0), 100) == [kind.kind] * 100

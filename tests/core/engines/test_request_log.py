@@ -13,7 +13,7 @@ import pytest
 
 from harness.api import Completion, derive_seed
 from harness.engine_api import Engine, Request, Thread
-from harness.engines.gate import Gate
+from harness.engines.gate import Gate, Shared
 from harness.engines.mock import Mock
 from harness.engines.replay import Replay
 from harness.engines.request_log import RequestLog
@@ -26,7 +26,7 @@ from tests.core.engines.test_cache import counting, talk
 def logged(engine: Engine, file: Path) -> Iterator[Gate]:
     """The engine behind a gate that logs its calls."""
     with contextlib.closing(RequestLog(file)) as log:
-        yield Gate(engine, log=log)
+        yield Gate(engine, shared=Shared(log=log))
 
 
 def test_a_recording_answers_like_the_engine_did(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_no_answer_is_lost_where_it_cannot_be_recorded(tmp_path: Path) -> None:
 
     async def main(more: int) -> None:
         log = RequestLog(tmp_path / "r")
-        gate = Gate(engine, log=log)
+        gate = Gate(engine, shared=Shared(log=log))
         await gate.start()
         log._journal._file.close()  # the disk is gone
         try:

@@ -12,7 +12,7 @@ from harness.api import Completion
 from harness.config import project, resolve, spec
 from harness.engine_api import Engine, Request, Thread
 from harness.engines.cache import Cache
-from harness.engines.gate import Gate
+from harness.engines.gate import Gate, Shared
 from harness.engines.mock import Mock
 from harness.engines.switcher import EngineSwitcher
 from harness.errors import EngineFatalError, RequestError, SetupError
@@ -261,7 +261,7 @@ def test_an_engine_that_breaks_in_its_turn_stops_the_run(tmp_path: Path, where: 
 def test_a_place_not_taken_is_given_back() -> None:
     async def play() -> list[str]:
         switcher = EngineSwitcher("ab")
-        a, b = (Gate(Big(name), switcher=switcher) for name in "ab")
+        a, b = (Gate(Big(name), shared=Shared(switcher=switcher)) for name in "ab")
         thread = Thread()
         thread.add("user", "?")
         request = Request("x", thread, {}, 1)

@@ -7,7 +7,7 @@ import pytest
 from harness.api import Completion
 from harness.engine_api import Engine, Request, Sleeps
 from harness.engines.budget import Budget, Usage
-from harness.engines.gate import Gate
+from harness.engines.gate import Gate, Shared
 from harness.engines.switcher import EngineSwitcher
 from harness.errors import BudgetSpentError
 from tests.conftest import request
@@ -46,7 +46,10 @@ class Sleeper(Engine, Sleeps):
 
 def gated(*engines: Sleeper, usage: Usage | None = None) -> dict[str, Gate]:
     switcher = EngineSwitcher([engine.name for engine in engines])
-    return {engine.name: Gate(engine, switcher=switcher, usage=usage) for engine in engines}
+    return {
+        engine.name: Gate(engine, shared=Shared(switcher=switcher, usage=usage or Usage(Budget())))
+        for engine in engines
+    }
 
 
 def test_an_engine_that_can_sleep_is_closed_once_at_the_end_others_every_time() -> None:

@@ -12,7 +12,7 @@ import pytest
 import harness
 from harness import storage
 from harness.engine_api import Request, Thread
-from harness.engines.gate import Gate, Stop
+from harness.engines.gate import Gate, Shared, Stop
 from harness.engines.mock import Mock
 from harness.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError
 from harness.extensions.openai.openai import OpenAI
@@ -240,7 +240,7 @@ def test_what_one_request_finds_ends_the_waiting_of_the_engines_others(tmp_path:
 
         async def talk() -> None:
             stop = Stop()
-            one, two = (Gate(OpenAI(model=name, **fields), stop=stop) for name in ("fake", "other"))
+            one, two = (Gate(OpenAI(model=name, **fields), shared=Shared(stop=stop)) for name in ("fake", "other"))
             await one.start()
             await two.start()
             try:
