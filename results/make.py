@@ -65,10 +65,7 @@ GROUPS: dict[str, dict[str, Sequence[Any]]] = {
                 *("leader_election", "matching", "minority_veto", "shared_rooms", "two_hop_coloring", "vertex_cover"),
             )
         },
-        **{
-            f"sharded/{name}": ()
-            for name in ("auction", "inventory", "networks", "overlap", "ranks", "silo_1", "silo_2", "silo_3")
-        },
+        **{f"sharded/{name}": () for name in ("auction", "inventory", "networks", "overlap", "ranks", "silo")},
         **{
             f"worlds/{name}": ()
             for name in (

@@ -1,4 +1,4 @@
-"""SILO-Bench's tasks declared in YAML alone: the same instances, right answers and grades as the tasks in Python."""
+"""Tasks of SILO-Bench declared in YAML alone: the same instances, right answers and grades as the tasks in Python."""
 
 import json
 import random
@@ -13,18 +13,17 @@ from harness.extensions.sharded import ShardedTask
 from harness.extensions.sharded.answers import normalise
 
 BUILTIN = project.builtin()
-NAMES = sorted(e.name.removeprefix("silo/") for e in BUILTIN.listing("tasks") if e.name.startswith("silo/"))
+NAMES = sorted(value["name"] for value in spec.load("sharded/silo", BUILTIN).data["matrix"]["problem"])
 
 
 @cache
 def declared() -> dict[str, ShardedTask]:
     """Name → the task for five agents, as the specs declare it."""
     tasks = {}
-    for level in (1, 2, 3):
-        loaded = spec.load(f"sharded/silo_{level}", BUILTIN, ["matrix.agents=[5]", "matrix.protocol=[P2P]"])
-        for condition in resolve.plan(loaded, BUILTIN).conditions:
-            assert isinstance(condition.task, ShardedTask)
-            tasks[str(condition.labels["problem"])] = condition.task
+    loaded = spec.load("sharded/silo", BUILTIN, ["matrix.agents=[5]", "matrix.protocol=[P2P]"])
+    for condition in resolve.plan(loaded, BUILTIN).conditions:
+        assert isinstance(condition.task, ShardedTask)
+        tasks[str(condition.labels["problem"])] = condition.task
     return tasks
 
 
