@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import json
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -20,6 +21,8 @@ from typing import Any, Final
 from harness.errors import Place, PluginError, SetupError, near
 
 MANIFEST: Final = "extension.toml"
+INDEX: Final = Path(__file__).with_name("shipped.toml")
+"""What each extension that ships brings, also where its folder is missing; `index` makes it."""
 GROUP: Final = "harness.extensions"
 POINTS: Final = (
     *("keys", "tables", "after", "checks", "confinement", "engines", "executors", "commands", "lists", "reports"),
@@ -54,18 +57,9 @@ class Extension:
     points: Mapping[str, Mapping[str, Any]]
 
     def lacking(self) -> str | None:
-        """Why it cannot be used here; None if it can."""
-        try:
-            found = importlib.util.find_spec(self.package)
-        except ImportError:
-            found = None
-        if found is None:
-            return f"{self.package} cannot be imported"
+        """The packages that it needs and that are not installed, in words; None if there are none."""
         missing = [name for name in self.packages if importlib.util.find_spec(name) is None]
-        if not missing:
-            return None
-        how = f": pip install 'mas-eval-harness[{self.extra}]'" if self.extra else ""
-        return f"needs {' and '.join(missing)}{how}"
+        return f"needs {' and '.join(missing)}: {_install(self.extra)}" if missing else None
 
     def load(self, reference: str) -> Any:
         """The object at `module:attribute`, the module counting from the package. Raises `SetupError`."""
@@ -76,7 +70,7 @@ class Extension:
         except ModuleNotFoundError as error:
             if error.name is None or not name.startswith(error.name):  # a package that it needs
                 raise
-            raise SetupError(f"the extension {self.name} is not installed: there is no module {error.name}") from None
+            raise SetupError(f"the extension {self.name} is not whole: there is no module {error.name}") from None
         return getattr(found, attribute) if attribute else found
 
 
@@ -94,7 +88,19 @@ class Offer:
 
 @functools.cache
 def extensions() -> Mapping[str, Extension]:
-    """Name → extension, in order of names. Raises `PluginError` for a manifest with a mistake."""
+    """Name → extension, in order of names, without those that need one which is not here.
+
+    Raises `PluginError` for a manifest with a mistake.
+    """
+    found = dict(_found())
+    while lame := [name for name, one in found.items() if not found.keys() >= {*one.needs}]:
+        for name in lame:
+            del found[name]
+    return found
+
+
+@functools.cache
+def _found() -> Mapping[str, Extension]:
     found: dict[str, Extension] = {}
     shipped = Path(__file__).parent / "extensions"
     for package, file in (*_shipped(shipped), *_installed()):
@@ -117,6 +123,61 @@ def offers(point: str) -> Mapping[str, Offer]:
                 raise PluginError(message, place=Place(str(extension.file)))
             found[name] = Offer(extension, value)
     return found
+
+
+# ----------------------------------------------------------------------------------- what is missing
+
+
+def missing() -> dict[str, str]:
+    """Name → why an extension that ships, or is installed, cannot be used here, and what to do."""
+    found, usable = _found(), extensions()
+    why = {name: f"is not installed: {_install(one.get('extra'))}" for name, one in _index().items()}
+    for name, one in found.items():
+        absent = [need for need in one.needs if need not in usable]
+        why[name] = f"needs the extension {' and '.join(absent)}" if absent else one.lacking() or ""
+    return {name: text for name, text in sorted(why.items()) if text}
+
+
+def bringer(what: str, *points: str) -> str | None:
+    """For a name that nothing here has: which extension would bring it, and what to do; None if none would.
+
+    `points`: the tables of manifests in which it could stand.
+    """
+    for name, one in _index().items():
+        if name not in extensions() and any(what in one.get(point, ()) for point in points):
+            return f"{what!r} comes with the extension {name}, which {missing()[name]}"
+    return None
+
+
+def missing_module(error: BaseException) -> str | None:
+    """The same for code that imports an extension which is not here; None for all other errors."""
+    parts = str(error.name).split(".") if isinstance(error, ModuleNotFoundError) else []
+    if parts[:2] != ["harness", "extensions"] or len(parts) < 3 or parts[2] in _found():
+        return None
+    return f"comes with the extension {parts[2]}, which {missing().get(parts[2], 'is not installed')}"
+
+
+@functools.cache
+def _index() -> Mapping[str, Mapping[str, Any]]:
+    return tomllib.loads(INDEX.read_text("utf-8"))
+
+
+def index() -> str:
+    """The content of `INDEX`, from the manifests: a line for each extension, with the names that it brings."""
+    lines = ["# What each extension that ships brings. Made by: python -m harness.manifests > harness/shipped.toml"]
+    for package, file in _shipped(Path(__file__).parent / "extensions"):
+        one = read(package, file)
+        parts = [f'summary = "{one.summary}"', *([f'extra = "{one.extra}"'] if one.extra else [])]
+        parts += [f"{point} = {json.dumps([*names])}" for point, names in one.points.items() if names]
+        lines.append(f"{one.name} = {{{', '.join(parts)}}}")
+    return "\n".join(lines) + "\n"
+
+
+def _install(extra: object) -> str:
+    return f"pip install 'mas-eval-harness[{extra}]'" if extra else "pip install --force-reinstall mas-eval-harness"
+
+
+# ----------------------------------------------------------------------------------------- reading
 
 
 def _shipped(folder: Path) -> Iterator[tuple[str, Path]]:
@@ -158,3 +219,7 @@ def read(package: str, file: Path) -> Extension:
     points = {point: data.get(point, {}) for point in POINTS}
     packages, needs = (tuple(map(str, data.get(key, ()))) for key in ("packages", "needs"))
     return Extension(data["name"], data["summary"], package, file, data.get("extra"), packages, needs, points)
+
+
+if __name__ == "__main__":
+    print(index(), end="")

@@ -19,6 +19,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, Self, T
 from harness import api
 from harness.engine_api import Engine
 from harness.errors import KEY, Place, near
+from harness.manifests import bringer
 from harness.printable import cut
 
 Schema = dict[str, Any]
@@ -313,7 +314,8 @@ def _explain(error: Any) -> Iterator[tuple[ValuePath, str]]:
         keys = error.schema.get("properties", {})
         for key in value:
             if key not in keys:
-                yield (*path, key, KEY), f"unknown key {key!r}. {near(str(key), keys)}"
+                advice = bringer(str(key), "keys", "tables") or near(str(key), keys)
+                yield (*path, key, KEY), f"unknown key {key!r}. {advice}"
     elif rule == "required":
         missing = [repr(key) for key in expected if key not in value]
         keys = f"missing required key{'s' * (len(missing) > 1)} {', '.join(missing)}"

@@ -113,10 +113,14 @@ def _forget_terminal() -> None:
 def _report_error(error: BaseException, debug: bool) -> int:
     """Print a mistake without a traceback; returns the exit code. A bug of the harness itself is raised again."""
     from harness.errors import UserError
+    from harness.manifests import missing_module
     from harness.runtime.runner import BudgetReachedError, RunStoppedError
     from harness.storage.plugin_errors import describe, plugin_frames, whole
 
     plugins = plugin_frames(error)
+    if (why := missing_module(error)) is not None:
+        print(f"error: what this needs {why}", file=sys.stderr)
+        return 2
     if not (plugins or isinstance(error, UserError | OSError)):
         raise error
     if debug:

@@ -176,9 +176,9 @@ CORE: Final[dict[str, Command]] = {
         "--spec FILE",
         "harness show --spec agentsnet_quick --case 0 --round 1",
     ),
-    "list": _core("inspect:listing", _list, "list what there is, with one line each", "[KIND]", "harness list specs"),
+    "list": _core("listing:listing", _list, "list what there is, with one line each", "[KIND]", "harness list specs"),
     "schema": _core(
-        "inspect:schema",
+        "listing:schema",
         _schema,
         "print the JSON Schema of specs, or of a plugin",
         "[KIND [NAME]]",

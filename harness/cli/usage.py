@@ -81,12 +81,14 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             from harness.errors import near
+            from harness.manifests import bringer
 
             choices = [str(choice) for choice in action.choices]
             name = action.metavar if isinstance(action.metavar, str) else action.dest
             what = "command" if isinstance(action, argparse._SubParsersAction) else name.lower()
             where = f"{action.option_strings[0]}: " if action.option_strings else ""
-            raise argparse.ArgumentError(None, f"{where}there is no {what} {value!r}. {near(str(value), choices)}")
+            advice = (bringer(str(value), "commands") if what == "command" else None) or near(str(value), choices)
+            raise argparse.ArgumentError(None, f"{where}there is no {what} {value!r}. {advice}")
 
     def error(self, message: str) -> NoReturn:
         """Usage, then the error: the last line is what to read."""

@@ -27,7 +27,7 @@ from harness.config._mounting import mount
 from harness.config.prompts import FORM, SUFFIX, PromptSet
 from harness.engine_api import Engine
 from harness.errors import DataError, HarnessError, Place, PluginError, SpecError, UserError, near
-from harness.manifests import offers
+from harness.manifests import bringer, missing_module, offers
 from harness.storage.plugin_errors import DIGEST, MOUNT
 
 
@@ -153,7 +153,7 @@ class Project:
     def _import(self, kind: str, name: str, place: Place | None) -> type[Any]:
         word, file = KINDS[kind].singular, self.files(kind).get(name)
         if file is None:
-            hint = self._near(name, [listed.name for listed in self.listing(kind)], kind)
+            hint = bringer(name, kind) or self._near(name, [listed.name for listed in self.listing(kind)], kind)
             raise PluginError(f"there is no {word} {name!r}", place=place, hint=hint)
         before = len(sys.modules)
         try:
@@ -165,6 +165,8 @@ class Project:
         except HarnessError:
             raise
         except (Exception, SystemExit) as error:
+            if (why := missing_module(error)) is not None:
+                raise PluginError(f"{word} {name!r} {why}", place=place) from None
             raise PluginError(
                 f"{word} {name!r} cannot be imported: {type(error).__name__}: {error}",
                 place=_line_in(error, file),

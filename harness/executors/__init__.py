@@ -15,7 +15,7 @@ from harness import approvals
 from harness.api import Facts
 from harness.config.plan import Plan
 from harness.errors import Place, SpecError, near, raise_all
-from harness.manifests import offers
+from harness.manifests import bringer, offers
 from harness.parameters import faults
 from harness.runtime.options import Options
 from harness.runtime.runner import Work
@@ -79,7 +79,8 @@ def choose_executor(plan: Plan, options: Options) -> Executor:
         raise SpecError(message, place=place(), hint=f"Available: {', '.join(sorted(known))}.")
     name, arguments = body["use"], {key: value for key, value in body.items() if key != "use"}
     if name not in known:
-        raise SpecError(f"there is no executor {name!r}", place=place("use"), hint=near(name, known))
+        hint = bringer(name, "executors") or near(name, known)
+        raise SpecError(f"there is no executor {name!r}", place=place("use"), hint=hint)
     cls = known[name]()
     raise_all(
         SpecError(f"executor {name!r}: {what}", place=place(*map(str, path))) for path, what in faults(cls, arguments)

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 from harness.errors import near
-from harness.manifests import Offer, offers
+from harness.manifests import Offer, bringer, offers
 
 from .entry import TableEntry
 
@@ -98,7 +98,8 @@ def kind_of(entry: Any) -> tuple[type[TableKind] | None, list[str]]:
     taken = [(name, name) for name, offer in offered.items() if _is_key(offer) and name in entry]
     if "kind" in entry:
         if entry["kind"] not in words:
-            return None, [f"'kind' is {entry['kind']!r}. {near(str(entry['kind']), words)}"]
+            advice = bringer(str(entry["kind"]), "tables") or near(str(entry["kind"]), words)
+            return None, [f"'kind' is {entry['kind']!r}. {advice}"]
         taken.insert(0, ("kind", entry["kind"]))
     others = [f"{taken[0][0]}: {key} is another kind of table: make one entry of each" for key, _ in taken[1:]]
     return (offered[taken[0][1]].load() if taken else None), others

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.cli.inspect import listing
+from harness.cli.listing import listing
 from harness.cli.parser import parser
 from harness.errors import DataError
 from harness.extensions.lm_eval import _package, index

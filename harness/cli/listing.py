@@ -1,0 +1,51 @@
+"""`harness list | schema`: what there is, and what each takes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from harness.cli.parser import KINDS
+from harness.config.editors import schema_text
+from harness.config.project import find
+from harness.errors import DataError
+from harness.manifests import missing, offers
+from harness.parameters import json_schema
+
+
+def listing(options: argparse.Namespace) -> int:
+    """Print every plugin, prompt set or spec with its description; or tasks that an extension lists."""
+    for name, offer in offers("lists").items():
+        if getattr(options, name) is not None:
+            if options.kind not in (None, "tasks"):
+                raise DataError(f"--{name} lists tasks", hint=f"Give: harness list tasks --{name} [WORD]")
+            listed_elsewhere: int = offer.load()(options)
+            return listed_elsewhere
+    project = find()
+    if options.kind is None:
+        for kind, about in KINDS.items():
+            print(f"{kind:<10} {len(project.listing(kind)):>4}  {about}")
+        print("\nharness list KIND names them; harness schema KIND NAME says what one can be given.")
+        for name, why in missing().items():
+            print(f"The extension {name} {why}")
+        return 0
+    listed = project.listing(options.kind)
+    width = max((len(entry.name) for entry in listed), default=0)
+    for entry in listed:
+        text = entry.description if entry.problem is None else f"BROKEN: {entry.problem}"
+        print(f"{entry.name:<{width}}  {text}".rstrip())
+    return 2 if any(entry.problem for entry in listed) else 0
+
+
+def schema(options: argparse.Namespace) -> int:
+    """Print JSON Schema: of specs with the plugins' parameters, of all plugins of a kind, or of one."""
+    project = find()
+    if options.kind and options.name:
+        print(json.dumps(json_schema(project.load(options.kind, options.name)), indent=2))
+        return 0
+    if options.kind:
+        names = [listed.name for listed in project.listing(options.kind)]
+        print(json.dumps({n: json_schema(project.load(options.kind, n)) for n in names}, indent=2))
+        return 0
+    print(schema_text(project))
+    return 0
