@@ -25,9 +25,9 @@ INDEX: Final = Path(__file__).with_name("shipped.toml")
 """What each extension that ships brings, also where its folder is missing; `index` makes it."""
 GROUP: Final = "harness.extensions"
 POINTS: Final = (
-    *("keys", "tables", "after", "checks", "confinement", "engines", "executors", "commands", "lists", "reports"),
-    *("charts", "exports"),
-)
+    "projects", "keys", "tables", "after", "checks", "confinement", "engines", "executors", "commands", "lists",
+    "reports", "charts", "exports",
+)  # fmt: skip
 """The tables of a manifest."""
 _TEXTS: Final = {"name": str, "summary": str, "extra": str}
 _KEYS: Final = {**_TEXTS, "packages": list, "needs": list, **dict.fromkeys(POINTS, dict)}

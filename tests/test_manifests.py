@@ -4,6 +4,7 @@ import base64
 import hashlib
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -20,6 +21,23 @@ ECHO = {
     "harness_echo/extension.toml": """
 name = "echo"
 summary = "Says things again."
+
+[projects]
+echo = "plugins"
+
+[keys]
+twice = "key:Twice"
+
+[tables]
+tally = "tally:Tally"
+
+[after.echo]
+run = "after:Echo"
+parameters = ["echo"]
+eval = "after:options"
+
+[exports]
+echo = "form:ECHO"
 
 [engines]
 echo = "parrot"
@@ -52,6 +70,117 @@ class Parrot(Engine):
     async def complete(self, request):
         return Completion("0")
 ''',
+    "harness_echo/plugins/harness.yaml": "name: echo\n",
+    "harness_echo/plugins/metrics/loudness.py": '''
+from harness.api import Metric, plugin
+
+@plugin
+class Loudness(Metric):
+    """How loud an episode was, as the extension says afterwards."""
+
+    measured_by = "echo"
+
+    def measure(self, episode):
+        return None
+''',
+    "harness_echo/key.py": '''
+from dataclasses import replace
+from harness.config.keys import SpecKey
+
+class Twice(SpecKey):
+    """Every condition is there twice."""
+
+    entry = bool
+    labels = ("voice",)
+
+    def conditions(self, whole, before):
+        for voice in ("first", "second") if self.value else ("first",):
+            labels = {**whole.labels, "voice": voice}
+            yield replace(whole, id=f"{whole.id},voice={voice}", labels=labels, base=whole.id)
+''',
+    "harness_echo/tally.py": '''
+from dataclasses import dataclass
+from typing import TypedDict
+from harness.tables import Cell, Column, Row, Table, TableKind
+
+class Entry(TypedDict, total=False):
+    of: str
+
+@dataclass(frozen=True)
+class Tally(TableKind):
+    """How many episodes a metric has numbers of."""
+
+    entry = Entry
+    needs = ("of",)
+    names_metrics = "of"
+
+    @classmethod
+    def read(cls, entry):
+        return cls()
+
+    def problems(self, table):
+        return []
+
+    def build(self, table, scores, metrics):
+        [name] = table.cells
+        count = sum(score.number(name) is not None for score in scores)
+        cells = (Cell(count, None, count, 0, 0),)
+        columns = (Column({"statistic": "n"}, ("n",), form="count"),)
+        rows = (Row({"metric": name}, (name,), cells, name),)
+        names = {"row_labels": ("metric",), "column_labels": ("statistic",)}
+        return Table(title=table.title, columns=columns, rows=rows, **names)
+''',
+    "harness_echo/after.py": '''
+from dataclasses import replace
+from harness.after import After
+
+def options(command):
+    command.add_argument("--echo", help="how loud")
+
+class Echo(After):
+    """Gives every episode its loudness."""
+
+    def __init__(self, echo="3"):
+        self.echo = float(echo)
+
+    @classmethod
+    def given(cls, project, arguments):
+        return cls(arguments["echo"])
+
+    @classmethod
+    def again(cls, run):
+        return run
+
+    @classmethod
+    def lines(cls, run):
+        return ["echo: said again"]
+
+    @classmethod
+    def score(cls, folder, options):
+        raise NotImplementedError
+
+    def plans(self, plan):
+        return []
+
+    def check(self, plan, cases, options):
+        pass
+
+    def is_waiting(self, run):
+        return True
+
+    def run(self, done, plan, options, play, began):
+        scores = [replace(score, numbers={**score.numbers, "loudness": self.echo}) for score in done.scores]
+        return replace(done, scores=scores)
+''',
+    "harness_echo/form.py": """
+from harness.extensions.exports.form import ExportForm
+
+def write(run, folder):
+    (folder / "echo.txt").write_text(run.spec.name)
+    return "an echo"
+
+ECHO = ExportForm(lambda run: ("echo.txt",), write)
+""",
     "harness_echo-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: harness-echo\nVersion: 1.0\n",
     "harness_echo-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     "harness_echo-1.0.dist-info/entry_points.txt": "[harness.extensions]\necho = harness_echo\n",
@@ -87,6 +216,33 @@ def test_a_package_of_someone_else_adds_a_command_and_an_engine(installed: Path)
     assert "echo     Answers with what it was asked." in harness(installed, "list", "engines").stdout
     run = ("eval", "--spec", "arithmetic", "--limit", "2", "--model", "echo", "--output_path", str(installed / "r"))
     assert "parrot" in harness(installed, *run).stdout
+
+
+SPEC = """
+extends: arithmetic
+twice: true
+metrics: [score, loudness]
+tables:
+  - {title: Means, rows: voice, cell: [score, loudness], aggregate: pooled}
+  - {title: Numbers, kind: tally, of: loudness}
+"""
+
+
+def test_it_adds_a_key_of_specs_a_kind_of_table_a_metric_and_what_follows_a_run(installed: Path) -> None:
+    spec = installed / "loud.yaml"
+    spec.write_text(SPEC)
+    assert "loud.yaml: ok" in harness(installed, "validate", str(spec)).stdout
+    run = ("eval", "--spec", str(spec), "--limit", "2", "--echo", "5", "--output_path", str(installed / "loud"))
+    done = harness(installed, *run)
+    assert re.search(r"first .*5\.00.*\n.*second .*5\.00", done.stdout), done.stdout + done.stderr
+    assert re.search(r"loudness\W+4\b", done.stdout) and "echo: said again" in done.stderr
+    out = str(installed / "out")
+    harness(installed, "export", str(installed / "loud"), "--to", "echo", "-o", out)
+    assert (Path(out) / "echo.txt").read_text() == "loud"
+    wrong = SPEC.replace("twice", "twise").replace("tally", "taly")
+    spec.write_text(wrong)
+    told = harness(installed, "validate", str(spec)).stderr
+    assert "Did you mean twice?" in told and "Did you mean tally?" in told
 
 
 def test_manifests_name_what_is_there() -> None:

@@ -16,7 +16,7 @@ import sys
 import traceback
 import types
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
@@ -193,7 +193,7 @@ class Project:
         """The roots of those parents whose plugins need approval: neither below this project's root nor installed."""
         roots = {project.root for project in self.lineage()}
         foreign = {root for root in roots if not approvals.is_own(root / MARKER, self.root)}
-        return foreign - {builtin().root} if foreign else foreign
+        return foreign - {project.root for project in builtin().lineage()} if foreign else foreign
 
     def mount(self) -> None:
         """Make the project's plugins importable under the names that they have in pickles."""
@@ -281,11 +281,14 @@ def find(start: Path | None = None) -> Project:
 
 
 def builtin() -> Project:
-    """The project that ships with harness: beside the package in a checkout and in a wheel."""
+    """The project that ships with harness: beside the package in a checkout and in a wheel. It builds on those that
+    installed extensions bring.
+    """
     package = Path(__file__).resolve().parent.parent
     for folder in (package.with_name(BUILTIN), package.parent):
         if (folder / MARKER).is_file():
-            return _open(folder, ())
+            brought = (offer.extension.file.parent / offer.value for offer in offers("projects").values())
+            return replace(_open(folder, ()), parents=tuple(_open(root, ()) for root in brought))
     raise DataError("the built-in project is missing from this installation", hint="Reinstall mas-eval-harness.")
 
 

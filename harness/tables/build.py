@@ -8,13 +8,15 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from harness.api import UNBOUNDED, CorpusMetric, Metric, RatioMetric, Statistic, linearised
-from harness.errors import SpecError, near
+from harness.errors import HarnessError, PluginError, SpecError, near
+from harness.storage.plugin_errors import describe
 from harness.tables import stats
 
 from .axis import Axis, Key, meets
 from .costs import Prices, cost, cost_notes
 from .entry import Means
 from .groups import GroupRows
+from .kinds import TableKind
 from .notes import notes
 from .references import cited, figure, models, place
 from .scores import EpisodeScore, aggregate, by_condition, cluster_of, finite, observations, refuse_bare_shares
@@ -55,7 +57,7 @@ def build(
     for name in (name for name in table.cells if name in metrics):
         refuse_bare_shares(metrics[name], selected, name)
     if table.kind:
-        return table.kind.build(table, selected, metrics)
+        return _of_kind(table, table.kind, selected, metrics)
     prices = prices or {}
     references = cited(table, published)
     table = _placed(table, selected, references)
@@ -103,6 +105,16 @@ def build(
     )
     all_notes = [*notes(table, done, selected, metrics, references, unplaced), *cost_notes(table, selected, prices)]
     return replace(done, notes=(*all_notes, *group_notes))
+
+
+def _of_kind(table: TableSpec, kind: TableKind, scores: Sequence[EpisodeScore], metrics: Mapping[str, Metric]) -> Table:
+    """A table that an extension fills. Raises `PluginError` for what it raises."""
+    try:
+        return kind.build(table, scores, metrics)
+    except HarnessError:
+        raise
+    except Exception as error:
+        raise PluginError(f"table {table.title!r}: {describe(error, kind)}") from error
 
 
 def _group_rows(

@@ -133,7 +133,7 @@ class Table:
 
     Attributes:
         row_labels, column_labels: the labels that make them.
-        row_names: what readers see for the row labels.
+        row_names: what readers see for the row labels; these themselves if there are none.
         names: column label or metric → what readers see for it, where that is another name.
         error, error_style, digits, unit: how numbers are shown; see their types.
         figure: how it is drawn, if it is the data of a figure; "heat" is a table too.
@@ -153,6 +153,10 @@ class Table:
     unit: Units = None
     figure: Figure | None = None
     notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.row_names:
+            object.__setattr__(self, "row_names", self.row_labels)
 
     @property
     def is_data(self) -> bool:
