@@ -235,10 +235,10 @@ def test_it_adds_a_key_of_specs_a_kind_of_table_a_metric_and_what_follows_a_run(
     run = ("eval", "--spec", str(spec), "--limit", "2", "--echo", "5", "--output_path", str(installed / "loud"))
     done = harness(installed, *run)
     assert re.search(r"first .*5\.00.*\n.*second .*5\.00", done.stdout), done.stdout + done.stderr
-    assert re.search(r"loudness\W+4\b", done.stdout) and "echo: said again" in done.stderr
+    assert re.search(r"loudness\W+12\b", done.stdout) and "echo: said again" in done.stderr
     out = str(installed / "out")
     harness(installed, "export", str(installed / "loud"), "--to", "echo", "-o", out)
-    assert (Path(out) / "echo.txt").read_text() == "loud"
+    assert (Path(out) / "echo.txt").read_text() == "arithmetic"
     wrong = SPEC.replace("twice", "twise").replace("tally", "taly")
     spec.write_text(wrong)
     told = harness(installed, "validate", str(spec)).stderr
