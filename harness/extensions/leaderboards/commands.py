@@ -27,7 +27,7 @@ from harness.extensions.leaderboards import comparison
 from harness.extensions.leaderboards.leaderboard import Comparable, RunScores, grouped
 from harness.extensions.leaderboards.leaderboard import leaderboard as merge
 from harness.extensions.leaderboards.overall import overall
-from harness.extensions.leaderboards.sides import add_sides, two_sides
+from harness.extensions.leaderboards.sides import RunPart, add_sides, two_sides
 from harness.extensions.leaderboards.standings import Role, Standings, standings
 from harness.results import Run, run_folder
 from harness.runtime.manifest import META, read_meta
@@ -82,7 +82,8 @@ def leaderboard(options: argparse.Namespace) -> int:
 
 def compare(options: argparse.Namespace) -> int:
     """Two runs, or two parts of one, case by case."""
-    a, b, first, second = _sides(options)
+    a, b = two_sides(options, "to compare")
+    first, second = a.run, b.run
     pairs = comparison.pair(a, b, _questions(a, b))
     headline, note = _headline(first, options)
     chosen = options.metrics.split(",") if options.metrics else _usual(first, headline)
@@ -104,23 +105,6 @@ def compare(options: argparse.Namespace) -> int:
     return 0
 
 
-def _sides(options: argparse.Namespace) -> tuple[comparison.Side, comparison.Side, Run, Run]:
-    """A and B with their runs."""
-    one, two = two_sides(options, "to compare")
-    a, b = (
-        comparison.Side(
-            side.name,
-            str(side.run.folder),
-            side.run.meta,
-            side.run.spec,
-            comparison.part(side.run.scores, side.where, side.run.folder.name if side.label else side.name),
-            side.label,
-        )
-        for side in (one, two)
-    )
-    return a, b, one.run, two.run
-
-
 def _headline(run: Run, options: argparse.Namespace) -> tuple[HeadlineSpec, str | None]:
     """The headline; without its `where:`, and with a note, where the options choose other episodes themselves."""
     headline = run.headline
@@ -138,9 +122,9 @@ def _usual(run: Run, headline: HeadlineSpec) -> list[str]:
     return [name for name in dict.fromkeys([headline.metric, *first, *headline.beside]) if name in run.metrics]
 
 
-def _questions(a: comparison.Side, b: comparison.Side) -> tuple[comparison.Digest, comparison.Digest] | None:
+def _questions(a: RunPart, b: RunPart) -> tuple[comparison.Digest, comparison.Digest] | None:
     """What the cases of both ask; None where run.json of two runs says that all are the same."""
-    asked = [(side.run.get("cases") or {}).get(QUESTIONS) for side in (a, b)]
+    asked = [(side.run.meta.get("cases") or {}).get(QUESTIONS) for side in (a, b)]
     if a.run is not b.run and asked[0] is not None and asked[0] == asked[1]:
         return None
     try:
@@ -150,13 +134,13 @@ def _questions(a: comparison.Side, b: comparison.Side) -> tuple[comparison.Diges
         return None
 
 
-def _digests(side: comparison.Side) -> comparison.Digest:
+def _digests(side: RunPart) -> comparison.Digest:
     from harness.engines.mock import Mock
 
     wanted = {(score.condition, score.case) for score in side.scores}
     return {
         (condition.id, case.id): comparison.case_digest((case.public, case.private, case.topology))
-        for condition, case, repeat in resolve.plan(side.spec, find(), Mock()).episodes()
+        for condition, case, repeat in resolve.plan(side.run.spec, find(), Mock()).episodes()
         if repeat == 0 and (condition.id, case.id) in wanted
     }
 

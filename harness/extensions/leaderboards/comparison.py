@@ -8,14 +8,15 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from harness.config.spec import SHOWN, Spec
-from harness.errors import DataError, near
+from harness.config.spec import SHOWN
+from harness.errors import DataError
 from harness.extensions.effects import paired
-from harness.extensions.tournaments.tournament import LABELS as TOURNAMENT
 from harness.printable import cut
 from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, NumberForm, Row, Table, stats, text
 from harness.tables.notes import clusters_in_words
 from harness.tables.scores import finite
+
+from .sides import RunPart
 
 Key = tuple[str, ...]
 """What makes a pair: the values of the labels that both sides sweep, and the case."""
@@ -39,42 +40,6 @@ _UNNAMED: Final = (*SHOWN, "models", "generation_kwargs", "executor", "baseline"
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
-    """One side of a comparison: a run, or the episodes of it in which a label has a value.
-
-    Attributes:
-        name: what tables call it.
-        folder: where the run is.
-        run: its run.json.
-        spec: its spec.
-        scores: the episodes.
-        label: the label whose value makes this side of a run.
-    """
-
-    name: str
-    folder: str
-    run: Mapping[str, Any]
-    spec: Spec
-    scores: Sequence[EpisodeScore]
-    label: str | None = None
-
-    def swept(self) -> dict[str, dict[str, str]]:
-        """Label of the matrix, or of a tournament → condition → value, over the conditions of the episodes."""
-        conditions = {score.condition: score for score in self.scores}
-        labels: dict[str, dict[str, str]] = {}
-        for variant in self.spec.variants():
-            if variant.id in conditions:
-                for label, value in variant.labels.items():
-                    labels.setdefault(label, {})[variant.id] = text(value)
-        if "tournament" in self.spec.data:  # each variant has a condition for every pairing and seating
-            for label in (*self.spec.get("matrix", {}), *TOURNAMENT):
-                found = {name: text(one.labels[label]) for name, one in conditions.items() if label in one.labels}
-                labels |= {label: found} if found else {}
-        labels.pop(self.label or "", None)
-        return labels
-
-
-@dataclass(frozen=True, slots=True)
 class Pairs:
     """Episodes of the same case on both sides.
 
@@ -93,7 +58,7 @@ class Pairs:
     apart: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
-def pair(a: Side, b: Side, digests: tuple[Digest, Digest] | None = None) -> Pairs:
+def pair(a: RunPart, b: RunPart, digests: tuple[Digest, Digest] | None = None) -> Pairs:
     """The episodes that played the same case.
 
     Args:
@@ -138,7 +103,7 @@ _HINT: Final = "Only runs that played the same cases can be compared case by cas
 
 
 def _grouped(
-    side: Side, swept: Mapping[str, Mapping[str, str]], common: Sequence[str]
+    side: RunPart, swept: Mapping[str, Mapping[str, str]], common: Sequence[str]
 ) -> dict[Key, list[EpisodeScore]]:
     """What makes a pair → its episodes, a repeat each."""
     groups: dict[Key, list[EpisodeScore]] = {}
@@ -157,14 +122,14 @@ def _same(a: EpisodeScore, b: EpisodeScore, digests: tuple[Digest, Digest]) -> b
     return one is not None and one == other
 
 
-def _nothing_common(a: Side, b: Side, matching: Sequence[str] = ()) -> str:
+def _nothing_common(a: RunPart, b: RunPart, matching: Sequence[str] = ()) -> str:
     if matching:
         return (
             f"{a.name} and {b.name} have no case in common: cases with the same id ask other questions ({matching[0]})"
         )
     example = ", ".join(next(iter(s.case for s in side.scores), "none") for side in (a, b))
-    if a.spec.name != b.spec.name:
-        return f"{a.name} and {b.name} have no case in common: they played {a.spec.name} and {b.spec.name}"
+    if a.run.spec.name != b.run.spec.name:
+        return f"{a.name} and {b.name} have no case in common: they played {a.run.spec.name} and {b.run.spec.name}"
     return f"{a.name} and {b.name} have no case in common (the first of each: {example})"
 
 
@@ -176,7 +141,7 @@ def case_digest(parts: Hashable) -> str:
 # ------------------------------------------------------------------------------------ what differs
 
 
-def differences(a: Side, b: Side, pairs: Pairs) -> Table:
+def differences(a: RunPart, b: RunPart, pairs: Pairs) -> Table:
     """What differs between the sides, by their run.json and their specs: a row each."""
     lines: dict[str, tuple[str, str]] = dict(pairs.apart)
     if a.label is None or a.run is not b.run:
@@ -192,18 +157,18 @@ def differences(a: Side, b: Side, pairs: Pairs) -> Table:
     return Table("What differs", ("what", "a", "b"), (), (), tuple(rows), row_names=names, notes=notes)
 
 
-def _recorded(a: Side, b: Side) -> dict[str, tuple[str, str]]:
+def _recorded(a: RunPart, b: RunPart) -> dict[str, tuple[str, str]]:
     lines: dict[str, tuple[str, str]] = {}
 
     def compare(what: str, one: Any, other: Any) -> None:
         if one != other:
             lines[what] = ("–" if one is None else text(one), "–" if other is None else text(other))
 
-    compare("model", a.run.get("model"), b.run.get("model"))
-    facts = [side.run.get("identity") or {} for side in (a, b)]
-    for path, values in spec_changes(a.spec.data, b.spec.data).items():
+    compare("model", a.run.meta.get("model"), b.run.meta.get("model"))
+    facts = [side.run.meta.get("identity") or {} for side in (a, b)]
+    for path, values in spec_changes(a.run.spec.data, b.run.spec.data).items():
         compare(path, *values)
-    sampling = [_flat(side.run.get("generation_kwargs") or {}) for side in (a, b)]
+    sampling = [_flat(side.run.meta.get("generation_kwargs") or {}) for side in (a, b)]
     for path in dict.fromkeys([*sampling[0], *sampling[1]]):
         compare(f"generation_kwargs.{path}", sampling[0].get(path), sampling[1].get(path))
     engines = [_flat(fact.get("engine") or {}) for fact in facts]
@@ -215,16 +180,16 @@ def _recorded(a: Side, b: Side) -> dict[str, tuple[str, str]]:
     for name in words[0]:
         if name in words[1] and words[0][name] != words[1][name]:
             compare(f"words of the prompts {name}", words[0][name][:12], words[1][name][:12])
-    judges = [side.run.get("judges") or {} for side in (a, b)]
+    judges = [side.run.meta.get("judges") or {} for side in (a, b)]
     for name, one in judges[0].items():
         if name in judges[1] and one.get("digest") != judges[1][name].get("digest"):
             compare(f"judge of {name}", *(f"{j[name].get('judge')}, {str(j[name].get('digest'))[:12]}" for j in judges))
     for part in ("play", "task", "metrics"):
-        code = [(side.run.get("code") or {}).get(part) or {} for side in (a, b)]
+        code = [(side.run.meta.get("code") or {}).get(part) or {} for side in (a, b)]
         for name in code[0]:
             if name in code[1] and code[0][name] != code[1][name]:
                 compare(f"code of {name}", code[0][name][:12], code[1][name][:12])
-    versions = [side.run.get("versions") or {} for side in (a, b)]
+    versions = [side.run.meta.get("versions") or {} for side in (a, b)]
     for name in dict.fromkeys([*versions[0], *versions[1]]):
         compare(f"version of {name}", versions[0].get(name), versions[1].get(name))
     return lines
@@ -259,7 +224,7 @@ def _flat(value: Any, path: str = "") -> dict[str, Any]:
 
 
 def compared(
-    a: Side, b: Side, pairs: Pairs, headline: HeadlineSpec, metrics: Sequence[str], titles: Mapping[str, str]
+    a: RunPart, b: RunPart, pairs: Pairs, headline: HeadlineSpec, metrics: Sequence[str], titles: Mapping[str, str]
 ) -> Table:
     """A row a metric: both means over the pairs, their difference with a 95 % interval, and the test of it.
 
@@ -335,8 +300,8 @@ def _digits(test: Mapping[str, Any]) -> int:
 
 
 def _notes(
-    a: Side,
-    b: Side,
+    a: RunPart,
+    b: RunPart,
     pairs: Pairs,
     headline: HeadlineSpec,
     named: Mapping[str, Mapping[str, Any]],
@@ -381,7 +346,7 @@ def _notes(
             yield f"{failed} of {len(episodes)} episodes of {side.name} failed or were not run: in no number."
 
 
-def most_different(a: Side, b: Side, pairs: Pairs, headline: HeadlineSpec) -> Table:
+def most_different(a: RunPart, b: RunPart, pairs: Pairs, headline: HeadlineSpec) -> Table:
     """The pairs in which the headline differs most, with the ids of both sides."""
     metric, found, both = headline.metric, [], selected(pairs, headline, headline.metric)
     for x, y in both:
@@ -396,7 +361,7 @@ def most_different(a: Side, b: Side, pairs: Pairs, headline: HeadlineSpec) -> Ta
         for x, y, *numbers in found[:MOST]
     ]
     notes = [f"{len(found)} of {len(both)} pairs differ in {headline.table.title}; these differ most."]
-    folders = {"A": a.folder, "B": b.folder} if a.folder != b.folder else {"A and B": a.folder}
+    folders = {"A": a.run.folder, "B": b.run.folder} if a.run.folder != b.run.folder else {"A and B": a.run.folder}
     notes += [f"Look at them: `harness view {folder}` ({sides})." for sides, folder in folders.items()]
     return Table(
         title="Cases that differ most",
@@ -417,21 +382,3 @@ def _id(group: paired.Group) -> str:
 
 def _quotient(value: paired.Number | None) -> float | None:
     return value[0] / value[1] if isinstance(value, tuple) else value
-
-
-def part(scores: Iterable[EpisodeScore], where: Mapping[str, str], name: str) -> list[EpisodeScore]:
-    """The episodes whose labels have these values.
-
-    Raises:
-        DataError: if there is none, naming the values there are.
-    """
-    kept = list(scores)
-    for label, value in where.items():
-        there = {text(score.labels.get(label)) for score in kept if label in score.labels}
-        if not there:
-            labels = {label for score in kept for label in score.labels}
-            raise DataError(f"no episode of {name} has the label {label!r}", hint=near(label, labels))
-        kept = [score for score in kept if text(score.labels.get(label)) == value]
-        if not kept:
-            raise DataError(f"no episode of {name} has {label} {value!r}", hint=near(value, there))
-    return kept

@@ -99,7 +99,6 @@ class _Viewer:
 
     def close(self) -> None:
         """End the child process, close indexes."""
-        self._results.close()
         self._reader.close()
         self.found.close()
 

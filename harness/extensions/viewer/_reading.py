@@ -147,13 +147,13 @@ class _Jobs:
     def nothing(self) -> None:
         from harness.runtime import transcripts  # noqa: F401 - what the first job needs
 
-    def results(self, folder: str, with_tables: bool) -> str:
-        """The run's results as `harness.report.written` has them, as JSON; without tables if they are not wanted."""
+    def results(self, folder: str) -> str:
+        """The run's results as `harness.report.written` has them, as JSON."""
         from harness.report.written import results
         from harness.results import Run
 
         run = Run.load(folder, self._project)
-        return dumped(results(run.tables if with_tables else (), run.headline, run.scores, run.metrics))
+        return dumped(results(run.tables, run.headline, run.scores, run.metrics))
 
     def episode(self, recording: Recording, more: dict[str, Any]) -> bytes:
         """A transcript as JSON; `more` are entries to add."""

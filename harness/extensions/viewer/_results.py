@@ -1,6 +1,6 @@
-"""Tables and headlines of finished runs: as the run wrote them (`harness.report.written`).
+"""Tables and headlines of finished runs: as the run wrote them (`written`).
 
-Where it wrote none that belong to its scores, they are made in processes that end. Both again when its files change.
+Where it wrote none that belong to its scores, they are made in a process that ends, once its page is asked for.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from harness.errors import DataError
 
 from . import written
 from ._found import FoundRun
-from ._reading import SECONDS, TABLE_SECONDS, Reader, TooSlowError
+from ._reading import TABLE_SECONDS, Reader, TooSlowError
 
-_WITHIN = 0.3  # seconds that a request waits for tables, or for headlines
-_FEW = 1 << 23  # bytes of scores.jsonl up to which a list of runs shows a headline that was not made yet
+_WITHIN = 0.3  # seconds that a request waits for tables, or reads headlines
+_FEW = 1 << 23  # bytes of scores.jsonl up to which a list of runs looks for the headline that the run wrote
 
 
 class Results:
@@ -35,8 +35,6 @@ class Results:
         self._made: dict[str, tuple[str, dict[str, Any]]] = {}  # run → its stamp, and the results
         self._making: dict[str, threading.Thread] = {}
         self._headlines: dict[str, tuple[str, Any]] = {}
-        self._looking: threading.Thread | None = None
-        self._is_closed = False
 
     def tables(self, run: FoundRun) -> tuple[Any, str | None, bool]:
         """(tables or None, what went wrong, whether they are still being made)."""
@@ -59,19 +57,13 @@ class Results:
         return self._of(self._headlines, run, run.stamp())
 
     def look(self, runs: Iterable[FoundRun]) -> None:
-        """Find the headlines of runs that have none yet: those that runs wrote for a moment, then in a thread."""
+        """Read the headlines that runs wrote and that are not known yet, for a moment; later calls go on."""
         until = time.monotonic() + _WITHIN
-        new = [run for run in runs if (stamp := run.stamp()) and self._headlines.get(run.id, ("",))[0] != stamp]
-        while new and time.monotonic() < until and self._find_written(new[-1]):
-            new.pop()
-        with self._lock:
-            if new and self._looking is None and not self._is_closed:
-                self._looking = threading.Thread(target=self._find, args=(new,), daemon=True)
-                self._looking.start()
-
-    def close(self) -> None:
-        """Let what is being made come to nothing."""
-        self._is_closed = True
+        for run in runs:
+            if time.monotonic() > until:
+                return
+            if (stamp := run.stamp()) and self._headlines.get(run.id, ("",))[0] != stamp:
+                self._headlines[run.id] = stamp, _headline(run)
 
     @staticmethod
     def _of(known: dict[str, tuple[str, Any]], run: FoundRun, stamp: str) -> Any:
@@ -81,7 +73,7 @@ class Results:
     def _make(self, run: FoundRun, stamp: str) -> None:
         reader = Reader(self._project)  # all scores of the run are in memory for that: a process that ends with it
         try:
-            made = {**json.loads(reader.do("results", str(run.folder), True, seconds=TABLE_SECONDS)), "problem": None}
+            made = {**json.loads(reader.do("results", str(run.folder), seconds=TABLE_SECONDS)), "problem": None}
         except (DataError, TooSlowError) as error:
             made = {"tables": [], "headline": None, "problem": f"no tables: {error}"}
         finally:
@@ -94,34 +86,12 @@ class Results:
             self._headlines[run.id] = stamp, made["headline"]
             self._making.pop(run.id, None)
 
-    def _find_written(self, run: FoundRun) -> bool:
-        """Take the headline that the run wrote; False if it wrote none, or is too large for a list."""
-        stamp = run.stamp()
-        try:
-            if (run.folder / "scores.jsonl").stat().st_size > _FEW or (there := written.read(run.folder)) is None:
-                return False
-        except OSError:
-            return False
-        self._headlines[run.id] = stamp, there["headline"]
-        return True
 
-    def _find(self, runs: list[FoundRun]) -> None:
-        reader = Reader(self._project)
-        try:
-            for run in runs:
-                if self._is_closed:
-                    return
-                if self._find_written(run):
-                    continue
-                stamp, found = run.stamp(), None
-                if (run.folder / "scores.jsonl").stat().st_size <= _FEW:
-                    try:
-                        found = json.loads(reader.do("results", str(run.folder), False, seconds=SECONDS))["headline"]
-                    except (DataError, TooSlowError):
-                        found = None  # the run's page says why
-                self._headlines[run.id] = stamp, found
-        except OSError:
-            return  # the run is gone
-        finally:
-            reader.close()
-            self._looking = None
+def _headline(run: FoundRun) -> Any:
+    """The headline that a run wrote; None if it wrote none, or is too large for a list."""
+    try:
+        is_large = (run.folder / "scores.jsonl").stat().st_size > _FEW
+    except OSError:  # the run is gone
+        return None
+    there = None if is_large else written.read(run.folder)
+    return None if there is None else there["headline"]
