@@ -175,7 +175,7 @@ async def _client_cost(folder: Path, mode: str, conversations: int) -> dict[str,
     from vllm.v1.engine.async_llm import AsyncLLM
 
     from harness.engines.priority import PriorityGate
-    from harness.extensions.openai.load import Listener, Load, listen_only
+    from harness.extensions.vllm.load import Listener, Load, listen_only
     from tests.helpers.tiny_model import make
 
     load = Load(256)

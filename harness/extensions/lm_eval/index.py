@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from harness.errors import DataError, HarnessError, PluginError
 from harness.storage import write_atomically
@@ -24,13 +24,10 @@ from . import _package
 from ._scan import defined, references, yaml_files
 
 EntryKind = Literal["task", "python", "group", "tag"]
-_KINDS: tuple[str, ...] = get_args(EntryKind)
 _FORM = 1
 """Of a kept index: another one's are made again."""
 KEPT_FROM = 100
 """YAML files of a folder from which on its index is kept."""
-_LARGEST = 64 << 20
-"""Bytes of an index that is read at all; that of 14,000 tasks has 2 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +140,8 @@ def stamp_of(files: Iterable[os.DirEntry[str]]) -> str:
 
 
 def _read(file: Path, root: Path, stamp: str) -> dict[str, TaskEntry] | None:
-    """The kept index; None if there is none, or it is of other files, damaged, or names files outside `root`."""
+    """The kept index; None if there is none, or it is of other files or damaged."""
     try:
-        if file.stat().st_size > _LARGEST:
-            return None
         data = json.loads(file.read_bytes())
         if data["stamp"] != stamp:
             return None
@@ -161,16 +156,9 @@ def _line(entry: TaskEntry, root: Path) -> list[Any]:
 
 
 def _entry(name: str, line: Sequence[Any], root: Path) -> TaskEntry:
-    """One line of a kept index. Raises `ValueError` if it is not as this module writes it."""
+    """One line of a kept index."""
     kind, below, members, output, unsafe = line
-    texts = [output, *members]
-    if kind not in _KINDS or not all(isinstance(text, str) for text in texts) or not isinstance(unsafe, bool):
-        raise ValueError(name)
-    if below is None:
-        return TaskEntry(name, kind, None, tuple(members), output, unsafe)
-    if below.startswith("/") or ".." in below:
-        raise ValueError(name)
-    return TaskEntry(name, kind, f"{root}/{below}", tuple(members), output, unsafe)
+    return TaskEntry(name, kind, None if below is None else f"{root}/{below}", tuple(members), output, unsafe)
 
 
 def _build(root: Path) -> dict[str, TaskEntry]:

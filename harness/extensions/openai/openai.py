@@ -37,6 +37,7 @@ from harness.errors import (
     near,
 )
 from harness.extensions.openai import _bodies
+from harness.extensions.openai import prompt_logprobs as scoring
 from harness.extensions.openai.replicas import KEY, PROBE, Replica, Replicas, SendsKey, endpoint, public
 from harness.extensions.openai.wire import (
     GarbledError,
@@ -50,7 +51,6 @@ from harness.extensions.openai.wire import (
     retry_after,
     unwritable,
 )
-from harness.extensions.vllm import prompt_logprobs as scoring
 from harness.extensions.vllm.tokens import count_tokens
 from harness.storage.redaction import redacted, secrets_of, without_secrets
 

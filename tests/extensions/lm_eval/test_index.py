@@ -1,4 +1,4 @@
-"""The index of lm-eval's names in the user's cache: kept, made again, never trusted; and what `harness list` shows."""
+"""The index of lm-eval's names in the user's cache: kept, made again; and what `harness list` shows."""
 
 from __future__ import annotations
 
@@ -69,13 +69,8 @@ def test_the_kept_index_is_read_until_a_file_changes(tmp_path: Path, cache: Path
         lambda data: "[1]",
         lambda data: json.dumps({**data, "entries": []}),
         lambda data: json.dumps({**data, "entries": {"own": None}}),
-        lambda data: json.dumps({**data, "entries": {"own": ["task", "../../etc/passwd", [], "", False]}}),
-        lambda data: json.dumps({**data, "entries": {"own": ["task", "/etc/passwd", [], "", False]}}),
-        lambda data: json.dumps({**data, "entries": {"own": ["task", 3, [], "", False]}}),
-        lambda data: json.dumps({**data, "entries": {"own": ["class", "own.yaml", [], "", False]}}),
-        lambda data: json.dumps({**data, "entries": {"own": ["task", "own.yaml", [1], "", False]}}),
     ],
-    ids=["empty", "deep", "list", "names", "none", "above", "root", "number", "kind", "members"],
+    ids=["empty", "deep", "list", "names", "none"],
 )
 def test_a_damaged_index_is_made_again(damage: Any, tmp_path: Path, cache: Path) -> None:
     folder = large(tmp_path / "tasks")

@@ -20,8 +20,8 @@ from harness.config.project import builtin
 from harness.engine_api import Continuation, LikelihoodRequest, Thread
 from harness.errors import EngineError, EngineFatalError, RefusedError, RequestError, SetupError
 from harness.extensions.openai.openai import OpenAI
+from harness.extensions.openai.prompt_logprobs import Part, read_scores
 from harness.extensions.openai.wire import GarbledError
-from harness.extensions.vllm.prompt_logprobs import Part, read_scores
 from harness.runtime.runner import RunStoppedError
 from tests.conftest import request
 from tests.extensions.datasets.documents_kit import jsonl

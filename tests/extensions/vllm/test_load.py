@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.engines.priority import PriorityGate
-from harness.extensions.openai.load import KV_BOUND, Listener, Load, listen_only
+from harness.extensions.vllm.load import KV_BOUND, Listener, Load, listen_only
 
 
 class Clock:
