@@ -1,8 +1,8 @@
-"""What follows once a run's episodes are scored, by `[after]` of extensions' manifests: judges rate them, …
+"""What follows once a run's episodes are scored, by `[after]` of extensions' manifests: others rate them, …
 
-    [after.judges]
-    run = "after:Judges"
-    parameters = ["judge", "judge_args"]      # of `harness.evaluate`, and options of the command line
+    [after.reviews]
+    run = "after:Reviews"
+    parameters = ["reviewer"]                 # of `harness.evaluate`, and options of the command line
     eval = "options:of_eval"                  # adds the options to `harness eval`
     score = "options:of_score"                # adds the options to `harness score`
 

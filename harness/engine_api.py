@@ -243,11 +243,11 @@ class RunsPrograms(NeedsApproval):
     Python, is consent.
 
     Attributes:
-        sandboxed: whether all of them run behind a fence, which this machine must then offer. They are programs of
+        confined: whether all of them run behind a fence, which this machine must then offer. They are programs of
             models then.
     """
 
-    sandboxed: ClassVar[bool] = False
+    confined: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -263,7 +263,7 @@ class RunsPrograms(NeedsApproval):
         if self.programs is None:
             return
         what = f"{getattr(self, 'model', type(self).__name__)}, a model of the spec, runs {self.programs}"
-        if self.sandboxed:
+        if self.confined:
             yield NeededApproval(what, "")
             return
         own = dict[str, Any]()

@@ -181,7 +181,7 @@ def near(name: str, choices: Iterable[str]) -> str:
 
     >>> near("colouring", ["coloring", "matching"])
     'Did you mean coloring? Available: coloring, matching.'
-    >>> near("openspiel/random", ["random", "oracle"])
+    >>> near("games/random", ["random", "oracle"])
     'Did you mean random? Available: oracle, random.'
     """
     known = sorted(set(choices))

@@ -62,7 +62,7 @@ def evaluate(
         project: where names are looked up; default: the project around the working directory.
         options: `model_args`, the fields of an engine that is given by name; `limit` (cases per condition), `seed` and
             `repeats`, which win over the spec; how to run, by the fields of `harness.runtime.options.Options`:
-            `output_path`, `max_calls`, …; and what extensions add, such as `judge`.
+            `output_path`, `max_calls`, …; and what extensions add.
 
     Raises:
         UserError: or one of its subclasses, for every mistake that you can correct.
@@ -214,7 +214,7 @@ def play(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
 
 
 def follow(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
-    """What extensions do with a run whose episodes are scored, such as asking judges."""
+    """What extensions do with a run whose episodes are scored."""
     plan = run.plan
     done = run.done or Run(run.folder, run.meta, plan.spec, list(run.scores), plan.metrics, plan.project)
     if any(one.is_waiting(done) for one in run.after):

@@ -1,4 +1,4 @@
-"""Jinja for templates of strangers: sandboxed, and bounded in time and size.
+"""Jinja for templates of strangers: confined, and bounded in time and size.
 
 Jinja's own sandbox keeps templates from Python's inside, not from asking for too much. A template is finite, so only
 what repeats takes long: loops, calls, includes. They take steps from one supply, and so does work on long values. Only

@@ -1,6 +1,6 @@
 """What an episode looks like: its transcript, and the scenes that a view draws of it. The vocabulary of view authors.
 
-A view turns a transcript into scenes of plain parts (nodes, edges, messages, bars, grids). The viewer and the report
+A view turns a transcript into scenes of plain parts (nodes, edges, messages, bars, grids). Those who show runs
 draw those parts; a view writes no HTML and no JavaScript. This module imports the standard library only.
 """
 
@@ -205,7 +205,7 @@ class Scene:
         nodes, edges, flights, bars, sheets: the parts; any may be empty.
         facts: name → value as text, such as "meals" → "3".
 
-    Parts that do not change should be the same objects in every scene: the viewer sends what changed only.
+    Parts that do not change should be the same objects in every scene: only what changed is sent.
     """
 
     caption: str = ""
@@ -229,6 +229,6 @@ class View(ABC):
         """Yield one scene for the start and one after each round: `len(transcript.rounds) + 1`.
 
         The transcript may be unfinished, and a move's action anything that its reply form allows, or None; `case` is
-        None where the task does not make the case any more. Where this raises, the viewer draws the generic picture
-        and says so.
+        None where the task does not make the case any more. Where this raises, the generic picture is drawn, and
+        that is said.
         """

@@ -124,7 +124,7 @@ def executor(options: argparse.Namespace) -> dict[str, Any] | None:
     """What --executor and --executor_args say; None for what the spec says."""
     arguments = pairs(options.executor_args, "--executor_args")
     if options.executor is None and arguments:
-        raise SpecError("--executor_args without --executor", hint="Say where to run: --executor ray")
+        raise SpecError("--executor_args without --executor", hint="Say where to run: --executor NAME")
     return None if options.executor is None else {"use": options.executor, **arguments}
 
 

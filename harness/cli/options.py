@@ -112,6 +112,8 @@ def add_run_options(command: argparse._ActionsContainer, *names: str) -> None:
         more: dict[str, Any] = {"metavar": "N", "type": whole(1)}
         if choices := re.match(r"Literal\[(.*?)\]", kind):
             more = {"choices": tuple(word.strip(" '") for word in choices[1].split(","))}
+        elif kind.startswith("str"):
+            more = {"metavar": "NAME"}
         elif kind == "bool":
             more = {"action": argparse.BooleanOptionalAction if field.default is None else "store_true"}
         elif kind == "Path":

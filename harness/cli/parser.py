@@ -21,7 +21,7 @@ KINDS = {
     "prompts": "sets of templates",
     "metrics": "what is measured in an episode",
     "engines": "sources of replies: models in this process, servers, stand-ins",
-    "views": "how the viewer draws an episode",
+    "views": "how an episode is drawn",
     "specs": "experiments, ready to run",
 }
 
@@ -94,8 +94,8 @@ def _list(command: Parser) -> None:
     for name, offer in offers("lists").items():
         text = f"tasks: {offer.value['help']}, whose names have WORD in them"
         command.add_argument(f"--{name}", nargs="?", const="", metavar="WORD", help=text)
-    text = "--lm_eval: also those of this folder of YAML files; repeatable"
-    command.add_argument("--include_path", action="append", default=[], metavar="DIR", help=text)
+        for option, text in offer.value.get("folders", {}).items():
+            command.add_argument(f"--{option}", action="append", default=[], metavar="DIR", help=f"--{name}: {text}")
 
 
 def _schema(command: Parser) -> None:

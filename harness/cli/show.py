@@ -52,7 +52,7 @@ def show(options: argparse.Namespace) -> int:
     try:
         prepare(replace(plan, conditions=(condition,)))
     except NotFittedError as error:
-        print(f"warning: shown as without calibration: {error.message}", file=sys.stderr)
+        print(f"warning: shown with parameters that are not estimated yet: {error.message}", file=sys.stderr)
     turns = conversations(plan, condition, case, repeat, [agent])[agent]
     if options.round is not None and not 0 <= options.round < len(turns):
         raise DataError(f"agent {agent!r} has turns 0 to {len(turns) - 1}, found --round {options.round}")

@@ -1,7 +1,7 @@
 """Keys of specs that extensions bring, by `[keys]` of their manifests: who plays whom, …
 
     [keys]
-    tournament = "key:TournamentKey"
+    crosses = "key:CrossesKey"
 
 Next: `harness.config.resolve`, which asks them when a spec becomes a plan.
 """

@@ -56,7 +56,7 @@ def check_execution(plan: Plan, allowed: bool, provider: str, *, playing: bool =
             approvals.require(needed, plan.spec.place("models", name))
         approvals.require(one for thing in (*played, *plan.metrics.values()) for one in approvals.of(thing))
     programs = [e for e in plan.engines.values() if isinstance(e, RunsPrograms) and e.programs and playing]
-    if grading or any(engine.sandboxed for engine in programs):
+    if grading or any(engine.confined for engine in programs):
         warning = _confinement("check")(provider)
         if warning:
             warnings.warn(warning, stacklevel=2)

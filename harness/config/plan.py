@@ -136,7 +136,7 @@ class Plan:
 
     Attributes:
         model: the label of who is under test, in every table.
-        digest: equal for runs that measured the same thing (same leaderboard).
+        digest: equal for runs that measured the same thing (their numbers compare).
         sampling: generation_kwargs of the spec.
         share_calls: whether identical calls of different conditions are asked once.
         executor: where the spec wants it to run.

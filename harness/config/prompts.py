@@ -1,6 +1,6 @@
 """Prompt sets: folders of Jinja templates in which a variant overrides files of its base.
 
-Templates are sandboxed and strict: an undefined variable is an error with file and line, never an empty text.
+Templates are confined and strict: an undefined variable is an error with file and line, never an empty text.
 """
 
 from __future__ import annotations

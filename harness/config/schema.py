@@ -101,7 +101,7 @@ class SpecEntry(TypedDict, total=False):
     fit: Annotated[FitEntry, "what `harness fit` estimates parameters on: changes to the task, and how many rows"]
     limits: Annotated[LimitsEntry, "what an episode may take; an agent that reaches a limit is asked no more"]
     share_calls: Annotated[bool, "ask identical calls of different conditions once, and bill each as if alone"]
-    executor: Annotated[Plugin, "where episodes are played: local (this process) or ray"]
+    executor: Annotated[Plugin, "where episodes are played: local, which is this process, or what an extension brings"]
     seed: Annotated[int, Range(ge=0, le=10**18 - 1), "all that is drawn comes from it; 0 by default"]
     repeats: Annotated[int, Range(ge=1, le=1_000_000), "how often each case is played"]
     limit: Annotated[int, Range(ge=1, le=10**18 - 1), "at most so many cases a condition"]
@@ -109,7 +109,7 @@ class SpecEntry(TypedDict, total=False):
         str | Annotated[list[str], Keywords(minItems=1, uniqueItems=True)],
         "which episodes are one observation, in every table that does not say it itself: case, episode, or labels",
     ]
-    headline: Annotated[HeadlineEntry, "the one number that stands for the benchmark, by which leaderboards rank"]
+    headline: Annotated[HeadlineEntry, "the one number that stands for the benchmark, by which runs are ranked"]
     tables: Annotated[list[TableEntry], "what is printed"]
     prices: Annotated[
         dict[str, PricesEntry],

@@ -1,6 +1,6 @@
 """A response cache around an engine, in an SQLite file.
 
-engine = Cache(Gate(OpenAI(model="m")), "answers.sqlite")
+engine = Cache(Gate(engine), "answers.sqlite")
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The gate before an engine: how many requests are in flight, which goes first, and whether any more may go.
 
-    gate = Gate(OpenAI(model="m"), max_concurrency=64)
+    gate = Gate(engine, max_concurrency=64)
 
 A run has one gate for each engine. They share what ends them all (`Stop`), what the run may use (`Usage`), the log of
 requests, and the switcher where only one engine fits at a time.
@@ -208,7 +208,7 @@ class Gate(Wrapper, Retries):
             except EngineError as error:
                 if self.log is not None:
                     self.log.write(self.model, request, messages, error)
-                self._judge(error)
+                self._count_failure(error)
                 raise
             self._note(False)
             self.answered += 1
@@ -219,7 +219,7 @@ class Gate(Wrapper, Retries):
         finally:
             self._queue.leave()
 
-    def _judge(self, error: EngineError) -> None:
+    def _count_failure(self, error: EngineError) -> None:
         """Count a failure, and give the engine up where it is one too many."""
         if isinstance(error, EngineFatalError):
             self._give_up(str(error))

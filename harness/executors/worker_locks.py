@@ -15,7 +15,7 @@ from harness.errors import DataError, StorageError
 from harness.storage.locks import LOCK, Lock, holder
 
 PATIENCE = 30.0
-"""Seconds to wait for workers to be gone. Ray ends those of a dead driver within a few."""
+"""Seconds to wait for workers to be gone. A cluster ends those of a dead driver within a few."""
 _SILENT = 2.0
 """Seconds of waiting after which the log says so."""
 _log = logging.getLogger(__name__)

@@ -6,9 +6,7 @@ All of them take linear time, never raise, and have two modes of parsing:
 - `reference` accepts what the benchmark's own code accepts, quirks included, for comparison with published numbers.
   Where that code can crash or take quadratic time, this mode refuses the reply instead.
 
-Forms that belong to one kind of task or protocol live with it: boxes, letters and labels in
-`harness.extensions.datasets`, ballots and confidence in `harness.extensions.panels`, programs in
-`harness.extensions.sandbox`, messages to neighbors in `harness.extensions.networks`, and so on.
+Forms that belong to one kind of task or protocol live with it, in its extension.
 """
 
 from .aside import spoken

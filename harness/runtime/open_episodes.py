@@ -134,7 +134,7 @@ class Episodes:
             from harness.engines.request_log import RequestLog  # what only this option needs
 
             log = stack.enter_context(contextlib.closing(RequestLog(self._file("requests.jsonl"))))
-        if any(isinstance(engine, RunsPrograms) and engine.sandboxed for engine in self.plan.engines.values()):
+        if any(isinstance(engine, RunsPrograms) and engine.confined for engine in self.plan.engines.values()):
             stack.enter_context(confined(self.options.sandbox))
         switcher = None
         if self.options.one_engine_at_a_time:

@@ -32,8 +32,8 @@ class Options:
         one_engine_at_a_time: start one engine at a time, where not all fit.
         max_error_rate: stop when more than this share of an engine's last 100 requests failed (0.25).
         executor: where episodes run (default: what the spec says, or this process). In Python also with its arguments:
-            {"use": "ray", "workers": 4}.
-        allow_code_execution: run programs that models wrote, in a sandbox, and what is not approved (`harness trust`).
+            {"use": NAME, "workers": 4}.
+        allow_code_execution: run programs that models wrote, confined, and what is not approved (`harness trust`).
         sandbox: what confines them: the kernel (process), bubblewrap (bwrap), or whatever there is (weaker).
 
     Raises:
@@ -52,7 +52,7 @@ class Options:
     log_requests: bool = False
     one_engine_at_a_time: bool = False
     max_error_rate: float = 0.25
-    executor: Literal["local", "ray"] | Mapping[str, Any] | None = None
+    executor: str | Mapping[str, Any] | None = None
     allow_code_execution: bool = False
     sandbox: Literal["process", "bwrap", "weaker"] = "process"
 

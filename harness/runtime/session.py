@@ -1,5 +1,5 @@
 """One event loop for all runs of a command, so that an engine that takes long to start can stay up between them: from
-play to its judges, and over the runs of `harness fit`."""
+play to what follows, and over the runs of one command."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ results/<run>/
   scores.jsonl    one line an episode: labels and numbers, in plan order
   results.json    standard result rows
   tables.md       the tables, whole
-  tables.json     the same with the headline, for the viewer
+  tables.json     the same with the headline, for other programs
   samples.jsonl   whole conversations, with --log_samples
 """
 

@@ -1,9 +1,9 @@
-"""Kinds of tables that extensions bring, by `[tables]` of their manifests: tests, ratings, …
+"""Kinds of tables that extensions bring, by `[tables]` of their manifests: tests, …
 
 A manifest names a `TableKind`. An entry of `tables:` takes it by `kind: NAME`, or by a key where the manifest says so:
 
     [tables]
-    rating = "kinds:Rating"                              # kind: rating
+    ranks = "kinds:Ranks"                                # kind: ranks
     compare = {run = "kinds:Comparison", key = true}     # compare: {…}
 """
 
@@ -122,7 +122,7 @@ def _with_keys(kinds: Iterable[type[TableKind]]) -> Any:
 
 
 def owners(key: str) -> list[str]:
-    """How an entry takes the kinds that have this key: "kind: rating", "compare"."""
+    """How an entry takes the kinds that have this key: "kind: ranks", "compare"."""
     return [
         name if _is_key(offer) else f"kind: {name}"
         for name, offer in offers("tables").items()

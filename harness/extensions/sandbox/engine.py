@@ -45,7 +45,7 @@ class Sandbox(Engine, CountsTokens, Describes, RunsPrograms):
     concurrency: Annotated[int, Range(ge=1, le=256)] = 2
 
     incidental: ClassVar[frozenset[str]] = frozenset({"concurrency"})
-    sandboxed: ClassVar[bool] = True
+    confined: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self._queue = PriorityGate(lambda running: running < self.concurrency)

@@ -23,7 +23,7 @@ from harness.engine_api import Engine, RunsPrograms
 class Runner(Engine, RunsPrograms):
     """Answers with what a program prints."""
     path: str | None = "./greet"
-    sandboxed = False
+    confined = False
 
     @property
     def model(self) -> str:
