@@ -78,6 +78,11 @@ class Case:
     sampling: Facts = field(default_factory=dict)
 
 
+def as_text(value: Any) -> str:
+    """A text as it is, any other JSON value as its JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
 @dataclass(frozen=True, slots=True)
 class Parsed:
     """The result of parsing a reply: an action, or the reason why there is none.
@@ -94,10 +99,51 @@ class Parsed:
     fallback_action: Action = None
 
 
+@dataclass(frozen=True, slots=True)
+class ReplyField:
+    """A field of a reply, as its form declares it. Format lines, JSON schemas, tools and example replies follow.
+
+    Attributes:
+        name: the key of a JSON object, the name of an element, the argument of a tool, such as "action".
+        lead: what announces it on its line, such as "ACTION:"; "" where nothing does.
+        schema: the JSON Schema of what it says.
+        required: whether a reply without it is unreadable.
+    """
+
+    name: str
+    lead: str = ""
+    schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "string"})
+    required: bool = True
+
+
 class Reply(ABC):
-    """The form of a reply: it parses text into an action, in linear time and without raising on any text."""
+    """The form of a reply: it parses text into an action, in linear time and without raising on any text.
+
+    A form declares its fields (`fields`) and what each says for an action (`says`), so that replies can be written
+    without a model. One that reads only what another package defines, such as the filters of lm-eval, declares none.
+    """
 
     __slots__ = ()
+
+    @property
+    def fields(self) -> tuple[ReplyField, ...]:
+        """The fields, in the order in which a reply has them."""
+        return ()
+
+    def says(self, action: Action) -> Facts:
+        """What a reply with this action says: field → a text or another JSON value, None where it says nothing."""
+        return {self.fields[0].name: action} if self.fields else {}
+
+    def written(self, action: Action) -> str:
+        """A reply with this action, as the prompt asks for it: each field on its line. "" without fields."""
+        said = self.says(action)
+        lines = ((one.lead, said.get(one.name)) for one in self.fields)
+        return "\n".join(f"{lead} {as_text(value)}".lstrip() for lead, value in lines if value is not None)
+
+    @property
+    def examples(self) -> tuple[Action, ...]:
+        """Some legal actions: its options, or a few of many."""
+        return (self.options or ())[:50]
 
     @property
     def options(self) -> tuple[Action, ...] | None:

@@ -9,11 +9,11 @@ All of them take linear time, never raise, and have two modes of parsing:
 Forms that belong to one kind of task or protocol live with it, in its extension.
 """
 
-from .aside import spoken
+from .aside import spoken, unfenced
 from .calls import Calls, Verb
 from .characters import Parsing, says_nothing, unquoted, valid
 from .choice import Choice, Labelled
-from .commands import Commands
+from .extract import ANSWER, field_of, fields_of, stated
 from .fields import json_fields
 from .freetext import FreeText
 from .likelihoods import Continuation, Likelihoods, likelihoods_of
@@ -22,10 +22,10 @@ from .with_message import ActionWithMessage, MessageLine
 from .wrapped import WrappedReply
 
 __all__ = [
+    "ANSWER",
     "ActionWithMessage",
     "Calls",
     "Choice",
-    "Commands",
     "Continuation",
     "FreeText",
     "Labelled",
@@ -35,10 +35,14 @@ __all__ = [
     "Parsing",
     "Verb",
     "WrappedReply",
+    "field_of",
+    "fields_of",
     "json_fields",
     "likelihoods_of",
     "says_nothing",
     "spoken",
+    "stated",
+    "unfenced",
     "unquoted",
     "valid",
 ]

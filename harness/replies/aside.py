@@ -25,6 +25,7 @@ _PIECE = re.compile(
 _CLOSING = {name: re.compile(rf"<[ ]?/[ ]?{name}\s{{0,9}}>", re.IGNORECASE) for name in THINKING}
 _SPAN = re.compile(r"(?<!`)(`{1,2})[^`\n]++\1(?!`)")
 _COMMENT = re.compile(r"<!--(?:[^-]|-(?!->))*+-->")
+_COMMENTS = re.compile(r"```(?:[^`]|`(?!``))*+(?:```|\Z)|(?P<comment><!--(?:[^-]|-(?!->))*+-->)")
 _QUOTES = {"`": "`", '"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "„": "“"}
 _AROUND = 300
 """Characters beside a mention that are looked at."""
@@ -73,6 +74,27 @@ def spoken(text: str) -> str:
             kept.append(text[start : piece.start()])
             at = start = stop
     return "\n".join(filter(None, (*kept, text[start:])))
+
+
+_FENCED = re.compile(
+    r"\s*+```(?:text|txt|plaintext|markdown|md|xml|html|yaml)?[ \t]*\n((?:[^`]|`(?!``))*+)```\s*+", re.IGNORECASE
+)
+
+
+def unfenced(text: str) -> str:
+    """`text` without a fence around all of it that names no programming language."""
+    match = _FENCED.fullmatch(text)
+    return match[1] if match else text
+
+
+def without_comments(text: str) -> str:
+    """`text` without comments (`<!-- … -->`) that begin outside of fences."""
+    kept, at = list[str](), 0
+    for match in _COMMENTS.finditer(text):
+        if match["comment"]:
+            kept.append(text[at : match.start()])
+            at = match.end()
+    return "".join([*kept, text[at:]])
 
 
 class Mentions:

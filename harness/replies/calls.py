@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from harness.api import Action, Facts, Parsed, Reply
+from harness.api import Action, Facts, Parsed, Reply, ReplyField
 
 from .aside import NEVER_CLOSED, THINKING, Mentions, Thinking
 from .characters import literal, valid
@@ -24,6 +24,8 @@ _TAG = re.compile(
     re.MULTILINE,
 )
 """A tag, or a call in the form of a function on a line of its own: `submit_result(959)`."""
+EXAMPLE = "7"
+"""What arguments and bodies of example calls say."""
 _KEYWORD = re.compile(r"\s*([A-Za-z_]\w{0,60})\s*=(?!=)\s*")
 _GIVEN = re.compile(r"\s*+(\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+'|[^,]*+)\s*+(?:,|\Z)")
 
@@ -51,6 +53,14 @@ class Verb:
         """The syntax of the call."""
         attributes = "".join(f' {name}="…"' for name in (*self.arguments, *self.optional))
         return f"<{self.name}{attributes}{'/>' if self.body is None else f'>{self.body}</{self.name}>'}"
+
+    def written(self, call: Mapping[str, Any]) -> str:
+        """A call as an element."""
+        given = ((name, call.get(name)) for name in (*self.arguments, *self.optional))
+        attributes = "".join(f' {name}="{value}"' for name, value in given if value)
+        if self.body is None:
+            return f"<{self.name}{attributes}/>"
+        return f"<{self.name}{attributes}>{call.get(self.body, '')}</{self.name}>"
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -100,6 +110,22 @@ class Calls(Reply):
             and len(action) <= self.limit
             and all(isinstance(call, Mapping) and _complete(call, verbs.get(call.get("call", ""))) for call in action)
         )
+
+    @property
+    def fields(self) -> tuple[ReplyField, ...]:
+        """The calls."""
+        return (ReplyField("calls", "", {"type": "array"}),)
+
+    def written(self, action: Action) -> str:
+        """The calls, one a line."""
+        verbs = {verb.name: verb for verb in self.verbs}
+        return "\n".join(verbs[call["call"]].written(call) for call in action)
+
+    @property
+    def examples(self) -> tuple[Action, ...]:
+        """Each call alone, and all of them."""
+        each = [{"call": verb.name, **dict.fromkeys((*verb.required, *verb.optional), EXAMPLE)} for verb in self.verbs]
+        return (*([call] for call in each), each[: self.limit])
 
     def parse(self, text: str) -> Parsed:
         """The calls in `text`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Literal
 
 Parsing = Literal["tolerant", "reference"]
@@ -48,3 +49,14 @@ def valid(text: str) -> str:
 def literal(text: str) -> str:
     """A regular expression for exactly `text`, in the plain dialect that constrained decoding understands."""
     return re.sub(r"([\\^$.|?*+(){}\[\]])", r"\\\1", text)
+
+
+@lru_cache(maxsize=64)
+def marker_pattern(marker: str) -> re.Pattern[str]:
+    """What finds a marker's words in any case with bold or blanks between them, and two hashes before it if it has
+    hashes."""
+    parts = [re.escape(part) for part in re.findall(r"\w+|[^\w\s#]", marker)] or [re.escape(marker)]
+    parts = ["[:：]" if part == ":" else part for part in parts]
+    edge = r"(?<![^\W_])(?<![^\W_]_)" if parts[0][0].isalnum() else ""
+    hashes = r"[ \t*_`]*+#*" if marker.endswith("#") else ""
+    return re.compile(edge + r"[ \t*_`]*+".join(parts) + hashes, re.IGNORECASE)

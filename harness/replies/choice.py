@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.api import Parsed, Reply
+from harness.api import Parsed, Reply, ReplyField
 
 from .characters import BLANK, Parsing, end_of
 from .options import read_option
@@ -34,6 +34,11 @@ class Choice(Reply):
     options: tuple[str, ...] = field()
     marker: str | None = None
     parsing: Parsing = "tolerant"
+
+    @property
+    def fields(self) -> tuple[ReplyField, ...]:
+        """The answer, behind the marker."""
+        return (ReplyField("answer", self.marker or "", {"enum": list(self.options)}),)
 
     def parse(self, text: str) -> Parsed:
         """The option that `text` states."""
@@ -87,6 +92,11 @@ class Labelled(Reply):
     label: str = "ACTION"
     noop: str | None = field(default=None)
     parsing: Parsing = "tolerant"
+
+    @property
+    def fields(self) -> tuple[ReplyField, ...]:
+        """The option, behind the label."""
+        return (ReplyField(self.label.lower(), f"{self.label}:", {"enum": list(self.options)}),)
 
     def parse(self, text: str) -> Parsed:
         """The option that `text` states."""

@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.api import Parsed, Reply
+from harness.api import Action, Parsed, Reply, ReplyField
 
+from .aside import spoken
 from .characters import says_nothing, valid
 
 
 @dataclass(frozen=True, slots=True)
 class FreeText(Reply):
-    """The reply itself, without blanks around it.
+    """The reply itself, without its thinking and blanks around it.
 
     Attributes:
         marker: what announces the answer, exactly as written here; the last one counts, and a reply without it has no
@@ -24,8 +25,19 @@ class FreeText(Reply):
     marker: str | None = None
     stop: tuple[str, ...] = ()
 
+    @property
+    def fields(self) -> tuple[ReplyField, ...]:
+        """The text, behind the marker."""
+        return (ReplyField("answer", self.marker or ""),)
+
+    @property
+    def examples(self) -> tuple[Action, ...]:
+        """A sentence, and a text of two paragraphs."""
+        return ("The river rises in the north.", "It rains.\n\nSo we stay: all of us.")
+
     def parse(self, text: str) -> Parsed:
         """The text. An error if nothing is left."""
+        text = spoken(text)
         if self.marker:
             _, marked, text = text.rpartition(self.marker)
             if not marked:

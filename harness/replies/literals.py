@@ -34,7 +34,8 @@ _NUMBER = re.compile(
 _WORDS = {"true": True, "false": False, "none": None, "null": None, "nan": "NaN"}
 _BLANKS = re.compile(r"(?:\s++|(?://|#)[^\n]*+)*+")
 _CLOSING = {"[": "]", "(": ")", "{": "}"}
-_OBJECT = re.compile(r"\{(?:\s++|(?://|#|/\*)[^\n]*+)*+[\"'“”„‘}]")
+_OBJECT = re.compile(r"\{(?:\s++|(?://|#|/\*)[^\n]*+)*+(?:[\"'“”„‘}]|[A-Za-z_]\w{0,60}[ \t]*:)")
+_BARE_KEY = re.compile(r"([A-Za-z_]\w{0,60})[ \t]*:")
 _OPENING = frozenset("\"'“”„‘")
 _ESCAPE = re.compile(r'\\.|"', re.DOTALL)
 _ESCAPED = {'"': '\\"', "\\'": "'"}
@@ -134,7 +135,10 @@ def value_at(
     comma = False
     while text[at : at + 1] != closing:
         if opening == "{":
-            key, at = value_at(text, at, unescape, 0)
+            if bare := _BARE_KEY.match(text, at):
+                key, at = bare[1], bare.end(1)
+            else:
+                key, at = value_at(text, at, unescape, 0)
             at = _skip(text, at)
             if text[at : at + 1] != ":":
                 raise NoValueError(at)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,9 +10,10 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from harness.api import Parsed, Reply
+from harness.api import Action, Parsed, Reply, ReplyField
 
 from .aside import spoken
+from .extract import ANSWER, stated
 from .statements import LABEL, MAX_LABELS, WINDOW, boxes, last_labels, last_line
 
 _LARGEST = 10**300
@@ -48,9 +50,22 @@ class Number(Reply):
 
     percent: bool = False
 
+    @property
+    def fields(self) -> tuple[ReplyField, ...]:
+        """The number."""
+        return (ReplyField("answer", "####", {"type": "number"}),)
+
+    @property
+    def examples(self) -> tuple[Action, ...]:
+        """Numbers of several kinds."""
+        return (42, 7, -3, 1234, 0.5, 12.75)
+
     def parse(self, text: str) -> Parsed:
         """The number that `text` states."""
         text = spoken(text)
+        value = stated(text, ANSWER, self._whole)
+        if value is not None:
+            return Parsed(value)
         for statement in _statements(text):
             value = self._first(statement.rpartition("=")[2])
             value = self._first(statement) if value is None else value
@@ -70,6 +85,11 @@ class Number(Reply):
     def constraint(self) -> Mapping[str, Any]:
         """Any work, then "#### " and a number at the end."""
         return {"regex": r"(.|\n)*#### -?[0-9]{1,18}(\.[0-9]{1,12})?%?"}
+
+    def _whole(self, text: str) -> int | float | None:
+        """The number that a field says, which has no other."""
+        values = [self._value(match) for match in itertools.islice(_NUMBER.finditer(text[:WINDOW]), 2)]
+        return values[0] if len(values) == 1 else self._first(text.rpartition("=")[2]) if "=" in text else None
 
     def _first(self, text: str) -> int | float | None:
         match = _NUMBER.search(text)

@@ -9,7 +9,8 @@ from functools import lru_cache
 from typing import TypeVar
 
 from .aside import spoken
-from .characters import BLANK, DECORATION, WRAPPING, end_of
+from .characters import BLANK, DECORATION, WRAPPING, end_of, marker_pattern
+from .extract import stated
 from .fields import json_fields
 from .literals import masked
 from .statements import last_line
@@ -17,19 +18,24 @@ from .statements import last_line
 T = TypeVar("T")
 
 KEYS = ("answer", "final_answer", "preferred_answer", "action", "choice", "option", "label", "decision")
+FIELDS = tuple(key.replace("_", " ") for key in KEYS)
 _TAIL = 20_000
 """Characters at a reply's end that are searched."""
-_NAMED = r"(?:(?:the|my|our|final|correct|best|chosen)[ \t*_]+){0,4}(?:answer|action|choice|option|label|decision)"
-_TAG = re.compile(
-    r"<(final_answer|answer|action|choice|option|label|decision)>\s*+([^<>]{1,300})</\1>"
-    r"|\[(final_answer|answer|action)\][ \t]*+([^\[\]\n]{1,300})",
-    re.IGNORECASE,
+_ADDED = re.compile(
+    r",?[ \t]+(?:but|because|since|as|though|although)\b|,[ \t]+I[ \t]+(?:think|guess|believe)\b", re.IGNORECASE
 )
+_CORRECT = re.compile(
+    r"^[ \t>*_`-]{0,8}([^\n]{1,80}?)[*_`]{0,3}[ \t]+(?:is|must be|should be|seems)[ \t]+(?:the[ \t]+)?"
+    r"(?:correct|right|best)(?:[ \t]+(?:answer|choice|option|label|action|one))?[.!*_ \t]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_NAMED = r"(?:(?:the|my|our|final|correct|best|chosen)[ \t*_]+){0,4}(?:answer|action|choice|option|label|decision)"
 _BOX = re.compile(r"\\boxed[ \t]*\{(?:\\text\w{0,2}\{)?([^{}]{1,300})\}")
 _ANNOUNCED = re.compile(
-    r"(?:^[ \t>#*_`-]{0,12}|(?<=[.!?:;,][ ]))(?:(?:so|thus|therefore|hence|then|and)[ \t,]+){0,2}"
+    r"(?:^[ \t>#*_`-]{0,12}|(?<=[.!?:;,][ ]))"
+    r"(?:(?:so|thus|therefore|hence|then|and|I[ \t]+(?:think|believe|guess)(?:[ \t]+that)?)[ \t,]+){0,2}"
     rf"(?:{_NAMED}[ \t*_`#]{{0,8}}"
-    r"(?:[:：=|–—-]{1,2}>?|[ \t]*+\n\s*+|(?<=#)|\b(?:is|must[ ]be|should[ ]be)\b[ \t]*:?(?:[ \t]*[a-z]{2,12}ly\b)?)"
+    r"(?:[:：=|→–—-]{1,2}>?|[ \t]*+\n\s*+|(?<=#)|\b(?:is|must[ ]be|should[ ]be)\b[ \t]*:?(?:[ \t]*[a-z]{2,12}ly\b)?)"
     r"|I[ ](?:choose|pick|select|will[ ]go[ ]with|go[ ]with)\b:?)[ \t*_`]*+([^\n]{1,300})$",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -107,17 +113,6 @@ def options_of(names: tuple[str, ...]) -> OptionTable:
     return OptionTable({name: name for name in names})
 
 
-@lru_cache(maxsize=64)
-def marker_pattern(marker: str) -> re.Pattern[str]:
-    """What finds a marker's words in any case with bold or blanks between them, and two hashes before it if it has
-    hashes."""
-    parts = [re.escape(part) for part in re.findall(r"\w+|[^\w\s#]", marker)] or [re.escape(marker)]
-    parts = ["[:：]" if part == ":" else part for part in parts]
-    edge = r"(?<!\w)" if parts[0][0].isalnum() else ""
-    hashes = r"[ \t*_`]*+#*" if marker.endswith("#") else ""
-    return re.compile(edge + r"[ \t*_`]*+".join(parts) + hashes, re.IGNORECASE)
-
-
 def read_option(text: str, options: tuple[str, ...], marker: str | None) -> str | None:
     """The option behind the last marker that one follows, outside of JSON objects before within them; else the whole
     text; else `plain_option`."""
@@ -147,7 +142,7 @@ def plain_option(
     r"""The option that a reply gives in one of these frames, the first of them that has one; in each the last counts.
 
     1. a JSON object: `{"action": "WAIT"}`;
-    2. an element or a box: `<answer>B</answer>`, `[ANSWER] B`, `\boxed{B}`;
+    2. an element, a heading, a dash, or a box (`stated`): `<answer>B</answer>`, `[ANSWER] B`, `\boxed{B}`;
     3. what announces it on its line, or the heading above it: `ACTION - WAIT`, `My answer is WAIT.`, `### Action` and
        on the next line `WAIT`;
     4. the last line, if it is exactly an option, and the line above it is not another one.
@@ -163,9 +158,13 @@ def plain_option(
         options = {option for value in values if (option := announced(str(value))) is not None}
         if len(options) == 1:
             return options.pop()
-    for frame in (_TAG, _BOX, _ANNOUNCED):
+    option = stated(text, FIELDS, announced)
+    if option is not None:
+        return option
+    for frame in (_BOX, _ANNOUNCED, _CORRECT):
         for match in reversed(list(frame.finditer(text))):
-            if (option := announced(match[match.lastindex or 0].strip())) is not None:
+            said = match[match.lastindex or 0].strip()
+            if (option := announced(said) or announced(_ADDED.split(said, maxsplit=1)[0])) is not None:
                 return option
     line = last_line(text)
     bare = line[end_of(_LEAD, line, 0) :]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from .characters import WRAPPING, end_of
 
 LABEL = re.compile(
-    r"(?<![\w\"'])(?:final[ \t*_]{1,3})?(?:answer|result)"
+    r"(?<![^\W_])(?<![^\W_]_)(?<![\"'])(?:final[ \t*_]{1,3})?(?:answer|result)"
     r"(?:[ \t](?:to|of|for|choice|option|letter|label)\b[^.:\n=]{0,60}?)?"
     r"[ \t*_`]{0,5}(?:[:：=]|(?<=[ \t*_`])(?:is|should be|must be|would be)(?![\w']))[ \t*_`]*[:：]?",
     re.IGNORECASE,
@@ -57,6 +57,19 @@ def labelled(text: str) -> Iterator[str]:
     for match in last_labels(text):
         start = end_of(_GAP, text, match.end())
         yield text[start : start + WINDOW].split("\n", 1)[0].strip()
+
+
+_LEAD = re.compile(
+    r"(?:(?:so|thus|therefore|hence|then|finally|overall|it is|this is|we get)\b[ \t]*[,:]?[ \t]*)+", re.IGNORECASE
+)
+
+
+def endings(text: str) -> Iterator[str]:
+    """What a reply says at its end, without marks: behind labels, in boxes, on its last line; the last one first."""
+    yield from (one.strip(" \t\r\n*_`$.") for one in labelled(text) if "\\boxed" not in one)
+    yield from (one.strip("$ ") for _, one in reversed(boxes(text)))
+    line = last_line(text).strip(" \t\r\n*_`$.")
+    yield line[end_of(_LEAD, line, 0) :].strip(" \t\r\n*_`$.")
 
 
 def last_line(text: str) -> str:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.api import Action, Parsed, Reply
+from harness.api import Action, Facts, Parsed, Reply, ReplyField
 
-from ._field import ReplyField, field_of, text_in
-from .aside import spoken
-from .characters import WRAPPING, Parsing, literal, valid
-from .options import marker_pattern
+from .aside import spoken, unfenced
+from .characters import WRAPPING, Parsing, literal, marker_pattern, valid
+from .extract import Statement, field_of, text_in
 
 _NOTHING = frozenset({"", "none", "n/a", "na", "-", "–", "—", "null", "no message", "nothing"})
 _TEMPLATE = re.compile(r"\[[^\]]{0,80}\bor [\"'“‘]none[\"'”’]\]", re.IGNORECASE)
@@ -54,9 +54,23 @@ class MessageLine(Reply):
             return True
         return isinstance(action, str) and (self.max_chars is None or len(action) <= self.max_chars)
 
+    @property
+    def fields(self) -> tuple[ReplyField, ...]:
+        """The message, behind its label."""
+        return (ReplyField(self.label.lower(), f"{self.label}:", required=False),)
+
+    def says(self, action: Action) -> Facts:
+        """The message; the word None is silence."""
+        return {self.fields[0].name: "None" if action is None else action}
+
+    @property
+    def examples(self) -> tuple[Action, ...]:
+        """A message each of a few words, with marks, and none."""
+        return tuple(text[: self.max_chars] for text in ("I go first.", "Let us wait - you take it: now", "We agree!"))
+
     def parse(self, text: str) -> Parsed:
         """The message. A reply without the label is an error, the word none is not."""
-        field = self.field(text if self.parsing == "reference" else spoken(text))
+        field = self.field(text if self.parsing == "reference" else unfenced(spoken(text)))
         if field is None:
             return Parsed(error=f"no line '{self.label}:' was found; write one, or '{self.label}: None'")
         return Parsed(self.message(field.value))
@@ -69,14 +83,14 @@ class MessageLine(Reply):
         """A regular expression for the line."""
         return f"{literal(self.label)}: [^\\n]{{1,{self.max_chars or _CONSTRAINED}}}"
 
-    def field(self, text: str) -> ReplyField | None:
+    def field(self, text: str) -> Statement | None:
         """The message in `text`, without its thinking; None if there is none."""
         if self.parsing == "reference":
             match = re.search(rf"{re.escape(self.label)}:\s*", text, re.IGNORECASE)
             if match is None:
                 return None
             end = self.line_end(text, match.end(), match.end() + 1)
-            return ReplyField(text[match.end() : end], match.end(), end)
+            return Statement(text[match.end() : end], match.end(), end)
         return field_of(text, self.label)
 
     def line_end(self, text: str, start: int, after: int) -> int:
@@ -135,10 +149,30 @@ class ActionWithMessage(Reply):
             return False
         return self.act.allows(action["act"]) and self.line.allows(action["message"])
 
+    @property
+    def fields(self) -> tuple[ReplyField, ...]:
+        """The message's and the act's."""
+        return (*self.line.fields, *self.act.fields)
+
+    def says(self, action: Action) -> Facts:
+        """What both say."""
+        return {**self.line.says(action["message"]), **self.act.says(action["act"])}
+
+    def written(self, action: Action) -> str:
+        """The message's line, then the act."""
+        return f"{self.line.written(action['message'])}\n{self.act.written(action['act'])}"
+
+    @property
+    def examples(self) -> tuple[Action, ...]:
+        """Acts with messages."""
+        return tuple(
+            {"act": act, "message": text} for act, text in zip(self.act.examples, itertools.cycle(self.line.examples))
+        )
+
     def parse(self, text: str) -> Parsed:
         """Both; an error only if there is no action."""
         reference = self.line.parsing == "reference"
-        text = text if reference else spoken(text)
+        text = text if reference else unfenced(spoken(text))
         field = self.line.field(text)
         act = self.act.parse(text if reference or field is None else field.rest(text))
         value = field.value if field is not None else ""
@@ -152,7 +186,7 @@ class ActionWithMessage(Reply):
             )
         return Parsed({"act": act.action, "message": message})
 
-    def _only_within(self, field: ReplyField, text: str) -> bool:
+    def _only_within(self, field: Statement, text: str) -> bool:
         """Whether the label of the action stands nowhere but in the message's line."""
         label = getattr(self.act, "label", None)
         return label is not None and not marker_pattern(f"{label}:").search(field.rest(text))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.api import Action, Parsed, Reply
+from harness.api import Action, Facts, Parsed, Reply, ReplyField
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,24 @@ class WrappedReply(Reply):
     def allows(self, action: Action) -> bool:
         """What the inner form allows."""
         return self.inner.allows(action)
+
+    @property
+    def fields(self) -> tuple[ReplyField, ...]:
+        """The inner form's."""
+        return self.inner.fields
+
+    def says(self, action: Action) -> Facts:
+        """What the inner form says."""
+        return self.inner.says(action)
+
+    def written(self, action: Action) -> str:
+        """What the inner form writes."""
+        return self.inner.written(action)
+
+    @property
+    def examples(self) -> tuple[Action, ...]:
+        """The inner form's."""
+        return self.inner.examples
 
     def parse(self, text: str) -> Parsed:
         """What the inner form reads."""

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.api import Action, Parsed, Reply
-from harness.replies import WrappedReply
+from harness.api import Action, Facts, Parsed, Reply, ReplyField
+from harness.replies import WrappedReply, spoken, valid
 
 OTHERWISE = "revise"
 """The verdict of a critique that asks for changes."""
@@ -71,9 +71,25 @@ class Feedback(Reply):
         span = action["span"]
         return isinstance(action["feedback"], str) and (span is None or (isinstance(span, list) and len(span) == 2))
 
+    @property
+    def fields(self) -> tuple[ReplyField, ...]:
+        """The critique, which ends in its verdict."""
+        return (ReplyField("feedback"),)
+
+    def says(self, action: Action) -> Facts:
+        """The critique."""
+        return {"feedback": action["feedback"]}
+
+    @property
+    def examples(self) -> tuple[Action, ...]:
+        """One that asks for changes, and one that approves."""
+        return tuple(
+            self.parse(f"The second step is wrong.\nVerdict: {word}").action for word in (OTHERWISE, self.signal)
+        )
+
     def parse(self, text: str) -> Parsed:
         """Parse the critique; never raises."""
-        feedback = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").strip()
+        feedback = valid(spoken(text)).strip()
         line = verdict(feedback, self.signal)
         action = {"feedback": feedback, "span": list(line.span) if line and line.span else None}
         if line is None:
@@ -97,6 +113,11 @@ class AnswerAfterCritique(WrappedReply):
     """
 
     signal: str
+
+    def written(self, action: Action) -> str:
+        """A critique with its verdict, and the answer below it."""
+        verdict = f"The second step is wrong.\nVerdict: {self.signal if action is None else OTHERWISE}"
+        return verdict if action is None else f"{verdict}\n\n{self.inner.written(action)}"
 
     def parse(self, text: str) -> Parsed:
         """Parse the answer; text of the critique is never taken for it."""

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.api import Action, Parsed, Reply
+from harness.api import Action, Facts, Parsed, Reply, ReplyField
 from harness.extensions.panels.with_confidence import confidence
-from harness.replies import Parsing, json_fields, spoken
+from harness.replies import Parsing, field_of, fields_of, spoken, unfenced
 
 LOWEST = 0.9
 """Scores must add up to more than this, and to 1 at most."""
 _SLACK = 1e-9  # decimals that add up to 1 on paper
-_MARKS = " \t\r*_`\"'.,!?()[]{}<>"
+_MARKS = " \t\r*_`\"'“”.,!?()[]{}<>"
 _TAIL = 4_000
 """How many of a reply's last characters are read."""
 _LABEL = 60
@@ -51,9 +52,24 @@ class Indices(Reply):
         right = isinstance(action, list) and len(action) in lengths
         return right and all(type(i) is int and 0 <= i < self.pool for i in action)
 
+    @property
+    def fields(self) -> tuple[ReplyField, ...]:
+        """The numbers."""
+        lead = "Agents:" if self.parsing == "tolerant" else ""
+        return (ReplyField("agents", lead, {"type": "array", "items": {"type": "integer"}}),)
+
+    def says(self, action: Action) -> Facts:
+        """The numbers with commas between them."""
+        return {"agents": (", " if self.parsing == "tolerant" else ",").join(map(str, action))}
+
+    @property
+    def examples(self) -> tuple[Action, ...]:
+        """The first agents, and the last."""
+        return (self.noop, [self.pool - 1 - i for i in self.noop])
+
     def parse(self, text: str) -> Parsed:
         """Parse the numbers; an error says how many are needed, and in which range."""
-        numbers = _reference(text) if self.parsing == "reference" else numbers_of(spoken(text))
+        numbers = _reference(text) if self.parsing == "reference" else _numbers(text, "agents")
         if numbers is not None and self.allows(numbers):
             return Parsed(numbers)
         example = ",".join(map(str, self.noop))
@@ -78,9 +94,14 @@ class Level(Reply):
         """The highest level, which leads to the most turns."""
         return self.highest
 
+    @property
+    def fields(self) -> tuple[ReplyField, ...]:
+        """The level."""
+        return (ReplyField("level", "Level:", {"enum": list(self.options)}),)
+
     def parse(self, text: str) -> Parsed:
         """Parse the number in the last line, alone or after a label with a colon."""
-        numbers = numbers_of(spoken(text))
+        numbers = _numbers(text, "level", "difficulty")
         if numbers is not None and len(numbers) == 1 and numbers[0] in self.options:
             return Parsed(numbers[0])
         return Parsed(error=f"end with a line that holds one number from 1 to {self.highest} and nothing else")
@@ -110,9 +131,27 @@ class Scores(Reply):
         numbers = [value for value in action.values() if type(value) in (int, float) and 0 <= value <= 1]
         return len(numbers) == len(self.names) and LOWEST < sum(numbers) <= 1 + _SLACK
 
+    @property
+    def fields(self) -> tuple[ReplyField, ...]:
+        """A score for each answer."""
+        return tuple(ReplyField(name, f"{name}:", {"type": "number"}) for name in self.names)
+
+    def says(self, action: Action) -> Facts:
+        """The scores."""
+        return action
+
+    def written(self, action: Action) -> str:
+        """One JSON object."""
+        return json.dumps(action)
+
+    @property
+    def examples(self) -> tuple[Action, ...]:
+        """Shares that add up to 1."""
+        return ({name: 1.0 if name == self.names[0] else 0.0 for name in self.names},)
+
     def parse(self, text: str) -> Parsed:
         """Parse the scores of the last such object; an error says what is missing or wrong."""
-        fields = json_fields(spoken(text), self.names)
+        fields = fields_of(spoken(text), self.names)
         scores = {name: confidence(fields.get(name)) for name in self.names}
         missing = [name for name, score in scores.items() if score is None]
         if missing:
@@ -130,6 +169,14 @@ class Scores(Reply):
         return {"json": {"type": "object", "properties": fields, "required": names, "additionalProperties": False}}
 
 
+def _numbers(text: str, *names: str) -> list[int] | None:
+    """The integers of a reply: those of its last line, else of the field that has one of these names."""
+    text = unfenced(spoken(text))
+    numbers = numbers_of(text)
+    field = field_of(text, *names) if numbers is None else None
+    return numbers if field is None else numbers_of(field.value)
+
+
 def numbers_of(text: str) -> list[int] | None:
     """Return the integers in the last line, alone or after a label with a colon; None if it has anything else.
 
@@ -139,7 +186,7 @@ def numbers_of(text: str) -> list[int] | None:
     for line in reversed(text[-_TAIL:].split("\n")):
         bare = line.strip(_MARKS)
         if bare:
-            head, _, tail = bare.rpartition(":")
+            head, _, tail = bare.replace("：", ":").rpartition(":")
             words = _JOINED.sub(" ", tail.strip(_MARKS)).split()
             plain = all(word.isascii() and word.isdecimal() and len(word) <= 6 for word in words)
             return [int(word) for word in words] if words and plain and len(head) <= _LABEL else None

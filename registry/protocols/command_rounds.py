@@ -9,12 +9,12 @@ from typing import Annotated, Any
 
 from harness.api import Action, Case, Channel, Facts, Move, Outcome, Play, Range, Task, Turn, plugin
 from harness.extensions.panels.two_pass import TwoPassProtocol
-from harness.replies import Commands, Verb
-from harness.replies.commands import UNKNOWN, usage, written
+from harness.replies import Verb
 from harness.replies.reading import read
 
 from ..channels._board import Board, Call, RefusedError, longest_body
 from ._calls import CallForms, named_groups, offers_tools
+from ._commands import UNKNOWN, Commands, usage, written
 
 WAIT, SUBMIT = "wait", "submit_result"
 FAILED = "Environment could not process that step"

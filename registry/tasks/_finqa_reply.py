@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.api import Action, Parsed, Reply
+from harness.api import Action, Parsed, Reply, ReplyField
 from harness.replies import spoken
 
 from ._finqa_text import ARITHMETIC, EXAMPLE, OPERATIONS, TABLE, Problem, Program, Reading, parse
@@ -33,6 +33,16 @@ class ProgramReply(Reply):
     of operations in the text, up to an empty line. If the last program is broken, the reply is unreadable: earlier
     programs do not count.
     """
+
+    @property
+    def fields(self) -> tuple[ReplyField, ...]:
+        """The program."""
+        return (ReplyField("program", "Program:"),)
+
+    @property
+    def examples(self) -> tuple[Action, ...]:
+        """Programs of one and two steps."""
+        return ("add(1, 2)", "subtract(10, 4), divide(#0, const_100)")
 
     def parse(self, text: str) -> Parsed:
         """Parse the program in `text`."""

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.api import Parsed, Reply
+from harness.api import Action, Parsed, Reply, ReplyField
 from harness.replies.aside import spoken
 from harness.replies.characters import says_nothing, valid
+from harness.replies.extract import ANSWER, stated
 from harness.replies.fields import broken_object, json_fields
 from harness.replies.literals import masked
 from harness.replies.statements import LABEL, boxes, declines, labelled, last_line
@@ -29,11 +30,13 @@ _MATHEMATICAL = re.compile(r"[\d\\=+*/^_(){}\[\]<>-]|\A(?:yes|no|true|false)\Z",
 _CODE = re.compile(
     r"(?<![\w\\])(?:print|return|def|import|assert|input|len|str|int|float|range|printf)\b[ \t]*[(\w\"']"
 )
-_ANSWER_KEY = re.compile(r"[\"'“”„‘`][ \t]*+(?:final_)?answer[ \t]*+[\"'”’“`][ \t]*+[:：]", re.IGNORECASE)
+_ANSWER_KEY = re.compile(
+    r"(?:[\"'“”„‘`][ \t]*+(?:final_)?answer[ \t]*+[\"'”’“`]|\{\s*answer)[ \t]*+[:：]", re.IGNORECASE
+)
 _MEMBER = re.compile(r"[\s{,\[]*+[\"'“”„‘`][\w \t-]{1,60}+(?:[\"'”’“`]\s*+[:：]|\Z)")
 """A line that is a member of a JSON object."""
 _FENCE = re.compile(r"^[ \t]*`{3,}[ \t]*(\w*)", re.MULTILINE)
-_PLAIN_FENCES = ("", "text", "txt", "plaintext", "markdown", "md", "math", "latex", "tex")
+_PLAIN_FENCES = ("", "text", "txt", "plaintext", "markdown", "md", "math", "latex", "tex", "xml", "json", "yaml")
 _DIGIT = re.compile(r"\d")
 _ALPHANUMERIC = re.compile(r"[^\W_]")
 _LEAD = re.compile(
@@ -66,6 +69,20 @@ class Boxed(Reply):
     and behind a label too. "None" and "no solution" are answers in a box and behind a label. Thinking is left out.
     """
 
+    @property
+    def fields(self) -> tuple[ReplyField, ...]:
+        """The formula."""
+        return (ReplyField("answer"),)
+
+    def written(self, action: Action) -> str:
+        """The formula in a box."""
+        return f"\\boxed{{{action}}}"
+
+    @property
+    def examples(self) -> tuple[Action, ...]:
+        """Numbers and formulas."""
+        return ("42", "\\frac{1}{2}", "x^2+1", "(3, 4)", "-7", "1{,}234")
+
     def parse(self, text: str) -> Parsed:
         r"""The answer's text."""
         text = spoken(text)
@@ -74,6 +91,7 @@ class Boxed(Reply):
         outside = masked(text) if member else text
         prose = _without_code(outside) if "```" in outside else outside
         answer = (member if broken else "") or _boxed(outside) or _labelled(prose) or member
+        answer = answer or stated(prose, ANSWER, _stated) or ""
         if not answer and not cut_off:
             answer = _mathematical_line(prose)
         if answer:

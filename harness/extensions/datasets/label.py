@@ -9,9 +9,10 @@ from functools import lru_cache
 from string import ascii_uppercase
 from typing import Any
 
-from harness.api import Parsed, Reply
+from harness.api import Parsed, Reply, ReplyField
 from harness.replies.aside import spoken
 from harness.replies.characters import WRAPPING, end_of
+from harness.replies.extract import ANSWER, stated
 from harness.replies.options import MARKS, OptionTable, another_follows, plain_option, singles
 from harness.replies.statements import WINDOW, labelled, last_line
 
@@ -73,6 +74,11 @@ class Label(Reply):
         """The labels."""
         return self.labels
 
+    @property
+    def fields(self) -> tuple[ReplyField, ...]:
+        """The label."""
+        return (ReplyField("answer", "Final Answer:", {"enum": list(self.labels)}),)
+
     def parse(self, text: str) -> Parsed:
         """The label that `text` states."""
         text = spoken(text)
@@ -121,7 +127,8 @@ class _Labels:
     def read(self, text: str) -> str | None:
         """The label that `text` states."""
         return (
-            next((label for statement in labelled(text) if (label := self._announced(statement))), None)
+            stated(text, ANSWER, self._announced)
+            or next((label for statement in labelled(text) if (label := self._announced(statement))), None)
             or plain_option(text, self._options.exactly, self._announced)
             or self._opening(text)
             or self._opening(last_line(text))

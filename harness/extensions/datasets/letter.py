@@ -9,9 +9,10 @@ from functools import lru_cache
 from string import ascii_uppercase
 from typing import Any
 
-from harness.api import Parsed, Reply
+from harness.api import Action, Parsed, Reply, ReplyField
 from harness.replies.aside import spoken
 from harness.replies.characters import WRAPPING
+from harness.replies.extract import ANSWER, stated
 from harness.replies.options import another_follows, plain_option, singles
 from harness.replies.statements import LABEL, MAX_LABELS, WINDOW, boxes, last_labels, last_line
 
@@ -70,6 +71,15 @@ class Letter(Reply):
         """The letters."""
         return tuple(ascii_uppercase[: self.choices if isinstance(self.choices, int) else len(self.choices)])
 
+    @property
+    def fields(self) -> tuple[ReplyField, ...]:
+        """The letter."""
+        return (ReplyField("answer", "The answer is", {"enum": list(self.options)}),)
+
+    def written(self, action: Action) -> str:
+        """As the prompt asks for it."""
+        return f"The answer is ({action})."
+
     def parse(self, text: str) -> Parsed:
         """The letter that `text` states."""
         choices = () if isinstance(self.choices, int) else self.choices
@@ -126,7 +136,11 @@ class Letters:
         """The letter that a reply states, by the rules of `Letter`."""
         text = spoken(text)
         line = last_line(text)
-        letter = self._last_statement(text, line) or plain_option(text, self._exactly, self._announced)
+        letter = (
+            stated(text, ANSWER, self._announced)
+            or self._last_statement(text, line)
+            or plain_option(text, self._exactly, self._announced)
+        )
         if letter is None and len(line) <= _LONGEST:
             letter = self._marked(line) or (self._leading(line) if text.strip() == line else None)
         return letter or self._texts.get(_plain(text[:_LONGEST])) or self._texts.get(_plain(line[:_LONGEST]))
@@ -189,6 +203,12 @@ class Letters:
         match = self._beginning.match(text)
         if not match or self._several(text, match.end()):
             return None
+        if (
+            match[2] in ("A", "a")
+            and text[match.end() - 1] == ":"
+            and (other := self._alone(text[match.end() :], any_case=True))
+        ):
+            return other  # "A: b" is short for "Answer: b"
         return (match[1] or match[2] or match[3]).upper()
 
     def _marked(self, line: str) -> str | None:

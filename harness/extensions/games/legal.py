@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.api import Parsed, Reply
+from harness.api import Parsed, Reply, ReplyField
 from harness.replies.aside import spoken
-from harness.replies.characters import WRAPPING, end_of, valid
+from harness.replies.characters import WRAPPING, end_of, marker_pattern, valid
 from harness.replies.literals import masked
-from harness.replies.options import marker_pattern, plain_option
+from harness.replies.options import plain_option
 from harness.replies.statements import last_labels
 
 _CONSTRAINED = 1000
@@ -76,6 +76,11 @@ class LegalAction(Reply):
 
     options: tuple[str, ...] = field()
     label: str = "ACTION"
+
+    @property
+    def fields(self) -> tuple[ReplyField, ...]:
+        """The name of the action, behind the label."""
+        return (ReplyField(self.label.lower(), f"{self.label}:", {"enum": list(self.options)}),)
 
     def parse(self, text: str) -> Parsed:
         """The action that `text` names."""

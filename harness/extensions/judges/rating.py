@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.api import Action, Parsed, Reply
+from harness.api import Action, Facts, Parsed, Reply, ReplyField
 from harness.replies.aside import spoken
+from harness.replies.extract import fields_of, stated
 from harness.replies.fields import json_fields
 from harness.replies.statements import last_labels, last_line
 
@@ -70,6 +72,27 @@ class Rating(Reply):
             return self._fits(action)
         return isinstance(action, dict) and action.keys() == {*self.criteria} and all(map(self._fits, action.values()))
 
+    @property
+    def fields(self) -> tuple[ReplyField, ...]:
+        """The rating, or one for each criterion."""
+        return tuple(ReplyField(name, f"{name.capitalize()}:", {"type": "number"}) for name in self.criteria or (KEY,))
+
+    def says(self, action: Action) -> Facts:
+        """The number, or one for each criterion."""
+        return action if self.criteria else {KEY: action}
+
+    def written(self, action: Action) -> str:
+        """One JSON object."""
+        return json.dumps(self.says(action))
+
+    @property
+    def examples(self) -> tuple[Action, ...]:
+        """Ends of the scale, and what lies between."""
+        return tuple(
+            dict.fromkeys(self.criteria, one) if self.criteria else one
+            for one in (self.low, self.high, (self.low + self.high) / 2)
+        )
+
     def parse(self, text: str) -> Parsed:
         """The ratings that `text` states."""
         text = spoken(text)
@@ -110,7 +133,7 @@ class Rating(Reply):
     def _read(self, text: str) -> tuple[Action, list[str | None]]:
         """(action, []), or (None, what is wrong with each number: None where there is none, "" where it is right)."""
         names = self.criteria or (KEY,)
-        fields = json_fields(text, names)
+        fields = fields_of(text, names, lines=False)
         values, problems = dict[str, float](), list[str | None]()
         for name in names:
             value, problem = self._of_field(fields[name]) if name in fields else self._of_line(text, name)
@@ -135,7 +158,9 @@ class Rating(Reply):
         """From the last line that names it and goes on with a number."""
         words = r"[\s_-]+".join(map(re.escape, re.split(r"[\s_-]+", name)))
         text = text[-_TAIL:]
-        label = re.compile(rf"(?<!\w){words}(?!\w)[\s*_`\"']{{0,6}}(?:[:：=]|\bis\b)", re.IGNORECASE)
+        label = re.compile(
+            rf"(?<![^\W_])(?<![^\W_]_){words}(?![^\W_])[\s*_`\"']{{0,6}}(?:[:：=]|\bis\b)", re.IGNORECASE
+        )
         for match in last_labels(text, label):
             value = _VALUE.match(text[match.end() : match.end() + _NEAR])
             if value:
@@ -165,7 +190,7 @@ _CHOICE = re.compile(
 )
 _ONLY = re.compile(rf"{_CHOICE.pattern}[\s*_`\])\"'”]*[.!]?[\s*_`]*", re.IGNORECASE)
 _BETTER = re.compile(
-    r"(?<!\w)(?:better(?:\s+answer)?|winner|verdict)(?!\w)[\s*_`\"']{0,6}(?:[:：=]|\bis\b)", re.IGNORECASE
+    r"(?<![^\W_])(?:better(?:\s+answer)?|winner|verdict)(?![^\W_])[\s*_`\"']{0,6}(?:[:：=]|\bis\b)", re.IGNORECASE
 )
 
 
@@ -183,9 +208,23 @@ class Preference(Reply):
         """The three choices."""
         return ("A", "B", "tie")
 
+    @property
+    def fields(self) -> tuple[ReplyField, ...]:
+        """The choice."""
+        return (ReplyField(BETTER, "Better:", {"enum": list(self.options)}),)
+
+    def written(self, action: Action) -> str:
+        """One JSON object."""
+        return json.dumps(self.says(action))
+
     def parse(self, text: str) -> Parsed:
         """The choice that `text` states."""
         text = spoken(text)
+        choice = stated(
+            text, ("better", "better answer", "winner", "verdict"), lambda said: _ONLY.fullmatch(said[:_NEAR])
+        )
+        if choice is not None:
+            return Parsed(_choice(choice[1]))
         for part in (last_line(text), text):
             field = json_fields(part, (BETTER,)).get(BETTER)
             if isinstance(field, str) and (match := _ONLY.fullmatch(field[:_NEAR])):

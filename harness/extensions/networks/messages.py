@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from harness.api import Action, Parsed, Reply
+from harness.api import Action, Facts, Parsed, Reply, ReplyField
 from harness.replies.aside import spoken
 from harness.replies.characters import Parsing, valid
+from harness.replies.extract import field_of
 from harness.replies.fields import fields_by_key
 from harness.replies.literals import objects
 
@@ -61,6 +62,25 @@ class Messages(Reply):
         return isinstance(action, Mapping) and all(
             name in self.to and isinstance(text, str) for name, text in action.items()
         )
+
+    @property
+    def fields(self) -> tuple[ReplyField, ...]:
+        """A text for each neighbor; none has to get one."""
+        return tuple(ReplyField(name, required=False) for name in self.to)
+
+    def says(self, action: Action) -> Facts:
+        """The messages."""
+        return action
+
+    def written(self, action: Action) -> str:
+        """One JSON object."""
+        return json.dumps(action, ensure_ascii=False)
+
+    @property
+    def examples(self) -> tuple[Action, ...]:
+        """To one, to all, to nobody."""
+        to_all = "Hello {}: I wait." if self.parsing == "reference" else 'Hello {}: I am "here"\nand wait.'
+        return dict.fromkeys(self.to[:1], "My color is red."), {name: to_all.format(name) for name in self.to}, {}
 
     def parse(self, text: str) -> Parsed:
         """The messages in `text`: a dict whose keys are in `to`, in the order in which they were written."""
@@ -137,6 +157,9 @@ def _sets(to: tuple[str, ...], text: str) -> tuple[Mapping[str, str] | None, int
         said = {name: value for name, value in values.items() if isinstance(value, str) and value[:1] not in ("[", "{")}
         if said or any(value is None for value in values.values()):
             messages, dropped = said, dropped + lost
+    if messages is None and "</" in text:
+        fields = {name: field for name in to if (field := field_of(text, name)) is not None and not field.inline}
+        messages = {name: field.value.strip() for name, field in fields.items()} or None
     return messages, dropped
 
 

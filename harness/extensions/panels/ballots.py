@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import re
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from harness.api import Action, Parsed, Reply
+from harness.api import Action, Facts, Parsed, Reply, ReplyField
 from harness.replies.aside import spoken
 from harness.replies.characters import end_of
+from harness.replies.extract import field_of
 from harness.replies.statements import last_labels, last_line
 
 _WIDTH = 20_000
@@ -42,6 +43,20 @@ class CandidateBallot(Reply):
 
     marker: ClassVar[str]
 
+    @property
+    def fields(self) -> tuple[ReplyField, ...]:
+        """The ballot, behind its marker."""
+        return (ReplyField(self.marker.rstrip(":").lower(), self.marker),)
+
+    def says(self, action: Action) -> Facts:
+        """The ballot in words."""
+        return {self.fields[0].name: self.in_words(action)}
+
+    @property
+    def examples(self) -> tuple[Action, ...]:
+        """Ballots of voters who like one, two, or all."""
+        return tuple(self.of(self.candidates[i:] or self.candidates) for i in range(min(3, len(self.candidates))))
+
     def parse(self, text: str) -> Parsed:
         """The ballot that `text` states."""
         text = spoken(text)
@@ -63,12 +78,12 @@ class CandidateBallot(Reply):
         """Return (the action, None), or (None, what is wrong with a line behind the marker)."""
 
     @abstractmethod
-    def written(self, action: Action) -> str:
+    def in_words(self, action: Action) -> str:
         """A ballot in words, without the marker."""
 
     def sample(self) -> str:
         """A line as it should be."""
-        return f"{self.marker} {self.written(self._example())}"
+        return f"{self.marker} {self.in_words(self._example())}"
 
     @abstractmethod
     def of(self, preferred: Sequence[str]) -> Action:
@@ -78,17 +93,23 @@ class CandidateBallot(Reply):
     def _example(self) -> Action:
         """A ballot for the sample."""
 
-    def _statements(self, text: str) -> list[str]:
-        """What stands behind the last marker; without one, the last line."""
-        pattern = re.compile(rf"(?<!\w){re.escape(self.marker.rstrip(':'))}[\s*_`]{{0,5}}[:：]", re.IGNORECASE)
+    def _statements(self, text: str) -> Iterator[str]:
+        """What stands behind the last marker; without one, the last line, and the field of that name elsewhere."""
+        yield self._line(text)
+        field = field_of(text, self.marker.rstrip(":").lower())
+        if field is not None and not field.inline:
+            yield field.value.strip()[:_WIDTH]
+
+    def _line(self, text: str) -> str:
+        pattern = re.compile(rf"(?<![^\W_]){re.escape(self.marker.rstrip(':'))}[\s*_`]{{0,5}}[:：]", re.IGNORECASE)
         for match in last_labels(text, pattern):
             start = end_of(_GAP, text, match.end())
             line, *below = text[start : start + _WIDTH].split("\n", len(self.candidates))
             if "\n" in text[match.end() : start]:
                 lines = (one for one in below[: len(self.candidates) - 1] if one.strip())
-                return [", ".join([line, *itertools.takewhile(lambda one: self.read(one)[1] is None, lines)])]
-            return [line]
-        return [last_line(text)[:_WIDTH]]
+                return ", ".join([line, *itertools.takewhile(lambda one: self.read(one)[1] is None, lines)])
+            return line
+        return last_line(text)[:_WIDTH]
 
     def _unknown(self, word: str) -> str:
         shown = ", ".join(self.candidates[:20]) + (", …" if len(self.candidates) > 20 else "")
@@ -127,7 +148,7 @@ class Approval(CandidateBallot):
         """All of them."""
         return [label for label in self.candidates if label in preferred]
 
-    def written(self, action: Action) -> str:
+    def in_words(self, action: Action) -> str:
         """A, C."""
         return ", ".join(action) or "none"
 
@@ -177,7 +198,7 @@ class Ranking(CandidateBallot):
         """In their order."""
         return list(preferred)
 
-    def written(self, action: Action) -> str:
+    def in_words(self, action: Action) -> str:
         """B > A > C."""
         return " > ".join(action)
 
@@ -231,7 +252,7 @@ class Points(CandidateBallot):
         part, rest = divmod(self.total, len(preferred))
         return {label: part + (i < rest) for i, label in enumerate(preferred) if part + (i < rest)}
 
-    def written(self, action: Action) -> str:
+    def in_words(self, action: Action) -> str:
         """A=6, B=4."""
         return ", ".join(f"{label}={points}" for label, points in action.items())
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.api import Action, Parsed
+from harness.api import Action, Facts, Parsed, ReplyField
 from harness.replies.aside import spoken
+from harness.replies.extract import field_of
 from harness.replies.wrapped import WrappedReply
 
 _STANCE = re.compile(
@@ -35,9 +36,27 @@ class AgreeOrCounter(WrappedReply):
         """The proposal, or what the inner form allows."""
         return self.inner.allows(action)
 
+    def says(self, action: Action) -> Facts:
+        """The stance, and behind DISAGREE what the inner form says."""
+        return {"stance": "AGREE"} if action == self.proposal else {"stance": "DISAGREE", **self.inner.says(action)}
+
+    @property
+    def fields(self) -> tuple[ReplyField, ...]:
+        """The stance, and the inner form's."""
+        return (ReplyField("stance", "", {"enum": ["AGREE", "DISAGREE"]}), *self.inner.fields)
+
+    def written(self, action: Action) -> str:
+        """The stance on a line, and the answer below it."""
+        return "AGREE" if action == self.proposal else f"DISAGREE\n{self.inner.written(action)}"
+
+    @property
+    def examples(self) -> tuple[Action, ...]:
+        """The proposal and the inner form's answers."""
+        return (self.proposal, *(one for one in self.inner.examples if one != self.proposal))
+
     def parse(self, text: str) -> Parsed:
         """Read the stance, and behind DISAGREE the counter-proposal."""
-        text = spoken(text)
+        text = _arranged(text)
         stance = _STANCE.search(text)
         if stance is None:
             parsed = self.inner.parse(text)
@@ -50,13 +69,13 @@ class AgreeOrCounter(WrappedReply):
 
     def agrees(self, text: str) -> bool:
         """Whether a text adopts the proposal."""
-        text = spoken(text)
+        text = _arranged(text)
         stance = _STANCE.search(text)
         return stance is not None and _is_yes(stance)
 
     def well_formed(self, text: str) -> bool:
         """Whether a readable text says AGREE, or DISAGREE and a well-formed answer."""
-        text = spoken(text)
+        text = _arranged(text)
         stance = _STANCE.search(text)
         return stance is not None and (_is_yes(stance) or self.inner.well_formed(text[stance.end() :]))
 
@@ -67,6 +86,13 @@ class AgreeOrCounter(WrappedReply):
         return {"regex": rf"AGREE|DISAGREE\n({regex})"} if regex else None
 
 
+def _arranged(text: str) -> str:
+    """The reply without thinking; a stance that stands in an object, an element or below a heading comes first."""
+    text = spoken(text)
+    field = field_of(text, "stance")
+    return text if field is None or field.inline else f"{field.value.strip()}\n{field.rest(text)}"
+
+
 def _is_yes(stance: re.Match[str]) -> bool:
     return not stance[0].casefold().endswith("disagree")
 
@@ -74,6 +100,19 @@ def _is_yes(stance: re.Match[str]) -> bool:
 @dataclass(frozen=True, slots=True)
 class NamesFlaw(WrappedReply):
     """An answer in the form `inner`, well-formed only with a line "Flaw: …" that says what is wrong or missing."""
+
+    @property
+    def fields(self) -> tuple[ReplyField, ...]:
+        """The flaw, and the inner form's."""
+        return (ReplyField("flaw", "Flaw:", required=False), *self.inner.fields)
+
+    def says(self, action: Action) -> Facts:
+        """A flaw, and what the inner form says."""
+        return {"flaw": "the second step has no reason.", **self.inner.says(action)}
+
+    def written(self, action: Action) -> str:
+        """The flaw on a line, above the answer."""
+        return f"Flaw: the second step has no reason.\n{self.inner.written(action)}"
 
     def well_formed(self, text: str) -> bool:
         """Whether a readable text names a flaw and is well-formed otherwise."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from harness.api import Action, Parsed
-from harness.replies.aside import spoken
+from harness.api import Action, Facts, Parsed, ReplyField
+from harness.replies.aside import spoken, unfenced
 from harness.replies.characters import says_nothing
+from harness.replies.extract import Statement, field_of
 from harness.replies.fields import broken_object, fields_by_key, json_fields
 from harness.replies.options import KEYS as ANSWERS
 from harness.replies.wrapped import WrappedReply
@@ -58,15 +60,45 @@ class AnswerWithConfidence(WrappedReply):
         legal = number is None or (type(number) in (int, float) and 0 <= number <= 1)
         return legal and isinstance(action["malformed"], bool) and self.inner.allows(action["answer"])
 
+    @property
+    def fields(self) -> tuple[ReplyField, ...]:
+        """The inner form's, and the confidence, if one is asked for."""
+        share = {"type": "number", "minimum": 0, "maximum": 1}
+        stated = () if self.style == "none" else (ReplyField("confidence", "Confidence:", share, required=False),)
+        return (*self.inner.fields, *stated)
+
+    def says(self, action: Action) -> Facts:
+        """What the inner form says, and the confidence."""
+        answer, number, _ = split_confidence(action)
+        return {**self.inner.says(answer), **({} if self.style == "none" else {"confidence": number})}
+
+    def written(self, action: Action) -> str:
+        """The inner form's reply with the line below it; or one JSON object."""
+        answer, number, _ = split_confidence(action)
+        if self.style == "json":
+            said = self.inner.says(answer).get("answer")
+            said = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
+            return json.dumps({"reasoning": "It follows.", "answer": said, "confidence": number}, ensure_ascii=False)
+        return self.inner.written(answer) + (
+            "" if self.style == "none" or number is None else f"\nConfidence: {number:g}"
+        )
+
+    @property
+    def examples(self) -> tuple[Action, ...]:
+        """The inner form's answers, each with a confidence if one is asked for."""
+        numbers = itertools.cycle((None,) if self.style == "none" else (0.8, 0.35, 1.0))
+        pairs = zip(self.inner.examples, numbers, strict=False)
+        return tuple({"answer": answer, "confidence": number, "malformed": False} for answer, number in pairs)
+
     def parse(self, text: str) -> Parsed:
         """The answer with its confidence; an error only if the inner form finds no answer."""
         text = spoken(text)
-        if self.style == "json":
-            return self._object(text)
-        number = None
-        if self.style == "line":
-            number, text = _without_confidence(text)
-        return self._read(text, number, True)
+        if self.style == "none":
+            return self._read(text, None, True)
+        if self.style == "json" and (parsed := self._object(text)) is not None:
+            return parsed
+        number, text = _without_confidence(unfenced(text))
+        return self._read(text, number, self.style == "line")
 
     def statement(self, text: str) -> str:
         """What of a reply the inner form reads: in JSON the text of the field `answer`."""
@@ -96,13 +128,14 @@ class AnswerWithConfidence(WrappedReply):
         regex = inner.get("regex") or "|".join(map(re.escape, inner.get("choice", ())))
         return {"regex": rf"({regex})\nConfidence: (0\.[0-9]{{1,2}}|1\.0)"} if regex else None
 
-    def _object(self, text: str) -> Parsed:
+    def _object(self, text: str) -> Parsed | None:
+        """What the JSON object of a reply says; None if it has none with an answer."""
         members = json_fields(text, ("answer", "confidence", "confidence_level"))
         if "answer" not in members:
             unanswered = broken_object(text)[1] and not any(fields_by_key(text, ANSWERS))
             if unanswered or fields_by_key(text, ("answer",))[1]:
                 return Parsed(error="the field 'answer' is cut off")
-            return self._read(text, None, False)
+            return None
         if members["answer"] is None or says_nothing(str(members["answer"])):
             return Parsed(error="the field 'answer' is empty")
         answer = members["answer"] if isinstance(members["answer"], str) else json.dumps(members["answer"])
@@ -151,17 +184,43 @@ def _has_confidence(action: Action) -> bool:
 
 
 def _without_confidence(text: str) -> tuple[float | None, str]:
-    """(confidence, the text without the lines that state it), looked for behind the last code fence."""
+    """(confidence, the text without what states it): lines behind the last code fence, else the field of that name."""
+    field, value = _field(text) if "{" in text else (None, None)
+    if field is not None and field.instead != "\n" and value is not None:  # of an object, whose end is no line's
+        return value, field.rest(text)
     start = max(len(text) - _TAIL, text.rfind("```") + 1, 0)
     pieces, at, number = [], 0, None
     for line in _LINE.finditer(text, start):
-        value = _first_confidence(line[1])
-        if value is None and _SENTENCE.search(line[1]):
+        stated = _first_confidence(line[1])
+        if stated is None and _SENTENCE.search(line[1]):
             continue  # a sentence about confidence
-        number = number if value is None else value
+        number = number if stated is None else stated
         pieces.append(text[at : line.start()].rstrip(" ,;|"))
         at = line.end()
-    return number, "".join([*pieces, text[at:]]).rstrip() if pieces else text
+    if number is not None:
+        return number, "".join([*pieces, text[at:]]).rstrip()
+    field, value = _field(text)
+    return (None, text) if field is None or value is None else (value, field.rest(text).rstrip())
+
+
+def _field(text: str) -> tuple[Statement | None, float | None]:
+    """The field with the confidence, and the number that it says; none of a program."""
+    field = field_of(text, "confidence", "confidence level")
+    value = None if field is None or _in_program(text, field.start) else _first_confidence(field.value)
+    return field, value
+
+
+_FENCE = re.compile(r"^[ \t]*`{3,}[ \t]*(\w*)", re.MULTILINE)
+_PLAIN = ("", "text", "txt", "json", "xml", "yaml", "markdown", "md")
+
+
+def _in_program(text: str, place: int) -> bool:
+    """Whether a place lies in a fence of a programming language, or in an unnamed one beside other text."""
+    fences = list(_FENCE.finditer(text, 0, place))
+    if len(fences) % 2 == 0:
+        return False
+    language, whole = fences[-1][1].lower(), text.lstrip().startswith("```") and text.rstrip().endswith("```")
+    return language not in _PLAIN or (not language and not (whole and len(fences) == 1))
 
 
 def confidence(value: Any) -> float | None:
@@ -195,5 +254,5 @@ def confidence(value: Any) -> float | None:
 
 def _first_confidence(text: str) -> float | None:
     """A confidence out of the rest of its line: 0.85, 85%, "85 out of 100", 0.9 (quite sure)."""
-    match = _NUMBER.match(text.lstrip("*_`\"'()[] \t\r"))
+    match = _NUMBER.match(text.lstrip("*_`\"'“‘«()[] \t\r\n\u00a0"))
     return confidence(match[0]) if match else None

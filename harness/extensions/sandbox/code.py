@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 
-from harness.api import Action, Parsed, Reply
+from harness.api import Action, Parsed, Reply, ReplyField
 from harness.replies.characters import valid
 from harness.replies.literals import NoValueError, value_at
 
@@ -69,6 +69,20 @@ class Code(Reply):
     """
 
     entry_point: str | None = None
+
+    @property
+    def fields(self) -> tuple[ReplyField, ...]:
+        """The program."""
+        return (ReplyField("code"),)
+
+    def written(self, action: Action) -> str:
+        """The program in a fence."""
+        return f"```python\n{action}\n```"
+
+    @property
+    def examples(self) -> tuple[Action, ...]:
+        """A small program."""
+        return (f"def {self.entry_point or 'f'}(x):\n    # twice\n    return x + x",)
 
     def parse(self, text: str) -> Parsed:
         """The program text, without blank lines around it."""

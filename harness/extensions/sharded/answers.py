@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.api import Parsed, Reply
-from harness.replies.aside import spoken
-from harness.replies.characters import QUOTES, valid
+from harness.api import Action, Parsed, Reply, ReplyField
+from harness.replies.aside import spoken, unfenced
+from harness.replies.characters import QUOTES, marker_pattern, valid
+from harness.replies.extract import ANSWER, field_of
 from harness.replies.literals import MAX_DEPTH, NOTHING, read
+from harness.replies.statements import endings
 
 _UNWRAPS = 5
 """How often text within text is read: quoted lists in strings in lists. Bounds the time, with no right answer lost."""
@@ -170,6 +172,22 @@ ROWS = AnswerForm("a JSON list of lists of numbers", {"type": "array", "items": 
 TABLE = AnswerForm("a JSON object of numbers", {"type": "object", "additionalProperties": {"type": "number"}})
 
 
+_EXAMPLES: Mapping[str, tuple[Any, ...]] = {
+    json.dumps(form.schema): values
+    for form, values in (
+        (INTEGER, (12, -3, 0)),
+        (NUMBER, (2.5, 12, -0.75)),
+        (TEXT, ("amber", "n17")),
+        (TRUTH, (True, False)),
+        (INTEGERS, ([3, 1, 2], [7], [])),
+        (NUMBERS, ([0.5, 2, -1.25],)),
+        (ROWS, ([[1, 2], [3, 4.5]],)),
+        (TABLE, ({"0": 1, "7": 2.5},)),
+    )
+}
+"""Form → values that have it."""
+
+
 MARKER = "Final answer:"
 """What announces an answer in a reply that may reason first."""
 
@@ -190,31 +208,58 @@ class Answer(Reply):
     form: AnswerForm
     marker: str | None = None
 
+    @property
+    def fields(self) -> tuple[ReplyField, ...]:
+        """The value, behind the marker."""
+        return (ReplyField("answer", self.marker or "", self.form.schema),)
+
+    @property
+    def examples(self) -> tuple[Action, ...]:
+        """Values of the form."""
+        return tuple(_EXAMPLES.get(json.dumps(self.form.schema), ())) or tuple(self.form.schema.get("enum", ()))
+
     def parse(self, text: str) -> Parsed:
         """The value of `text`. An error only if there is none."""
-        answer = _behind(self.marker, text)
-        value = normalise((spoken(text) if self.marker else text) if answer is None else answer)
+        bare = unfenced(spoken(text))
+        values = map(normalise, self._statements(bare))
+        found = next((value for value in values if self._is_answer(value)), None)
+        if found is not None:
+            return Parsed(found)
+        answer = _behind(self.marker, bare) if self.marker else None
+        value = normalise(bare if answer is None else answer)
         names = self.form.schema.get("enum")
         where = f" behind '{self.marker}'" if self.marker else ""
         if value is None or value == "" or (isinstance(value, str) and "\n" in value):
             return Parsed(error=f"the answer cannot be read; it must be {self.form.words} and nothing else{where}")
-        if not self.form.fits(value):
-            excerpt = json.dumps(value, ensure_ascii=False)
-            form = f"one of {', '.join(names)}" if names else self.form.words
-            return Parsed(error=f"the answer must be {form} and nothing else{where}; {excerpt:.80} is not")
-        return Parsed(value)
+        excerpt = json.dumps(value, ensure_ascii=False)
+        form = f"one of {', '.join(names)}" if names else self.form.words
+        return Parsed(error=f"the answer must be {form} and nothing else{where}; {excerpt:.80} is not")
+
+    def _statements(self, text: str) -> Iterator[str]:
+        """What may be the answer, the likeliest first. A whole object or list is, whatever its keys are."""
+        answer = _behind(self.marker, text) if self.marker else None
+        if answer is not None:
+            yield answer if self.form.schema.get("type") in ("object", "array") else answer.strip("[]<> ")
+            yield answer.partition("\n")[0].strip(" *_`.")
+        if self.form.schema.get("type") in ("object", "array"):
+            yield text
+        if (field := field_of(text, *ANSWER)) is not None:
+            yield field.value.strip(" \t\r\n*_")
+        *said, last = endings(text)
+        yield from (*said, text, last)
+
+    def _is_answer(self, value: Any) -> bool:
+        is_one = value is not None and value != "" and not (isinstance(value, str) and "\n" in value)
+        return is_one and self.form.fits(value)
 
     def constraint(self) -> Mapping[str, Any]:
         """The form as JSON Schema."""
         return {"json": self.form.schema}
 
 
-def _behind(marker: str | None, text: str) -> str | None:
+def _behind(marker: str, text: str) -> str | None:
     """What stands behind the last marker, without what decorates it; None if there is none."""
-    if marker is None:
-        return None
-    text = spoken(text)
-    markers = list(re.finditer(re.escape(marker), text, re.IGNORECASE))
+    markers = list(marker_pattern(marker).finditer(text))
     return text[markers[-1].end() :].strip(" \t\r\n*_") if markers else None
 
 
@@ -226,6 +271,16 @@ class Integers(Reply):
     """
 
     length: int
+
+    @property
+    def fields(self) -> tuple[ReplyField, ...]:
+        """The list."""
+        return (ReplyField("answer", "", {**INTEGERS.schema, "minItems": self.length, "maxItems": self.length}),)
+
+    @property
+    def examples(self) -> tuple[Action, ...]:
+        """Lists of this length."""
+        return (list(range(self.length)), [7 - 3 * i for i in range(self.length)])
 
     def parse(self, text: str) -> Parsed:
         """The list. An error says what is wrong with it."""

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
-from harness.api import Action, Parsed, Reply
+from harness.api import Action, Facts, Parsed, Reply, ReplyField
 from harness.replies.aside import spoken
-from harness.replies.characters import BLANK, WRAPPING, end_of, literal, unquoted, valid
+from harness.replies.characters import BLANK, WRAPPING, end_of, literal, marker_pattern, unquoted, valid
+from harness.replies.extract import field_of
 from harness.replies.fields import json_fields
 from harness.replies.literals import masked
-from harness.replies.options import MARKS, another_follows, marker_pattern, options_of, read_option
+from harness.replies.options import MARKS, another_follows, options_of, read_option
 from harness.replies.statements import last_line
 
 MAX_OPTIONS = 10_000
@@ -75,11 +76,21 @@ class ActionParameter:
             return False
         return self.low <= value <= self.high
 
+    @property
+    def example(self) -> Any:
+        """One of its values."""
+        if self.kind == "text":
+            return "I wait for you"[: self.chars]
+        if self.kind == "one_of":
+            return self.values[-1]
+        return math.floor(self.high) if self.kind == "integer" else (self.low + self.high) / 2
+
     def read(self, text: str) -> Any:
         """The value that a text states; None if it states none. It may lie beyond the bounds."""
         if self.kind == "text":
             bare = text.strip()
             bare = bare[1:-1] if bare[:1] + bare[-1:] == "()" else bare.lstrip(" :=,–—")
+            bare = bare[:-1] if bare.endswith("]") and "[" not in bare else bare
             line = " ".join("".join(c if c.isprintable() else " " for c in valid(unquoted(bare))).split())
             return line[: self.chars] or None
         if self.kind == "one_of":
@@ -169,6 +180,20 @@ class Actions(Reply):
             and all(parameter.allows(action[parameter.name]) for parameter in form.parameters)
         )
 
+    @property
+    def fields(self) -> tuple[ReplyField, ...]:
+        """The action with its parameters, behind the label."""
+        return (ReplyField(self.label.lower(), f"{self.label}:"),)
+
+    def says(self, action: Action) -> Facts:
+        """The action in words."""
+        return {self.label.lower(): action_text(action)}
+
+    @property
+    def examples(self) -> tuple[Action, ...]:
+        """Each action with values of all kinds."""
+        return tuple({"action": form.name, **{one.name: one.example for one in form.parameters}} for form in self.forms)
+
     def parse(self, text: str) -> Parsed:
         """The action that `text` states."""
         text = spoken(text)[-_TAIL:]
@@ -221,7 +246,8 @@ class Actions(Reply):
             if name := next(filter(None, names), None):
                 inner = [fields[key] for key in _ARGUMENTS if isinstance(fields.get(key), Mapping)]
                 return self._named(name), {**fields, **(inner[0] if inner else {})}
-        line = last_line(text)
+        field = field_of(text, self.label.lower(), "action")
+        line = last_line(text) if field is None or field.inline else field.value.strip()
         match = finder.pattern.match(line, end_of(MARKS, line, 0))
         if match and not another_follows(line, match.end(), finder.pattern):
             form = self._named(finder.named(match))

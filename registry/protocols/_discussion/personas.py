@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NotRequired, Required, TypedDict
 
-from harness.api import Action, Parsed, Reply
+from harness.api import Action, Facts, Parsed, Reply, ReplyField
 from harness.errors import PluginError
 from harness.extensions.panels.peers import peer_text
 
@@ -95,6 +95,20 @@ class Roster(Reply):
         return action is None or (
             isinstance(action, list) and 0 < len(action) <= self.count and all(map(_is_persona, action))
         )
+
+    @property
+    def fields(self) -> tuple[ReplyField, ...]:
+        """The experts, one a line."""
+        return (ReplyField("experts"),)
+
+    def says(self, action: Action) -> Facts:
+        """Numbered lines."""
+        return {"experts": "\n".join(f"{i}. {one['text']}" for i, one in enumerate(action, 1))}
+
+    @property
+    def examples(self) -> tuple[Action, ...]:
+        """A list of experts."""
+        return ([_expert(f"Expert {chr(65 + i)}: knows field {i}") for i in range(self.count)],)
 
     def parse(self, text: str) -> Parsed:
         """Read the list."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.api import Action, Parsed, Reply
-from harness.replies import json_fields, spoken
+from harness.api import Action, Facts, Parsed, Reply, ReplyField
+from harness.replies import fields_of, spoken
 
 LOWEST, HIGHEST = 1, 5
 
@@ -35,9 +36,27 @@ class PeerRatings(Reply):
             return False
         return all(type(value) in (int, float) and LOWEST <= value <= HIGHEST for value in action.values())
 
+    @property
+    def fields(self) -> tuple[ReplyField, ...]:
+        """A rating for each message."""
+        return tuple(ReplyField(name, f"{name}:", {"type": "integer"}) for name in self.names)
+
+    def says(self, action: Action) -> Facts:
+        """The ratings."""
+        return action
+
+    def written(self, action: Action) -> str:
+        """One JSON object."""
+        return json.dumps(action)
+
+    @property
+    def examples(self) -> tuple[Action, ...]:
+        """The same for all, and different ones."""
+        return (self.noop, {name: 1 + i % 5 for i, name in enumerate(self.names)})
+
     def parse(self, text: str) -> Parsed:
         """Parse the ratings; an error says what is missing."""
-        fields = json_fields(spoken(text), self.names)
+        fields = fields_of(spoken(text), self.names)
         ratings = {name: _number(fields.get(name)) for name in self.names}
         if self.allows(ratings):
             return Parsed(ratings)

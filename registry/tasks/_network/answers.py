@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import compress, product
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-from harness.api import Action, Parsed, Range, Reply
+from harness.api import Action, Parsed, Range, Reply, ReplyField
 from harness.errors import PluginError
 from harness.extensions.datasets.boxed import Boxed
 from harness.extensions.datasets.pattern import Pattern
 from harness.extensions.declared.expressions import Compiled, Expression, ExpressionError, Names, compiled
 from harness.extensions.sharded.answers import Answer, AnswerForm, normalise
-from harness.replies import Choice, FreeText, Number, spoken
+from harness.replies import ANSWER, Choice, FreeText, Number, field_of, spoken
+from harness.replies.statements import endings
 from harness.replies.wrapped import WrappedReply
 
 FINAL_ANSWER = "### Final Answer ###"
@@ -89,9 +90,22 @@ class BoundedNumber(Reply):
             return False
         return (self.low is None or action >= self.low) and (self.high is None or action <= self.high)
 
+    @property
+    def fields(self) -> tuple[ReplyField, ...]:
+        """The number, behind the marker."""
+        return (ReplyField("answer", self.marker, {"type": "integer" if self.whole else "number"}),)
+
+    @property
+    def examples(self) -> tuple[Action, ...]:
+        """Its bounds, or some number."""
+        return (self.options or ())[:20] or tuple(one for one in (self.low, self.high) if one is not None) or (7,)
+
     def parse(self, text: str) -> Parsed:
         """The number that `text` states."""
-        parsed = Number().parse(_behind(self.marker, text))
+        behind = _behind(self.marker, text)
+        parsed = Number().parse(behind)
+        if parsed.error is not None:  # words below it
+            parsed = Number().parse(f"Answer: {behind.strip()}")
         if parsed.error is None and not self.allows(parsed.action):
             return Parsed(error=f"the answer must be {self.words}; {parsed.action} is not")
         return parsed if parsed.error is None else Parsed(error=f"no number was found behind {self.marker!r}")
@@ -138,18 +152,43 @@ class Several(Reply):
             return False
         return len(set(action)) == len(action) and set(self.among).issuperset(action)
 
+    @property
+    def fields(self) -> tuple[ReplyField, ...]:
+        """The options, behind the marker."""
+        return (ReplyField("answer", self.marker, {"type": "array", "items": {"enum": list(self.among)}}),)
+
+    @property
+    def examples(self) -> tuple[Action, ...]:
+        """One, all, none."""
+        return (list(self.among[:1]), list(self.among), [])
+
     def parse(self, text: str) -> Parsed:
         """The options that `text` states, in their own order."""
-        names = {option.casefold(): option for option in self.among}
+        text = spoken(text)
+        for statement in self._statements(text):
+            if (options := self._of(_listed(statement))) is not None:
+                return Parsed(options)
         parts = _listed(_behind(self.marker, text))
-        if [part.casefold() for part in parts] in (["none"], ["[]"]) and "none" not in names:
-            return Parsed([])
-        unknown = next((part for part in parts if part.casefold() not in names), None)
-        if not parts or unknown is not None:
-            what = f"{unknown!r:.80} is not" if parts else "nothing stands there"
-            return Parsed(error=f"the answer must be {self.words}, behind {self.marker!r}; {what}")
-        stated = {names[part.casefold()] for part in parts}
-        return Parsed([option for option in self.among if option in stated])
+        what = f"{', '.join(parts)!r:.80} is not" if parts else "nothing stands there"
+        return Parsed(error=f"the answer must be {self.words}, behind {self.marker!r}; {what}")
+
+    def _statements(self, text: str) -> Iterator[str]:
+        yield _behind(self.marker, text)
+        if (field := field_of(text, *ANSWER)) is not None:
+            yield field.value
+        yield from endings(text)
+
+    def _of(self, parts: Sequence[str]) -> list[str] | None:
+        """The options that are listed, in their own order; None where anything else is."""
+        names = {option.casefold(): option for option in self.among}
+        folded = {part.casefold() for part in parts}
+        if folded in ({"none"}, {"[]"}) and "none" not in names:
+            return []
+        return (
+            [option for option in self.among if option.casefold() in folded]
+            if folded and folded <= set(names)
+            else None
+        )
 
     @property
     def words(self) -> str:
@@ -363,12 +402,14 @@ def _unfit(text: str, what: str, hint: str | None = None) -> ExpressionError:
 
 def _listed(text: str) -> list[str]:
     """The entries of a JSON list, or of the first line."""
-    text = text.strip()
+    text = text.strip().strip(" \t*_`\"'“”.:：").removeprefix("[[").strip()
     value = normalise(text[: text.find("]") + 1]) if text.startswith("[") else None
     if isinstance(value, list):
         return [str(one).strip() for one in value] or ["[]"]
     line = text.split("\n", 1)[0][:MOST_CHARACTERS]
-    return [part for one in re.split(r"[,;]|\band\b", line) if (part := one.strip(" \t*_`'\".[]"))]
+    return [
+        part for one in re.split(r"[,;]|\band\b", line) if (part := one.strip(" \t*_`'\"“”.[]")) or one.strip() == "]"
+    ]
 
 
 def _behind(marker: str, text: str) -> str:

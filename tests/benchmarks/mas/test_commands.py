@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.replies import Commands, Verb
-from harness.replies.commands import UNKNOWN, fenced, usage, written
+from harness.replies import Verb
 from tests.benchmarks.mas.mas_kit import BACKENDS, BROADCASTING, KV, P2P, fence, play
+from tests.helpers.mas_commands import UNKNOWN, Commands, fenced, usage, written
 
 # The forms that agents really get, one a backend.
 FORMS: dict[str, Commands] = {name: next(iter(play(name, {}).turns())).reply for name in BACKENDS}  # type: ignore[misc]

@@ -14,7 +14,6 @@ from harness.check import Drive, drive
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import ContextLengthError, RequestError
-from harness.replies import Commands
 from harness.runtime.episode import play as play_with
 from harness.runtime.players import ModelPlayer
 from tests.benchmarks.mas.mas_kit import (
@@ -32,6 +31,7 @@ from tests.benchmarks.mas.mas_kit import (
     rounds,
     seen,
 )
+from tests.helpers.mas_commands import Commands
 
 LINE_ENDS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 RECEIVE = fence("receive_messages")

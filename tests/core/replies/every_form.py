@@ -27,7 +27,6 @@ from harness.replies import (
     ActionWithMessage,
     Calls,
     Choice,
-    Commands,
     FreeText,
     Labelled,
     MessageLine,
@@ -35,6 +34,7 @@ from harness.replies import (
     Verb,
     WrappedReply,
 )
+from tests.helpers.mas_commands import Commands
 
 _MOUNTED = project.builtin().load("tasks", "finqa").__module__.partition(".registry.")[0]
 
@@ -155,14 +155,14 @@ FORMS: dict[str, tuple[Reply, str]] = {
     "bounded fraction": (NETWORK.BoundedNumber(MARKER, 0.5, None, False), f"So.\n{MARKER} 1.25"),
     "several": (NETWORK.Several(("red", "green"), MARKER), f"{MARKER} red, green"),
     "several, as JSON": (NETWORK.Several(("red", "green"), MARKER), f'{MARKER} ["green"]'),
-    "short": (NETWORK.ShortReply(FreeText(), 20), "a short answer"),
+    "short": (NETWORK.ShortReply(FreeText(), 40), "a short answer"),
     "indices": (GRAPH.Indices(3, 2), "Agents: [0, 2]"),
     "indices, reference": (GRAPH.Indices(3, 2, "reference"), "0,2"),
     "level": (GRAPH.Level(), "Level: 3"),
     "scores": (GRAPH.Scores(("1", "3")), '{"1": 0.6, "3": "40%"}'),
     "ratings": (TEAM.PeerRatings(("1", "3")), 'The first is sound. {"1": 5, "3": "2"}'),
     "agreement": (AgreeOrCounter(Number(), 7), "**AGREE**, since the sum is right."),
-    "counter-proposal": (AgreeOrCounter(LETTER, "Rome"), "DISAGREE: Rome is in Italy.\nThe answer is (A)."),
+    "counter-proposal": (AgreeOrCounter(LETTER, "B"), "DISAGREE: Rome is in Italy.\nThe answer is (A)."),
     "flaw": (NamesFlaw(Number()), "Flaw: the last step has no proof.\nThe answer is 5"),
     "roster": (PERSONAS.Roster(2), "Here they are:\n1. **Chemist**: knows acids\n2. Historian: knows dates"),
     "feedback": (FEEDBACK.Feedback("approved"), "Well.\nVerdict: approved"),

@@ -139,7 +139,7 @@ def test_a_fork_and_the_end_of_a_program(tmp_path: Path) -> None:
     """A forked process has a reader of its own; none is left when programs end, however they do."""
     program = (
         "import os, signal, sys\n"
-        "from harness.replies import clock\n"
+        "from harness.extensions.sandbox import clock\n"
         "read = clock.Clocked('operator:methodcaller', 'upper')\n"
         "assert read('baa') == 'BAA'\n"
         "first = clock._PROCESS._process.pid\n"

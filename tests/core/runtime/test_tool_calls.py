@@ -23,14 +23,14 @@ from harness.engines.mock import Mock
 from harness.engines.replay import Replay
 from harness.errors import RequestError, SpecError
 from harness.extensions.vllm.vllm import VLLM
-from harness.replies import Calls, Commands, Verb
-from harness.replies.commands import UNKNOWN, written
+from harness.replies import Calls, Verb
 from harness.replies.reading import MAX_CHARS, read_completion
 from harness.results import Run
 from harness.runtime.players import ModelPlayer
 from harness.runtime.tidy import turn_rows
 from harness.runtime.transcripts import Transcripts
 from tests.helpers.journals import as_killed
+from tests.helpers.mas_commands import UNKNOWN, Commands, written
 from tests.helpers.samples import examples
 
 VERBS = (

@@ -11,7 +11,8 @@ from harness.config import project, resolve, spec
 from harness.config.plan import Plan
 from harness.engines.mock import Mock
 from harness.extensions.sharded import ShardedTask, shard_text
-from harness.replies import ActionWithMessage, Calls, Commands
+from harness.replies import ActionWithMessage, Calls
+from tests.helpers.mas_commands import Commands
 
 BUILTIN = project.builtin()
 SUITES = ("silo_bench", "silo_quick", "silo_rcc", "mas_bench", "mas_quick", "mas_coupling")

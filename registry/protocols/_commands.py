@@ -12,11 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from harness.api import Parsed
-
-from .aside import spoken
-from .calls import Calls, Verb
-from .characters import literal, valid
+from harness.api import Action, Parsed
+from harness.replies.aside import spoken, without_comments
+from harness.replies.calls import Calls, Verb
+from harness.replies.characters import literal, valid
 
 FENCE = "```"
 _TAG = re.compile(r"[^\n`]*\n")
@@ -68,9 +67,13 @@ class Commands(Calls):
 
     takes_empty_body: ClassVar[bool] = False
 
+    def written(self, action: Action) -> str:
+        """The commands, each in a fence of its own."""
+        return "\n".join(f"{FENCE}\n{written(call, self.verbs)}\n{FENCE}" for call in action)
+
     def parse(self, text: str) -> Parsed:
         """The commands in `text`."""
-        blocks = fenced(spoken(text))
+        blocks = fenced(without_comments(spoken(text)))
         if not blocks:
             return Parsed(error="there is no command; write each one in a fenced code block of its own")
         verbs = {verb.name: verb for verb in self.verbs}

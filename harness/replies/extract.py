@@ -4,7 +4,8 @@ r"""A field of a reply by its name, in whatever form the reply is written:
     **MESSAGE** - I go first     I go first             {"message": "I go first", "action": "WAIT"}
     MESSAGE TO NEIGHBORS: …                             [MESSAGE] I go first
 
-It is given with its place, so that what one field says is never read as another one.
+All forms find their fields here. A field is given with its place, so that what one field says is never read as another
+one.
 """
 
 from __future__ import annotations
@@ -12,16 +13,20 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
-from .characters import BLANK, WRAPPING, end_of
+from .characters import BLANK, WRAPPING, end_of, marker_pattern
 from .fields import BEFORE_KEY, json_fields
 from .literals import masked, objects, read
-from .options import marker_pattern
 
-_EDGE = r"^[ \t>#*_`([\d.)•-]{0,12}(?:my[ \t]+)?"
+T = TypeVar("T")
+
+ANSWER = ("answer", "final answer", "preferred answer", "result", "solution")
+"""Names under which replies give an answer."""
+_EDGE = r"^[ \t>#*_`([\d.)•|-]{0,12}(?:my[ \t]+)?"
 _TO = r"(?:[ \t_]+\(?(?:to|for)\b[^:：\n<>\"{}]{0,60}?)"
 """What may follow a name: "to my neighbors"."""
 _NEXT = re.compile(r"[ \t]*(?:#{1,6}[ \t]*\S|\*\*[^*\n]{1,60}\*\*[ \t]*$|[*_`]*+\w++[*_` \t]*+[:：]|<\w+>|\[\w+\])")
@@ -35,7 +40,7 @@ _CLOSING = re.compile(r"^[ \t]*+`{3,}[ \t]*+$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class ReplyField:
+class Statement:
     """A field of a reply.
 
     Attributes:
@@ -56,17 +61,41 @@ class ReplyField:
         return f"{text[: self.start]}{self.instead}{text[self.end :]}"
 
 
+def stated(text: str, names: tuple[str, ...], read: Callable[[str], T | None]) -> T | None:
+    """What `read` makes of a field that stands in an object, an element, below a heading or behind a dash.
+
+    None where there is no such field, or another statement of it follows. What stands on a line behind a colon, each
+    form reads by its own grammar.
+    """
+    field = field_of(text, *names) if _may_have(text, names, colon=False) else None
+    if field is None or field.inline or _names(names).colon.search(text, field.end):
+        return None
+    return read(field.value.strip())
+
+
+def fields_of(text: str, names: Sequence[str], lines: bool = True) -> dict[str, Any]:
+    """Name → what the field of that name says, in a JSON object that has them, else wherever each stands.
+
+    Fields that are nowhere are left out; with `lines` false also those that stand on a line behind a colon.
+    """
+    fields = json_fields(text, names)
+    for name in names:
+        if name not in fields and (field := field_of(text, name)) is not None and (lines or not field.inline):
+            fields[name] = field.value.strip(WRAPPING)
+    return fields
+
+
 @lru_cache(maxsize=256)
-def field_of(text: str, name: str) -> ReplyField | None:
-    """The field of a reply that is called `name`; None if it has none. Linear in the length of `text`.
+def field_of(text: str, *called: str) -> Statement | None:
+    """The field of a reply that has one of these names; None if it has none. Linear in the length of `text`.
 
     The first of these counts, of each the last one: a line `NAME: …`, also with words such as "to my neighbors" behind
     the name; a member of a JSON object, also of a broken one; an element; `NAME - …`, `[NAME] …`; a line that is only
     the name, with what stands below it. What a JSON object or an element says is no line of the reply.
     """
-    names = _names(name)
-    if not names.any.search(text):
+    if not _may_have(text, called):
         return None
+    names = _names(called)
     spans, member = _in_objects(text, names) if "{" in text else ([], None)
     element = _element(text, names) if "<" in text else None
     lines = masked(text, [*spans, (element.start, element.end)] if element else spans)
@@ -78,11 +107,11 @@ def field_of(text: str, name: str) -> ReplyField | None:
     if label is not None:
         end = _line_end(lines, label.end())
         if lines[label.end() : end].strip(WRAPPING) and _fence(lines, label.end()) is None:
-            return ReplyField(text[label.end() : end], label.end(), end, inline=True)
+            return Statement(text[label.end() : end], label.end(), end, inline=True)
         bare = not lines[label.end() : end].strip(WRAPPING)
         if member is None and bare and text[label.end() : end].strip(WRAPPING):  # a message that is itself an object
             end = max([end, *(stop for start, stop in spans if label.end() <= start < end)])
-            return ReplyField(text[label.end() : end], label.end(), end, inline=True)
+            return Statement(text[label.end() : end], label.end(), end, inline=True)
     if member is None and "{" in text and (label is None or _OBJECT_BELOW.match(lines, label.end())):
         member = _in_broken_object(text, names)
     return (
@@ -91,15 +120,47 @@ def field_of(text: str, name: str) -> ReplyField | None:
         or element
         or _dashed(text, lines, names)
         or _headed(text, lines, names)
-        or (ReplyField("", label.end(), label.end(), inline=True) if label is not None else None)
+        or (Statement("", label.end(), label.end(), inline=True) if label is not None else None)
     )
+
+
+_FRAME = re.compile(
+    r"(?:^|[\n\"'“„‘`<\[{|/])[ \t>#*_`(\[\d.)•|-]*(?:my[ \t]+)?(?:public|short|final|preferred)?[ _-]?$", re.IGNORECASE
+)
+"""What stands before a name that is no word of a sentence."""
+_COLON = re.compile(r"[ \t*_`)\]]*[:：]")
+
+
+def _may_have(text: str, called: tuple[str, ...], colon: bool = True) -> bool:
+    """Whether a name stands in the text where a field begins; with `colon` also before a colon anywhere.
+
+    Nearly all replies have none but behind a colon: this is what reading them costs.
+    """
+    low = text.lower()
+    if len(low) != len(text):  # a letter of which lower case has two
+        return True
+    for word in _last_words(called):
+        at = low.find(word)
+        while at >= 0:
+            end = at + len(word)
+            is_label = _COLON.match(text, end) is not None
+            if (is_label and colon) or (
+                _FRAME.search(text, max(0, at - 40), at) and not (is_label and text[at - 1 : at].isspace())
+            ):
+                return True
+            at = low.find(word, end)
+    return False
+
+
+@lru_cache(maxsize=64)
+def _last_words(called: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(re.split(r"[ _-]", name.lower())[-1] for name in called))
 
 
 @dataclass(frozen=True, slots=True)
 class _Names:
     """The patterns of one name."""
 
-    any: re.Pattern[str]
     colon: re.Pattern[str]
     addressed: re.Pattern[str]
     dashed: re.Pattern[str]
@@ -110,15 +171,18 @@ class _Names:
 
 
 @lru_cache(maxsize=64)
-def _names(name: str) -> _Names:
-    word, both = re.escape(name), re.IGNORECASE | re.MULTILINE
+def _names(called: tuple[str, ...]) -> _Names:
+    """The patterns of a field with these names, whose words may be joined in any way."""
+    both = re.IGNORECASE | re.MULTILINE
+    word = "|".join(re.escape(name).replace(r"\ ", "[ _-]?") for name in sorted(called, key=len, reverse=True))
+    word = f"(?:{word})"
     element = rf"{word}(?:_(?:to|for)_\w{{1,40}})?"
     return _Names(
-        re.compile(word, re.IGNORECASE),
-        marker_pattern(f"{name}:"),
+        re.compile("|".join(marker_pattern(f"{name}:").pattern for name in called), re.IGNORECASE),
         re.compile(rf"{_EDGE}{word}{_TO}[ \t*_`)]*+[:：]", both),
         re.compile(
-            rf"{_EDGE}(?:{word}{_TO}?[ \t*_`)]*+(?:[-–—=]+>|[–—=|→]|-(?=[ \t]))|(?<=\[){word}\])[ \t*_`]*+(\S[^\n]*)$",
+            rf"{_EDGE}(?:{word}{_TO}?[ \t*_`)]*+(?:[-–—=]+>|[–—=|→]|-(?=[ \t]))|(?<=\[){word}\])"
+            r"[ \t*_`]*+(\S[^\n]*?)[ \t|]*$",
             both,
         ),
         re.compile(rf"{_EDGE}{word}{_TO}?[ \t*_`#)\]:：]*+$", both),
@@ -128,7 +192,7 @@ def _names(name: str) -> _Names:
     )
 
 
-def _in_objects(text: str, names: _Names) -> tuple[list[tuple[int, int]], ReplyField | None]:
+def _in_objects(text: str, names: _Names) -> tuple[list[tuple[int, int]], Statement | None]:
     """Where the JSON objects of a text are, and the field of the last one that has it."""
     spans, field = [], None
     for start, end, value in objects(text):
@@ -139,7 +203,7 @@ def _in_objects(text: str, names: _Names) -> tuple[list[tuple[int, int]], ReplyF
             key = next((key for key in inner if _is_named(key, names)), None)
             if key is not None:
                 said = inner.pop(key)
-                field = ReplyField(_as_text(said), start, end, json.dumps(without, ensure_ascii=False))
+                field = Statement(_as_text(said), start, end, json.dumps(without, ensure_ascii=False))
                 break
             nested = next((key for key in inner if isinstance(inner[key], dict)), None)  # {"response": {…}}
             if nested is None:
@@ -156,7 +220,7 @@ def _is_named(key: str, names: _Names) -> bool:
 _KEY = re.compile(rf"{BEFORE_KEY}[\"'“‘`][ \t]*+([\w -]{{1,60}}?)[ \t]*+[\"'”’`][ \t]*+[:：]\s*+")
 
 
-def _in_broken_object(text: str, names: _Names) -> ReplyField | None:
+def _in_broken_object(text: str, names: _Names) -> Statement | None:
     """The field behind its key, where no parser of JSON reads the object."""
     keys = list(_KEY.finditer(text))
     for i, key in reversed(list(enumerate(keys))):
@@ -165,11 +229,11 @@ def _in_broken_object(text: str, names: _Names) -> ReplyField | None:
             values = json_fields(f'{{"{key[1]}": {text[key.end() : end]}', (key[1],))
             if key[1] not in values:  # its string is never closed
                 return None
-            return ReplyField(_as_text(values[key[1]]), key.start() + 1, end, "" if i + 1 < len(keys) else "}")
+            return Statement(_as_text(values[key[1]]), key.start() + 1, end, "" if i + 1 < len(keys) else "}")
     return None
 
 
-def _element(text: str, names: _Names) -> ReplyField | None:
+def _element(text: str, names: _Names) -> Statement | None:
     """The last element; one that is never closed ends with its line."""
     closing = deque(names.closing.finditer(text), 1)
     before = closing[0].start() if closing else len(text)
@@ -177,22 +241,22 @@ def _element(text: str, names: _Names) -> ReplyField | None:
     if not opening:
         return None
     end = before if closing else _line_end(text, opening[0].end())
-    return ReplyField(text[opening[0].end() : end], opening[0].start(), closing[0].end() if closing else end)
+    return Statement(text[opening[0].end() : end], opening[0].start(), closing[0].end() if closing else end)
 
 
-def _dashed(text: str, lines: str, names: _Names) -> ReplyField | None:
+def _dashed(text: str, lines: str, names: _Names) -> Statement | None:
     last = deque(names.dashed.finditer(lines), 1)
-    return ReplyField(text[last[0].start(1) : last[0].end(1)], *last[0].span()) if last else None
+    return Statement(text[last[0].start(1) : last[0].end(1)], *last[0].span()) if last else None
 
 
-def _headed(text: str, lines: str, names: _Names) -> ReplyField | None:
+def _headed(text: str, lines: str, names: _Names) -> Statement | None:
     for heading in reversed(deque(names.heading.finditer(lines), 9)):
         if field := _below(text, lines, heading.end()):
             return field
     return None
 
 
-def _below(text: str, lines: str, at: int) -> ReplyField | None:
+def _below(text: str, lines: str, at: int) -> Statement | None:
     """What stands below a line that ends behind `at`: what a fence encloses, else the next line, or all lines up to
     that of another field."""
     if (fence := _fence(lines, at)) is not None:
@@ -201,7 +265,7 @@ def _below(text: str, lines: str, at: int) -> ReplyField | None:
     if text[start : start + 1] == "{" and lines[start : start + 1] == " ":  # an object, which may be the field's text
         end = _line_end(text, end_of(BLANK, lines, start) - 1)
         if text_in(text[start:end]) is not None:
-            return ReplyField(text[start:end], start, end)
+            return Statement(text[start:end], start, end)
     start = end_of(BLANK, lines, _line_end(lines, at))
     if start >= len(lines) or _NEXT.match(lines, start, _line_end(lines, start)):
         return None
@@ -212,9 +276,9 @@ def _below(text: str, lines: str, at: int) -> ReplyField | None:
         if begin >= len(lines) or _FENCE.match(lines, begin, stop):
             break
         if _NEXT.match(lines, begin, stop):
-            return ReplyField(text[start:end], start, end)
+            return Statement(text[start:end], start, end)
         end = stop
-    return ReplyField(text[start:first], start, first) if text[start:first].strip(WRAPPING) else None
+    return Statement(text[start:first], start, first) if text[start:first].strip(WRAPPING) else None
 
 
 def _fence(lines: str, at: int) -> tuple[int, int, int] | None:
@@ -232,7 +296,7 @@ def _fence(lines: str, at: int) -> tuple[int, int, int] | None:
     return start, min(opened + 1, len(lines)), closing.start() if closing else len(lines)
 
 
-def _fenced(text: str, lines: str, start: int, begin: int, stop: int) -> ReplyField | None:
+def _fenced(text: str, lines: str, start: int, begin: int, stop: int) -> Statement | None:
     """What a fence encloses: all of it where another field follows behind it, else what stands before another field."""
     end = _line_end(lines, stop)
     if not _NEXT_LINE.search(lines, end):
@@ -244,7 +308,7 @@ def _fenced(text: str, lines: str, start: int, begin: int, stop: int) -> ReplyFi
             end = stop = _line_end(lines, begin)
         if not lines[begin:stop].strip(WRAPPING) and text_in(text[begin:stop]) is None:
             return None  # an object in which another field stands
-    return ReplyField(text[begin:stop], start, end) if text[begin:stop].strip(WRAPPING) else None
+    return Statement(text[begin:stop], start, end) if text[begin:stop].strip(WRAPPING) else None
 
 
 _SAYS = frozenset(("message", "content", "text", "body", "msg", "value"))

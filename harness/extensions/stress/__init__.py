@@ -1,0 +1,1 @@
+"""Whether replies are read as they were meant."""

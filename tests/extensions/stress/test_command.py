@@ -1,0 +1,35 @@
+"""`harness stress`: the table, the headline, the exit code."""
+
+import pytest
+
+from harness.cli import main
+from harness.config import resolve
+from harness.config.project import builtin
+from harness.config.spec import load
+from harness.extensions.stress.command import forms_of
+from harness.extensions.stress.stand_in import PLAIN, StandIn
+from harness.extensions.stress.verdicts import counts, is_exact, trials
+
+SPECS = [listed.name for listed in builtin().listing("specs")]
+
+
+def test_the_command_prints_a_table_and_how_far_the_headline_moves(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["stress", "--spec", "dpbench_quick", "--limit", "1"]) == 0
+    printed = capsys.readouterr().out
+    assert "ActionWithMessage(Labelled)" in printed and "100.0 % read" in printed and "shift: +0.0000" in printed
+
+
+def test_published_parsing_is_shown_and_does_not_fail_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["stress", "--spec", "dpbench_release01", "--forms_only"]) == 0
+    printed = capsys.readouterr().out
+    assert "dropped: ActionWithMessage(Labelled, reference)" in printed
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("name", SPECS)
+def test_no_reply_of_a_shipped_spec_is_misread_or_dropped(name: str) -> None:
+    plan = resolve.plan(load(name, builtin()), builtin(), StandIn(PLAIN).engine("stand-in"))
+    for form in forms_of(plan):
+        for kind, row in counts(trials(form)).items() if not is_exact(form) else ():
+            assert (row["misread"], row["dropped"]) == (0, 0), kind
+            assert row["plain read"] >= 0.97 * row["plain"], kind
