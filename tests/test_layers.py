@@ -17,9 +17,19 @@ REACHES: dict[str, set[str]] = {}
 """Modules of the core that import extensions. The list may only get shorter."""
 
 
-def layers() -> dict[str, int]:
+def rooms() -> list[tuple[int, set[str]]]:
+    """The rows of the table: (floor, modules and packages)."""
     rows = re.findall(r"^\| (\d+) \| ([^|]+) \|", PAGE, re.MULTILINE)
-    return {name: int(number) for number, names in rows for name in re.findall(r"`(\w+)`", names)}
+    return [(int(floor), set(re.findall(r"`(\w+)`", names))) for floor, names in rows]
+
+
+def layers() -> dict[str, int]:
+    return {name: floor for floor, names in rooms() for name in names}
+
+
+def test_the_core_has_few_rooms_on_few_floors() -> None:
+    core = [(floor, names) for floor, names in rooms() if names != {"extensions"}]
+    assert len(core) <= 12 and len({floor for floor, _ in core}) <= 8
 
 
 def modules() -> list[Path]:
@@ -60,12 +70,13 @@ def check_imports(file: Path) -> None:
     if top in ("__init__", "__main__"):
         return
     names = layers()
+    room = next(names for _, names in rooms() if top in names)
     package = ".".join(("harness", *parts[:-1]))
     for name in imported(file, package):
         head, *rest = name.split(".")
         assert head not in PLUGINS, f"{file} imports the plugin folder {name}"
-        if head == "harness" and rest and rest[0] in names and rest[0] not in (top, "extensions"):
-            assert names[rest[0]] < names[top], f"{top} (layer {names[top]}) imports {rest[0]} (layer {names[rest[0]]})"
+        if head == "harness" and rest and rest[0] in names and rest[0] not in {*room, "extensions"}:
+            assert names[rest[0]] < names[top], f"{top} (floor {names[top]}) imports {rest[0]} (floor {names[rest[0]]})"
 
 
 def test_the_core_imports_extensions_nowhere_else() -> None:
