@@ -265,9 +265,10 @@ async def _harness(engine: Any, episodes: int, folder: Path) -> dict[str, float]
     from harness.config import resolve, spec
     from harness.config.plan import survey
     from harness.config.project import find
+    from harness.engines.budget import Spent
     from harness.executors.local import Local
     from harness.runtime.options import Options
-    from harness.runtime.runner import run
+    from harness.runtime.runner import run, work_of
 
     project = find()
     calls = {
@@ -281,11 +282,13 @@ async def _harness(engine: Any, episodes: int, folder: Path) -> dict[str, float]
         "tables": [],
     }
     plan = resolve.plan(spec.parse(calls, project, limit=1), project, engine)
-    order = survey(plan).ids
+    jobs = survey(plan).episodes
     folder.mkdir()
     engine.asked, engine.cached, engine.prompted = [], 0, 0
     wall, cpu = time.perf_counter(), time.process_time()
-    scores = await run(plan, order, folder, Options(), lambda score: None, {}, Local().play)
+    work = work_of(plan, jobs, folder, Options(), lambda score: None, Spent())
+    await run(work, Local().play)
+    scores = work.scores
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     if any(score.error for score in scores):
         raise SystemExit(f"failed: {[score.error for score in scores if score.error][:3]}")

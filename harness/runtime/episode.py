@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any
 
-from harness.api import Case, Move, Outcome, Protocol, Task
+from harness.api import Move, Outcome
 from harness.config.limits import EpisodeLimits, Meter
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError
 from harness.runtime.players import ModelPlayer, Player
@@ -20,11 +19,8 @@ STOPS = (EngineFatalError, StorageError, BudgetSpentError, SetupError)
 
 
 async def play(
-    protocol: Protocol,
-    task: Task,
-    case: Case,
+    game: Steps,
     players: Mapping[str, Player],
-    rng: random.Random,
     recorded: Recorded,
     on_move: Callable[[int, int, int, Move], None],
     on_batch: Callable[[list[Move]], None] = lambda moves: None,
@@ -35,7 +31,7 @@ async def play(
     A yielded batch is a barrier: its turns are answered side by side, and the protocol sees all moves or none.
 
     Args:
-        protocol, task, case, rng: what is played.
+        game: what is played; it is closed at the end.
         players: agent → its player.
         recorded: turns in it are not asked again; those that are `UNFINISHED` are continued.
         on_move: called with (batch, position in it, index of the agent's turn, move) when a new move is complete, and
@@ -48,7 +44,7 @@ async def play(
         TypeError, RuntimeError: as `Steps`; RuntimeError also where a recorded turn was another one.
     """
     meter = Meter(limits) if limits else None
-    with Steps(protocol, task, case, protocol.possible_agents(case), rng) as game:
+    with game:
         while (batch := game.batch) is not None:
             moves: dict[int, Move] = {}
             requests: dict[int, Callable[[], Coroutine[Any, Any, Move]]] = {}

@@ -31,7 +31,7 @@ from harness.runtime.players import ModelPlayer, Player
 from harness.runtime.runner import Job, Work
 from harness.runtime.scoring import grade, labels, score, turns_of
 from harness.runtime.seats import seats
-from harness.runtime.steps import Recorded
+from harness.runtime.steps import Recorded, Steps
 from harness.storage.plugin_errors import ERRORS, ErrorLog
 from harness.tables import EpisodeScore
 
@@ -248,11 +248,8 @@ class Episodes:
                 try:
                     episode.create_players()
                     outcome = await play(
-                        condition.protocol,
-                        condition.task,
-                        case,
+                        Steps.of(condition.protocol, condition.task, case, episode.rng),
                         episode.players,
-                        episode.rng,
                         episode.recorded,
                         episode.on_move,
                         episode.batches.append,

@@ -57,6 +57,11 @@ class Steps:
         self._game = protocol.play(task, case, agents, rng)
         self._go_on(None)
 
+    @classmethod
+    def of(cls, protocol: Protocol, task: Task, case: Case, rng: random.Random) -> Self:
+        """With the agents that the protocol lets play. Raises as the class."""
+        return cls(protocol, task, case, protocol.possible_agents(case), rng)
+
     def send(self, moves: list[Move]) -> None:
         """Answer the batch: one move for each of its turns, in its order. Raises as the class."""
         self.number += 1

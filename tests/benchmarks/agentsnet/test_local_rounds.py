@@ -22,6 +22,7 @@ from harness.extensions.panels.peers import peer_text
 from harness.replies import Choice
 from harness.runtime.episode import play
 from harness.runtime.players import ModelPlayer
+from harness.runtime.steps import Steps
 from tests.benchmarks.agentsnet.agentsnet_kit import BUILTIN, PROBLEMS, case_of, load, local_rounds, networks, task
 from tests.helpers.samples import examples
 
@@ -90,7 +91,9 @@ def test_messages_of_several_objects_are_sent_and_dropped_ones_counted() -> None
     engine = Mock(function=lambda request: Completion(reply))
     prompts = BUILTIN.prompts("agentsnet/standard")
     players = {s: ModelPlayer(engine, prompts, {}, False, "e", s, 0) for s in EXAMPLE.agents}
-    game = play(local_rounds(rounds=1), task("coloring"), EXAMPLE, players, random.Random(0), {}, lambda *_: None)
+    game = play(
+        Steps.of(local_rounds(rounds=1), task("coloring"), EXAMPLE, random.Random(0)), players, {}, lambda *_: None
+    )
     facts = asyncio.run(game).facts
     near = [sum(name in ("Alan", "Emma") for name in EXAMPLE.topology[agent]) for agent in EXAMPLE.agents]
     assert facts["messages"] == sum(near)
@@ -224,7 +227,7 @@ def transcript(constrained: bool = False) -> tuple[str, Outcome]:
     players = {s: ModelPlayer(engine, prompts, {}, constrained, "golden", s, 0) for s in EXAMPLE.agents}
     problem = task("coloring")
     outcome = asyncio.run(
-        play(local_rounds(rounds=2), problem, EXAMPLE, players, random.Random(0), {}, lambda *_: None)
+        play(Steps.of(local_rounds(rounds=2), problem, EXAMPLE, random.Random(0)), players, {}, lambda *_: None)
     )
     lines = []
     for agent, player in players.items():
@@ -258,7 +261,7 @@ def test_completions_are_the_only_thing_a_replay_needs() -> None:
         players = {s: ModelPlayer(engine, prompts, {}, False, "golden", s, 0) for s in EXAMPLE.agents}
         keep = dict(recorded)
         outcome = asyncio.run(
-            play(local_rounds(rounds=2), problem, EXAMPLE, players, random.Random(0), keep,
+            play(Steps.of(local_rounds(rounds=2), problem, EXAMPLE, random.Random(0)), players, keep,
                  lambda batch, position, index, move: recorded.update({(move.agent, index): move}))
         )  # fmt: skip
         return players, outcome

@@ -16,6 +16,7 @@ from harness.engines.mock import Mock
 from harness.errors import ContextLengthError, RequestError
 from harness.runtime.episode import play as play_with
 from harness.runtime.players import ModelPlayer
+from harness.runtime.steps import Steps
 from tests.benchmarks.mas.mas_kit import (
     BACKENDS,
     BROADCASTING,
@@ -184,7 +185,7 @@ def with_models(
     prompts, engine = BUILTIN.prompts("mas/short"), Mock(function=answer)
     players = {agent: ModelPlayer(engine, prompts, {}, False, "e", agent, 0) for agent in case.agents}
     protocol = rounds(backend, max_rounds=max_rounds, parse_retries=parse_retries)
-    outcome = asyncio.run(play_with(protocol, task, case, players, random.Random(0), {}, lambda *_: None))
+    outcome = asyncio.run(play_with(Steps.of(protocol, task, case, random.Random(0)), players, {}, lambda *_: None))
     return {agent: player.thread.messages for agent, player in players.items()}, outcome
 
 

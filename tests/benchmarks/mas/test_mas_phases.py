@@ -17,6 +17,7 @@ from harness.engine_api import Request, Thread
 from harness.engines.mock import Mock
 from harness.runtime.episode import play as play_with
 from harness.runtime.players import ModelPlayer
+from harness.runtime.steps import Steps
 from tests.benchmarks.mas.mas_kit import BACKENDS, BROADCASTING, BUILTIN, KV, P2P, fence, load, play, post, rounds
 from tests.helpers.journals import as_killed
 
@@ -210,7 +211,9 @@ class Episode:
         prompts, engine = BUILTIN.prompts("mas/camoc"), Mock(function=self.answer)
         self.players = {agent: ModelPlayer(engine, prompts, {}, False, "golden", agent, 0) for agent in CASE.agents}
         protocol = rounds(P2P, phases="two", max_rounds=4)
-        played = play_with(protocol, SORTING, CASE, self.players, random.Random(0), recorded or {}, self.record)
+        played = play_with(
+            Steps.of(protocol, SORTING, CASE, random.Random(0)), self.players, recorded or {}, self.record
+        )
         self.outcome: Outcome = asyncio.run(played)
 
     def answer(self, request: Request) -> str:

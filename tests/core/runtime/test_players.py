@@ -14,6 +14,7 @@ from harness.errors import ContextLengthError, EngineFatalError, RequestError
 from harness.extensions.networks.messages import Messages
 from harness.runtime.episode import play
 from harness.runtime.players import ModelPlayer, PolicyPlayer
+from harness.runtime.steps import Steps
 from tests.helpers.toy import TOY
 
 TASK = TOY.load("tasks", "pick")()
@@ -185,7 +186,12 @@ def test_play_is_a_barrier_and_records_each_move_once() -> None:
     recorded: list[tuple[int, int, str]] = []
     protocol = TOY.load("protocols", "rounds")(rounds=2)
     outcome = asyncio.run(
-        play(protocol, TASK, CASE, players, random.Random(0), {}, lambda b, p, i, m: recorded.append((b, i, m.agent)))
+        play(
+            Steps.of(protocol, TASK, CASE, random.Random(0)),
+            players,
+            {},
+            lambda b, p, i, m: recorded.append((b, i, m.agent)),
+        )
     )
     assert outcome.answers == {"S0": "a", "S1": "a", "S2": "a"}
     assert [name.split("/")[2] for name in order] == ["0", "0", "0", "1", "1", "1"]

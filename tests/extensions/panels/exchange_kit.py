@@ -13,6 +13,7 @@ from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.runtime import episode
 from harness.runtime.players import ModelPlayer
+from harness.runtime.steps import Steps
 from tests.extensions.datasets.documents_kit import BUILTIN, cases, task_of
 
 MARK = re.compile(r"<[a-z]+(?:-[a-j])?:[a-j]>", re.IGNORECASE)
@@ -104,7 +105,7 @@ def scripted(name: str, say: Say, prompts: str = "ensembles/standard", task: Any
     players = {
         agent: ModelPlayer(engine, templates, {}, False, "e", agent, 0) for agent in protocol.possible_agents(case)
     }
-    run = episode.play(protocol, result, case, players, random.Random(0), {}, lambda *_: None, moves.extend)
+    run = episode.play(Steps.of(protocol, result, case, random.Random(0)), players, {}, lambda *_: None, moves.extend)
     outcome = asyncio.run(run)
     return Episode(requests, moves, outcome, result.grade(case, outcome))
 

@@ -12,6 +12,7 @@ from harness.engine_api import Request, Thread
 from harness.engines.mock import Mock
 from harness.runtime.episode import play
 from harness.runtime.players import ModelPlayer
+from harness.runtime.steps import Steps
 from tests.extensions.datasets.documents_kit import BUILTIN
 from tests.extensions.panels.exchange_kit import question
 
@@ -64,7 +65,11 @@ def scripted(say: Say, **parameters: Any) -> Played:
     seats = protocol.possible_agents(case)
     players = {seat: ModelPlayer(engine, prompts, {}, False, "e", seat, 0) for seat in seats}
     run = play(
-        protocol, task, case, players, random.Random(0), {}, lambda *_: None, lambda _: played.batches.append([])
+        Steps.of(protocol, task, case, random.Random(0)),
+        players,
+        {},
+        lambda *_: None,
+        lambda _: played.batches.append([]),
     )
     played.outcome = asyncio.run(run)
     played.batches = [batch for batch in played.batches if batch]

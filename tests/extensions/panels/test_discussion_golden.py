@@ -13,6 +13,7 @@ from harness.engine_api import Request, Thread
 from harness.engines.mock import Mock
 from harness.runtime.episode import play
 from harness.runtime.players import ModelPlayer
+from harness.runtime.steps import Steps
 from tests.extensions.datasets.documents_kit import BUILTIN
 from tests.extensions.panels.exchange_kit import question
 
@@ -69,7 +70,7 @@ def transcript(**parameters: Any) -> str:
         agent: ModelPlayer(engine, prompts, {}, False, "golden", agent, 0) for agent in protocol.possible_agents(case)
     }
     outcome = asyncio.run(
-        play(protocol, task, case, players, random.Random(0), {}, lambda *_: None, lambda batch: None)
+        play(Steps.of(protocol, task, case, random.Random(0)), players, {}, lambda *_: None, lambda batch: None)
     )
     lines = [
         f"═══ {agent} · {message['role']} ═══\n{message['content']}\n"

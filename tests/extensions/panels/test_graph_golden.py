@@ -15,6 +15,7 @@ from harness.engine_api import Request, Thread
 from harness.engines.mock import Mock
 from harness.runtime.episode import play
 from harness.runtime.players import ModelPlayer
+from harness.runtime.steps import Steps
 from harness.storage import UNFINISHED
 from tests.extensions.datasets.documents_kit import BUILTIN, cases, task_of
 from tests.extensions.panels.goa_kit import goa
@@ -59,7 +60,7 @@ class Episode:
         prompts, engine = BUILTIN.prompts("ensembles/standard"), Mock(function=self.answer)
         agents = protocol.possible_agents(CASE)
         players = {agent: ModelPlayer(engine, prompts, {}, False, "golden", agent, 0) for agent in agents}
-        played = play(protocol, TASK, CASE, players, random.Random(0), {}, self.record)
+        played = play(Steps.of(protocol, TASK, CASE, random.Random(0)), players, {}, self.record)
         self.outcome: Outcome = asyncio.run(played)
 
     def answer(self, request: Request) -> str:

@@ -13,6 +13,7 @@ from harness.engines.mock import Mock
 from harness.extensions.openai.openai import OpenAI
 from harness.runtime.episode import play
 from harness.runtime.players import ModelPlayer
+from harness.runtime.steps import Steps
 
 BUILTIN = builtin()
 
@@ -38,7 +39,7 @@ async def calls(engine: Any) -> list[list[Completion]]:
     prompts = BUILTIN.prompts("ensembles/standard")
     players = {s: ModelPlayer(engine, prompts, {}, False, "e", s, 0) for s in ("A", "B")}
     batches: list[Any] = []
-    await play(Hearsay(), task, case, players, random.Random(0), {}, lambda *_: None, batches.append)
+    await play(Steps.of(Hearsay(), task, case, random.Random(0)), players, {}, lambda *_: None, batches.append)
     return [list(move.calls) for [move] in batches]
 
 
