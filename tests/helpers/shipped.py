@@ -14,6 +14,14 @@ def specs() -> list[str]:
     return sorted(file.relative_to(folder).with_suffix("").as_posix() for file in folder.rglob("*.yaml"))
 
 
+def two_of_each_family() -> list[str]:
+    """Of the specs in one folder, or whose names begin alike (`silo_bench`, `silo_calls`), the first and the last."""
+    families: dict[str, list[str]] = {}
+    for name in specs():
+        families.setdefault(name.split("/")[0].split("_")[0], []).append(name)
+    return [name for family in families.values() for name in sorted({family[0], family[-1]})]
+
+
 @functools.cache
 def published() -> list[Published]:
     """The tables of published figures, of every file."""

@@ -45,7 +45,7 @@ def figures(key: Key, part: int) -> tuple[list[float], list[float], list[float]]
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("part", [5, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("part", [5, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("key", LONG_RUN, ids=str)
 def test_random_philosophers_in_the_long_run(key: Key, part: int) -> None:
     """With a part of the episodes the bounds are wider."""

@@ -289,10 +289,10 @@ def test_never_raises(backend: str, text: str) -> None:
 @pytest.mark.parametrize(
     "piece", ["`", "``x", "```", "```\n", "````\n", " ", "\n", "``` ", "```x", "```\nsend_message 1 x\n```\n", "\r"]
 )
-def test_a_megabyte_of_anything_is_read(piece: str) -> None:
+def test_a_long_text_of_anything_is_read(piece: str) -> None:
     """A reading that takes quadratic time would not come back."""
-    text = piece * (1_000_000 // len(piece))
-    blanks = " " * 1_000_000
+    text = piece * (200_000 // len(piece))
+    blanks = " " * 200_000
     for form in FORMS.values():
         for reply in (text, fence(text), fence(f"send_message{text}"), fence(f"write_file 1{blanks}{text}")):
             parsed = form.parse(reply)

@@ -63,26 +63,34 @@ def answer(body: dict[str, Any]) -> str:
 
 
 @pytest.mark.slow
-def test_every_example_runs_as_it_stands(tmp_path: Path) -> None:
+def test_every_example_runs_as_it_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """In the order of the commands: what one writes another one reads. A server stands in for the model's."""
-    folder = tmp_path
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OPENAI_API_KEY": "none"}
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    monkeypatch.chdir(tmp_path)
     with FakeOpenAI(answer) as fake:
         for line in [line for lines in EXAMPLES.values() for line in lines]:
-            given = line.replace(SERVER, f"base_url={fake.url},model=fake")
-            command = [sys.executable, "-m", "harness", *shlex.split(given)[1:]]
-            if " view " in line:
-                with subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True) as shown:
-                    assert shown.stdout is not None and "run in" in shown.stdout.readline()
-                    shown.send_signal(signal.SIGINT)
-                assert shown.returncode in (0, 130)
+            words = shlex.split(line.replace(SERVER, f"base_url={fake.url},model=fake"))[1:]
+            if words[0] == "view":
+                serve(words)
                 continue
-            done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
-            if " eval " in line:
-                ids = [score["id"].rpartition("/")[0] for score in map(json.loads, scores(folder).splitlines())]
+            code, out, err = invoke(capsys, *words)
+            if words[0] == "eval":
+                ids = [score["id"].rpartition("/")[0] for score in map(json.loads, scores(tmp_path).splitlines())]
                 labels = "".join(f'"{id}/0",{i % 2}\n' for i, id in enumerate(ids))
-                (folder / "labels.csv").write_text(f"episode,label\n{labels}")
-            assert done.returncode == 0, f"{line}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+                Path("labels.csv").write_text(f"episode,label\n{labels}")
+            assert code == 0, f"{line}\n{out[-2000:]}\n{err[-2000:]}"
+
+
+def serve(words: list[str]) -> None:
+    """A command that serves until it is interrupted, in a process of its own."""
+    command = [sys.executable, "-m", "harness", *words]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as shown:
+        assert shown.stdout is not None and "run in" in shown.stdout.readline()
+        shown.send_signal(signal.SIGINT)
+    assert shown.returncode in (0, 130)
 
 
 def scores(folder: Path) -> str:

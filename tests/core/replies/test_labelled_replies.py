@@ -208,9 +208,9 @@ def test_never_raises_and_gives_an_action_or_an_error(text: str, form: Any) -> N
     "piece", ["ACTION:", "ACTION", "ACTION: ", "ACTION:\n", "MESSAGE:", "MESSAGE:\n", "GRAB_", "*"]
 )
 @pytest.mark.parametrize("form", [ACT, REFERENCE, BOTH, BOTH_REFERENCE])
-def test_a_megabyte_of_anything_is_read(piece: str, form: Any) -> None:
+def test_a_long_text_of_anything_is_read(piece: str, form: Any) -> None:
     """A reading that takes quadratic time would not come back."""
-    parsed = form.parse(piece * (1_000_000 // len(piece)))
+    parsed = form.parse(piece * (200_000 // len(piece)))
     assert (parsed.action is None) == (parsed.error is not None)
 
 

@@ -62,9 +62,9 @@ texts = (
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", NASTY)
-def test_a_megabyte_of_anything_is_read(name: str) -> None:
+def test_a_long_text_of_anything_is_read(name: str) -> None:
     for form in FORMS:
-        parsed = form.parse(NASTY[name](1_000_000))
+        parsed = form.parse(NASTY[name](200_000))
         assert (parsed.action is None) == (parsed.error is not None)
 
 

@@ -77,8 +77,8 @@ def made_up(metric: Metric, chance: random.Random) -> Number:
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("name", shipped.specs())
-def test_every_table_of_every_spec_fits(name: str) -> None:
+@pytest.mark.parametrize("name", shipped.two_of_each_family())
+def test_every_table_of_a_spec_fits(name: str) -> None:
     for table in tables_of(name):
         for width in WIDTHS:
             check_fits(table, width)

@@ -214,16 +214,10 @@ def test_metrics(name: str) -> None:
     assert conformance.check_metric(build("metrics", name, **needed)) == []
 
 
-LARGE = ("silo_camoc", "silo_scaffolds", "mas_coupling", "discussion_space")
-"""Specs with so many conditions that they take seconds; what they consist of is in others too."""
-
-
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.slow) if name in LARGE else name for name in shipped.specs()],
-)
+@pytest.mark.parametrize("name", shipped.two_of_each_family())
 def test_specs_hold_together(name: str) -> None:
+    """All of them are examined by `harness validate`, which `.ci/run` runs."""
     loaded = spec.load(name, BUILTIN)
     plan = resolve.plan(loaded, BUILTIN, Mock())
     assert check.examine(plan) == []

@@ -101,7 +101,7 @@ def episode(task: SteppedTask, protocol: dict[str, Any], seed: int) -> Any:
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("episodes", [30, pytest.param(1_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("episodes", [30, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("philosophers", [2, 3, 5])
 def test_the_dining_table_in_yaml_is_the_one_in_python(philosophers: int, episodes: int) -> None:
     python = BUILTIN.load("tasks", "dpbench/dining_table")(philosophers=philosophers)
