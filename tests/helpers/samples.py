@@ -39,6 +39,7 @@ class Samples:
                 max_examples=count,
                 suppress_health_check=[hypothesis.HealthCheck.too_slow],
             )
+        gc.disable()  # collecting tests makes many objects and hardly any garbage
         usual = "long" if config.option.markexpr == "slow" else "quick"
         hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", usual))
 
@@ -46,6 +47,7 @@ class Samples:
         """What was collected stays: no garbage collection need look at it."""
         gc.collect()
         gc.freeze()
+        gc.enable()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
