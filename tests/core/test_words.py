@@ -9,33 +9,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 WORDS = (
-    *(
-        "judge",
-        "judges",
-        "judged",
-        "judging",
-        "tournament",
-        "tournaments",
-        "rating",
-        "ratings",
-        "swiss",
-        "elo",
-        "glicko",
-    ),
-    *(
-        "glicko",
-        "lm_eval",
-        "textarena",
-        "openspiel",
-        "pettingzoo",
-        "viewer",
-        "ray",
-        "sandbox",
-        "sandboxed",
-        "human",
-        "wandb",
-    ),
-    *("discussion", "discussions", "debate", "calibration", "leaderboard", "leaderboards", "vllm", "openai"),
+    *("judge", "judges", "judged", "judging", "tournament", "tournaments", "rating", "ratings", "swiss", "elo"),
+    *("glicko", "lm_eval", "textarena", "openspiel", "pettingzoo", "viewer", "ray", "sandbox", "sandboxed", "human"),
+    *("wandb", "discussion", "discussions", "debate", "calibration", "leaderboard", "leaderboards", "vllm", "openai"),
 )
 KNOWN: dict[str, int] = {
     "__init__.py": 1,
