@@ -5,10 +5,12 @@ A copy of `harness` made of links, without the folders of some extensions, takes
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -107,3 +109,44 @@ def test_an_extension_that_lacks_another_is_not_offered(monkeypatch: pytest.Monk
         assert manifests.missing()["worlds"].startswith("is not installed: pip install")
     finally:
         manifests.extensions.cache_clear()
+
+
+SHIP = {
+    "test_a_mistake_is_named_once",
+    "test_a_new_project_has_the_schema_that_its_specs_name",
+    "test_a_run_that_recorded_nothing_gives_way_to_the_corrected_command",
+    "test_a_provider_that_does_not_exist_confines_nothing",
+    "test_a_spec_that_extends_another_says_what_is_different",
+    "test_engines_of_the_core_are_listed",
+    "test_every_spec_that_ships_is_accepted",
+    "test_leaderboard_merges_runs_of_one_benchmark_only",
+    "test_no_board_ranks_a_run_without_an_answer",
+    "test_prices_make_a_cost_of_the_tokens",
+    "test_the_first_screen_says_what_share_was_answered_and_read_and_why_not",
+    "test_the_other_agents_do_what_they_do_in_the_run",
+    "test_the_options_of_eval_stand_in_groups",
+}
+"""Tests of the core that are about what ships, and fail in other words without it. The set may only get smaller."""
+ABSENT = re.compile(
+    r"comes with the extension|not installed|cannot import name|No module named 'harness\.extensions|from 'harness\.ext"
+)
+
+
+@pytest.mark.slow
+def test_the_cores_tests_pass_without_any_extension(tmp_path: Path) -> None:
+    """All but those that play something of an extension: these fail because it is absent, and their errors say so."""
+    path, report = without(tmp_path / "path", SHIPPED), tmp_path / "report.xml"
+    own = [f"--ignore=tests/core/{name}.py" for name in ("test_hidden_extensions", "test_loaded_lines", "test_words")]
+    options = ["-q", "-n", "2", "-p", "no:cacheprovider", "-o", "pythonpath=", f"--junitxml={report}", *own]
+    command = [sys.executable, "-P", "-m", "pytest", *options, "tests/core"]
+    environment = {**os.environ, "PYTHONPATH": f"{path}{os.pathsep}{ROOT}"}
+    subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=1200, check=False)
+    cases = [*ElementTree.parse(report).iter("testcase")]
+    failed = {case: [*case.iter("failure"), *case.iter("error")] for case in cases}
+    others = {
+        str(case.get("name")).partition("[")[0]
+        for case, why in failed.items()
+        if why and not any(ABSENT.search(f"{one.get('message')}{one.text}") for one in why)
+    }
+    assert len(cases) - sum(map(bool, failed.values())) > 800
+    assert others <= SHIP
