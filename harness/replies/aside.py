@@ -35,6 +35,16 @@ _MEMBER = re.compile(r"[\"']\w{1,40}[\"'][ \t]*:[ \t]*\[?[ \t]*[\"']$")
 """The key of a JSON object before a quote: what stands there is a value, not a quotation."""
 
 
+def _without_comments(text: str) -> str:
+    """`text` without comments (`<!-- … -->`) that begin outside of fences."""
+    kept, at = list[str](), 0
+    for match in _COMMENTS.finditer(text):
+        if match["comment"]:
+            kept.append(text[at : match.start()])
+            at = match.end()
+    return "".join([*kept, text[at:]])
+
+
 class Thinking:
     """Where elements of thinking end in one text. All questions together take linear time."""
 
@@ -56,8 +66,11 @@ def spoken(text: str) -> str:
     """`text` without thinking: `<think>…</think>`, `<thinking>…</thinking>`, `<reasoning>…</reasoning>` and the like.
 
     A `<think>` that is never closed reaches to the end, and a `</think>` that was never opened begins at the start.
-    Tags within code are text. Linear; a text without such a tag is returned as it is.
+    Comments (`<!-- … -->`) are left out too. What stands in fences is text. Linear; a text without any is returned as
+    it is.
     """
+    if "<!--" in text and "-->" in text:
+        text = _without_comments(text)
     if not _ANY.search(text):
         return text
     thinking, kept, at, start, fences = Thinking(text), list[str](), 0, 0, True
@@ -85,16 +98,6 @@ def unfenced(text: str) -> str:
     """`text` without a fence around all of it that names no programming language."""
     match = _FENCED.fullmatch(text)
     return match[1] if match else text
-
-
-def without_comments(text: str) -> str:
-    """`text` without comments (`<!-- … -->`) that begin outside of fences."""
-    kept, at = list[str](), 0
-    for match in _COMMENTS.finditer(text):
-        if match["comment"]:
-            kept.append(text[at : match.start()])
-            at = match.end()
-    return "".join([*kept, text[at:]])
 
 
 class Mentions:

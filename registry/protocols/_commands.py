@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from harness.api import Action, Parsed
-from harness.replies.aside import spoken, without_comments
+from harness.replies.aside import spoken
 from harness.replies.calls import Calls, Verb
 from harness.replies.characters import literal, valid
 
@@ -73,7 +73,7 @@ class Commands(Calls):
 
     def parse(self, text: str) -> Parsed:
         """The commands in `text`."""
-        blocks = fenced(without_comments(spoken(text)))
+        blocks = fenced(spoken(text))
         if not blocks:
             return Parsed(error="there is no command; write each one in a fenced code block of its own")
         verbs = {verb.name: verb for verb in self.verbs}

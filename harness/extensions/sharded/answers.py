@@ -246,7 +246,9 @@ class Answer(Reply):
         if (field := field_of(text, *ANSWER)) is not None:
             yield field.value.strip(" \t\r\n*_")
         *said, last = endings(text)
-        yield from (*said, text, last)
+        yield from (*said, text)
+        if self.form.schema.get("type") != "string" or len(last.split()) == 1:  # a sentence is no word
+            yield last
 
     def _is_answer(self, value: Any) -> bool:
         is_one = value is not None and value != "" and not (isinstance(value, str) and "\n" in value)

@@ -81,7 +81,7 @@ def test_an_answer_behind_its_marker() -> None:
     assert form.parse("[4]").action == [4], "without it the reply is the answer"
     assert "behind 'Final answer:'" in str(form.parse("I do not know.").error)
     assert form.parse("Final answer:").error is not None
-    assert Answer(INTEGER).parse("Final answer: 3").error is not None, "only where it is told"
+    assert Answer(INTEGER).parse("Final answer: 3").action == 3, "also where nothing asks for it"
     words = Answer(TEXT, "Final answer:")
     assert words.parse("Final answer: abba").action == words.parse("abba").action == "abba"
     assert words.parse("First I look at it.\nThen I think.").error is not None

@@ -1,0 +1,177 @@
+"""`harness readers`: the replies of a finished run read by other rules, and how far the headline depends on them."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from harness import storage
+from harness.api import Case, Episode, Move, Parsed, Reply, Turn
+from harness.cli import options as opt
+from harness.cli.usage import Parser
+from harness.config import resolve
+from harness.config.plan import Condition, Plan, episode_id, protocol_seed
+from harness.config.project import find
+from harness.engines.mock import Mock
+from harness.replies import field_of, likelihoods_of, spoken
+from harness.replies.reading import read_completion
+from harness.results import Run, run_folder
+from harness.runtime.scoring import grade, labels, score
+from harness.runtime.steps import Recorded, Steps, by_turn, recorded_move
+from harness.tables import EpisodeScore, build
+
+Reader = Literal["tolerant", "reference", "strict"]
+READERS: Mapping[Reader, str] = {
+    "tolerant": "every reply whose meaning is clear",
+    "reference": "as the benchmark's own code reads, where it differs",
+    "strict": "only replies that end as the prompt asks for",
+}
+
+
+@dataclass
+class Reading:
+    """What one reader makes of a run.
+
+    Attributes:
+        scores: of the episodes that could be played again with what it reads.
+        read, asked: how many replies have an action, and how many there are.
+        dropped_fields: field → in how many replies it stands, and is no part of what is read.
+        other_course: episodes in which what is read leads to turns that were not asked.
+    """
+
+    scores: list[EpisodeScore] = field(default_factory=list)
+    read: int = 0
+    asked: int = 0
+    dropped_fields: Counter[str] = field(default_factory=Counter)
+    other_course: int = 0
+
+
+def options(command: Parser) -> None:
+    """The options of `harness readers`."""
+    command.add_argument("run", metavar="RUN", help="the folder that `harness eval` named")
+    opt.add_permission(command)
+
+
+def readers(options: argparse.Namespace) -> int:
+    """Print a line a reader."""
+    project = find()
+    run = Run.load_unscored(run_folder(options.run), project)
+    plan = replace(resolve.plan(run.spec, project, Mock()), model=str(run.meta["model"]))
+    print(f"{run.headline.title}: the recorded replies, read by other rules")
+    for reader, words in READERS.items():
+        print(line(run, reader, read_again(plan, run.folder, reader)) + f"  ({words})")
+    return 0
+
+
+def line(run: Run, reader: Reader, reading: Reading) -> str:
+    """The headline by a reader, how many replies it reads, and what it loses of them."""
+    table = build(run.headline.table, reading.scores, run.metrics)
+    value = table.rows[0].cells[0].value if table.rows else None
+    text = f"{reader:10} {'no number' if value is None else f'{value:.4f}':>10}  {reading.read} of {reading.asked} read"
+    lost = ", ".join(f"{name} {count}" for name, count in sorted(reading.dropped_fields.items()))
+    text += f", dropped fields: {lost or 'none'}"
+    return text + (f", {reading.other_course} episodes take another course" if reading.other_course else "")
+
+
+def read_again(plan: Plan, folder: Path, reader: Reader) -> Reading:
+    """Read every reply of a finished run by another rule, and grade what the episodes then come to."""
+    reading = Reading()
+    episodes = {episode_id(*episode): episode for episode in plan.episodes()}
+    for end, batches in storage.batches(*storage.journals(folder)):
+        if end["outcome"] is None or end["e"] not in episodes:
+            continue
+        condition, case, repeat = episodes[end["e"]]
+        try:
+            episode = _replayed(plan, condition, case, repeat, batches, reader, reading)
+        except (RuntimeError, StopIteration):
+            reading.other_course += 1
+            continue
+        reading.scores.append(score(grade(episode, condition, case), plan.metrics))
+    return reading
+
+
+def _replayed(
+    plan: Plan,
+    condition: Condition,
+    case: Case,
+    repeat: int,
+    batches: Sequence[Sequence[Move]],
+    reader: Reader,
+    reading: Reading,
+) -> Episode:
+    """The episode with what the reader makes of its replies. Raises `RuntimeError` where it asks for other turns."""
+    recorded: Recorded = by_turn(batches)
+    agents, counts = condition.protocol.possible_agents(case), Counter[str]()
+    played: list[list[Move]] = []
+    seed = random.Random(protocol_seed(plan, condition, case, repeat))
+    with Steps(condition.protocol, condition.task, case, agents, seed) as game:
+        while (batch := game.batch) is not None:
+            moves = []
+            for turn in batch:
+                move = recorded_move(recorded, turn, counts[turn.agent])
+                if move is None:
+                    raise RuntimeError(f"{turn.agent} was not asked this turn")
+                counts[turn.agent] += 1
+                moves.append(_read(turn, move, reader, reading))
+            played.append(moves)
+            game.send(moves)
+        outcome = game.result()
+    name = episode_id(condition, case, repeat)
+    return Episode(name, condition.id, case.id, repeat, labels(plan, condition, case), case.roles, played, outcome)
+
+
+def _read(turn: Turn, move: Move, reader: Reader, reading: Reading) -> Move:
+    """A move with what the reader makes of its last reply; moves without replies stay as they are."""
+    if not move.calls or move.error_kind not in (None, "parse") or likelihoods_of(turn.reply) is not None:
+        return move
+    form, text = read_by(turn.reply, reader), move.calls[-1].text
+    parsed = read_completion(form, move.calls[-1])
+    if reader == "strict" and parsed.error is None and not form.tools and not _as_asked(form, parsed, text):
+        parsed = Parsed(error="it does not end as the prompt asks for")
+    reading.asked += 1
+    reading.read += parsed.error is None
+    reading.dropped_fields.update(dropped(form, text, parsed))
+    action = parsed.action if parsed.error is None else parsed.fallback_action
+    return replace(move, action=action, error=parsed.error, error_kind=None if parsed.error is None else "parse")
+
+
+def dropped(form: Reply, text: str, parsed: Parsed) -> Iterator[str]:
+    """The fields that stand in a reply and are no part of what was read of it."""
+    action = parsed.action if parsed.error is None else parsed.fallback_action
+    said = {} if action is None else form.says(action)
+    for one in form.fields:
+        if not _is_nothing(said.get(one.name)) or (parsed.error is not None and one.required):
+            continue  # the reason of the error says it
+        found = field_of(spoken(text), one.name)
+        if found is not None and not _is_nothing(found.value):
+            yield one.name
+
+
+def _is_nothing(value: object) -> bool:
+    """Whether a field says nothing, or that it says nothing."""
+    return value is None or str(value).strip(" \t\r\n*_`\"'.[]").casefold() in ("", "none", "null", "n/a", "-")
+
+
+def read_by(form: Reply, reader: Reader) -> Reply:
+    """The form as it reads by a rule; what has no such rule stays as it is."""
+    if not dataclasses.is_dataclass(form):
+        return form
+    changes: dict[str, object] = {}
+    for one in dataclasses.fields(form):
+        value = getattr(form, one.name)
+        if one.name == "parsing":
+            changes["parsing"] = "reference" if reader == "reference" else "tolerant"
+        elif isinstance(value, Reply):
+            changes[one.name] = read_by(value, reader)
+    return replace(form, **changes) if changes else form
+
+
+def _as_asked(form: Reply, parsed: Parsed, text: str) -> bool:
+    written = form.written(parsed.action) if form.fields and parsed.action is not None else ""
+    return " ".join(spoken(text).split()).casefold().endswith(" ".join(written.split()).casefold())
