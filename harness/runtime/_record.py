@@ -2,89 +2,77 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any, Required, TypedDict
 
-NEEDED = ("run", "spec", "spec_digest", "model", "identity", "code")
-"""The keys that every run's record has."""
-_Shape = tuple[str, Callable[[Any], bool]]
+from harness.api import Range
+from harness.parameters import OPEN, Schema, json_schema, schema_problems
+
+_Count = Annotated[int, Range(ge=0)]
+_Records = dict[str, dict[str, Any]]
+
+
+class IdentityRecord(TypedDict, total=False):
+    """What may not change between a run and its resumption."""
+
+    spec: dict[str, Any]
+    prompts: dict[str, Any]
+
+
+class RunRecord(TypedDict, total=False):
+    """run.json; docs/reference/results.md says what its keys mean."""
+
+    run: Required[str]
+    spec: Required[str]
+    spec_digest: Required[str]
+    model: Required[str]
+    identity: Required[Annotated[IdentityRecord, OPEN]]
+    code: Required[dict[str, dict[str, str]]]
+    status: str
+    policies_only: bool
+    uses_ground_truth: bool
+    constrained: bool
+    generation_kwargs: dict[str, Any]
+    engine_args: dict[str, Any]
+    versions: dict[str, Any]
+    hardware: dict[str, Any]
+    stopped: dict[str, Any]
+    judges: _Records
+    engines: _Records
+    graded_again: list[dict[str, Any]]
+    earlier: list[dict[str, Any]]
+    cases: dict[str, str]
+    journals: dict[str, _Count]
+    executor: dict[str, Any] | None
+    planned: _Count | None
+    duration: Annotated[float, Range(ge=0, le=1e12)]
+    command: list[str]
+    start: str
+    session_start: str
+    end: str | None
 
 
 def problem(meta: Mapping[str, Any]) -> str | None:
     """What is wrong with a run's record, in words; None if nothing is. Keys that are not known may hold anything."""
-    missing = [repr(key) for key in NEEDED if key not in meta]
-    if missing:
-        return f"missing required key{'s' * (len(missing) > 1)} {', '.join(missing)}"
-    for key, (words, holds) in _SHAPES.items():
-        if key in meta and not holds(meta[key]):
-            return f"{key} must be {words}, found {meta[key]!r:.60}"
-    return None
+    if (first := next(schema_problems(meta, _shape()), None)) is not None:
+        path, what = first
+        return f"{path[0]}: {what}" if len(path) > 1 else what
+    if meta.get("duration", 0) != meta.get("duration", 0):
+        return "'duration' must be a number, found nan"
+    times = ((key, meta.get(key)) for key in ("start", "session_start", "end"))
+    strange = [(key, value) for key, value in times if value is not None and not _has_zone(value)]
+    return f"'{strange[0][0]}' must be a time with its zone, found {strange[0][1]!r:.60}" if strange else None
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
+@functools.cache
+def _shape() -> Schema:
+    return {**json_schema(RunRecord), **OPEN}
 
 
-def _is_flag(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and value >= 0
-
-
-def _is_time(value: Any) -> bool:
+def _has_zone(text: str) -> bool:
     try:
-        return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None
+        return datetime.fromisoformat(text).tzinfo is not None
     except ValueError:
         return False
-
-
-def _is_seconds(value: Any) -> bool:
-    return type(value) in (int, float) and 0 <= value < math.inf
-
-
-def _is_mapping(value: Any) -> bool:
-    return isinstance(value, Mapping)
-
-
-def _of(inner: Callable[[Any], bool], kind: type = Mapping) -> Callable[[Any], bool]:
-    def holds(value: Any) -> bool:
-        items = value.values() if isinstance(value, Mapping) else value
-        return isinstance(value, kind) and all(map(inner, items))
-
-    return holds
-
-
-def _or_null(inner: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: value is None or inner(value)
-
-
-def _is_identity(value: Any) -> bool:
-    return isinstance(value, Mapping) and all(_is_mapping(value.get(key, {})) for key in ("spec", "prompts"))
-
-
-_TEXT: _Shape = "a text", _is_text
-_FLAG: _Shape = "true or false", _is_flag
-_MAPPING: _Shape = "a mapping", _is_mapping
-_RECORDS: _Shape = "a mapping of records", _of(_is_mapping)
-_LIST: _Shape = "a list of records", _of(_is_mapping, list)
-_SHAPES: Mapping[str, _Shape] = {
-    **dict.fromkeys(("run", "spec", "spec_digest", "model", "status"), _TEXT),
-    **dict.fromkeys(("policies_only", "uses_ground_truth", "constrained"), _FLAG),
-    **dict.fromkeys(("generation_kwargs", "engine_args", "versions", "hardware", "stopped"), _MAPPING),
-    **dict.fromkeys(("judges", "engines"), _RECORDS),
-    **dict.fromkeys(("graded_again", "earlier"), _LIST),
-    "identity": ("a mapping with those of `spec` and `prompts`", _is_identity),
-    "code": ("a mapping of mappings", _of(_of(_is_text))),
-    "cases": ("a mapping of digests", _of(_is_text)),
-    "journals": ("a mapping of lengths in bytes", _of(_is_count)),
-    "executor": ("a mapping", _or_null(_is_mapping)),
-    "planned": ("a number of episodes", _or_null(_is_count)),
-    "duration": ("a number of seconds", _is_seconds),
-    "command": ("a list of words", _of(_is_text, list)),
-    **dict.fromkeys(("start", "session_start"), ("a time with its zone", _is_time)),
-    "end": ("a time with its zone", _or_null(_is_time)),
-}
