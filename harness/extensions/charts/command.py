@@ -44,8 +44,7 @@ def _source(run: Run) -> ChartRun:
         played = (game.task, game.protocol) if game is not None else (None, None)
         return Views(find()).scenes(transcript, *played)[0]
 
-    scores = RunScores(run.meta, run.scores, run.table_specs, run.metrics, run.prices, run.headline)
-    return ChartRun(scores, run.folder, plan, scenes)
+    return ChartRun(RunScores.of(run), run.folder, plan, scenes)
 
 
 def plot(options: argparse.Namespace) -> int:

@@ -188,7 +188,7 @@ def _load(paths: Sequence[Path]) -> tuple[list[tuple[RunScores, Run]], list[str]
             seen.add(folder.resolve())
             try:
                 run = Run.load(folder)
-                headline = run.headline
+                scores = RunScores.of(run)
             except (UserError, OSError) as error:
                 if explicit:
                     raise
@@ -207,7 +207,6 @@ def _load(paths: Sequence[Path]) -> tuple[list[tuple[RunScores, Run]], list[str]
                 continue
             doubts += [((earlier[other], name), what) for other, what in unlike.items() if what is not None]
             earlier[folder] = name
-            scores = RunScores(run.meta, run.scores, run.table_specs, run.metrics, run.prices, headline)
             found.append((replace(scores, run={**run.meta, "run": name}), run))
     return found, apart, doubts
 

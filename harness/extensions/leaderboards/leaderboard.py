@@ -27,6 +27,11 @@ class RunScores:
     prices: Prices = field(default_factory=dict)
     headline: HeadlineSpec | None = None
 
+    @classmethod
+    def of(cls, run: Run) -> RunScores:
+        """Those of a run. Raises `DataError` for a headline that does not fit it."""
+        return cls(run.meta, run.scores, run.table_specs, run.metrics, run.prices, run.headline)
+
     @property
     def id(self) -> str:
         """The run's name."""
@@ -261,5 +266,4 @@ _MOST: Final = 5
 
 def merged(runs: Sequence[Run], published: Iterable[Published]) -> list[Table]:
     """The tables of several finished runs, as `leaderboard`."""
-    entries = [RunScores(run.meta, run.scores, run.table_specs, run.metrics, run.prices, run.headline) for run in runs]
-    return leaderboard(entries, published)
+    return leaderboard([RunScores.of(run) for run in runs], published)

@@ -278,17 +278,14 @@ def test_runs_of_different_judges_are_not_ranked_together(tmp_path: Path) -> Non
     from harness.extensions.leaderboards.leaderboard import RunScores
     from harness.extensions.leaderboards.leaderboard import leaderboard as merge
 
-    def entry(run: harness.Run) -> RunScores:
-        return RunScores(run.meta, run.scores, run.table_specs, run.metrics, run.prices, run.headline)
-
     kind, _ = judge(name="kind")
     stern, _ = judge(name="stern")
     a = harness.evaluate(spec(), Mock(model="a", text="So."), judge=kind, output_path=tmp_path / "a")
     b = harness.evaluate(spec(), Mock(model="b", text="So."), judge=stern, output_path=tmp_path / "b")
     same = harness.evaluate(spec(), Mock(model="c", text="So."), judge=kind, output_path=tmp_path / "c")
-    assert len(merge([entry(a), entry(same)])[0].rows) == 2
+    assert len(merge([RunScores.of(a), RunScores.of(same)])[0].rows) == 2
     with pytest.raises(DataError, match="other judges"):
-        merge([entry(a), entry(b)])
+        merge([RunScores.of(a), RunScores.of(b)])
 
 
 @pytest.mark.parametrize(
