@@ -23,6 +23,7 @@ def rooms() -> list[tuple[int, set[str]]]:
     return [(int(floor), set(re.findall(r"`(\w+)`", names))) for floor, names in rows]
 
 
+@functools.cache
 def layers() -> dict[str, int]:
     return {name: floor for floor, names in rooms() for name in names}
 

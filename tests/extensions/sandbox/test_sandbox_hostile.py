@@ -1,5 +1,6 @@
 """Programs that cheat, attack or run away: none passes, none harms the host, none keeps us waiting."""
 
+import gc
 from pathlib import Path
 
 import pytest
@@ -134,10 +135,11 @@ def test_nothing_is_left_behind() -> None:
         return {pid for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()}
 
     graded(RIGHT)
+    gc.collect()  # what other tests have left
     before, others = open_files(), children()
     for _ in range(5):
         assert graded(RIGHT).passed
         graded("import os; os._exit(1)")
         graded("open('left', 'w').write('x' * 1000)")
-    assert open_files() == before
-    assert children() == others, "no child, neither running nor waiting to be taken in"
+    assert open_files() <= before
+    assert children() <= others, "no child, neither running nor waiting to be taken in"
