@@ -115,7 +115,9 @@ class Number(Reply):
 def _statements(text: str) -> tuple[str, ...]:
     """What stands behind labels, hashes, and in boxes, from the last to the first."""
     statements = [
-        (m.start(), text[m.end() : m.end() + WINDOW]) for lead in (LABEL, _HASHES) for m in last_labels(text, lead)
+        (m.start(), text[m.end() : m.end() + WINDOW])
+        for lead, words in ((LABEL, ()), (_HASHES, ("###",)))
+        for m in last_labels(text, lead, words)
     ]
     statements += [(start, content[:WINDOW]) for start, content in boxes(text)[-MAX_LABELS:]]
     return tuple(one.lstrip(" \t\r\n*_`#").split("\n", 1)[0] for _, one in sorted(statements, reverse=True))

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from .aside import spoken
-from .characters import BLANK, DECORATION, WRAPPING, end_of, marker_pattern
+from .characters import BLANK, DECORATION, WRAPPING, end_of, first_word, marker_pattern
 from .extract import stated
 from .fields import json_fields
 from .literals import masked
@@ -18,6 +18,7 @@ from .statements import last_line
 T = TypeVar("T")
 
 KEYS = ("answer", "final_answer", "preferred_answer", "action", "choice", "option", "label", "decision")
+_NOUNS = ("answer", "action", "choice", "option", "label", "decision", "choose", "pick", "select", "go with")
 FIELDS = tuple(key.replace("_", " ") for key in KEYS)
 _TAIL = 20_000
 """Characters at a reply's end that are searched."""
@@ -161,8 +162,10 @@ def plain_option(
     option = stated(text, FIELDS, announced)
     if option is not None:
         return option
-    for frame in (_BOX, _ANNOUNCED, _CORRECT):
-        for match in reversed(list(frame.finditer(text))):
+    for frame, words in ((_BOX, ("\\boxed",)), (_ANNOUNCED, _NOUNS), (_CORRECT, ("correct", "right", "best"))):
+        first = first_word(text, words)
+        line = text.rfind("\n", 0, first) + 1
+        for match in reversed(list(frame.finditer(text, line)) if first >= 0 else []):
             said = match[match.lastindex or 0].strip()
             if (option := announced(said) or announced(_ADDED.split(said, maxsplit=1)[0])) is not None:
                 return option

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from .characters import WRAPPING, end_of
+from .characters import WRAPPING, end_of, first_word
 
 LABEL = re.compile(
     r"(?<![^\W_])(?<![^\W_]_)(?<![\"'])(?:final[ \t*_]{1,3})?(?:answer|result)"
@@ -46,9 +46,11 @@ def declines(text: str) -> bool:
     return _DECLINED.fullmatch(bare) is not None
 
 
-def last_labels(text: str, label: re.Pattern[str] = LABEL) -> Iterator[re.Match[str]]:
-    """The last `MAX_LABELS` labels, the last one first."""
-    return reversed(deque(label.finditer(text), MAX_LABELS))
+def last_labels(text: str, label: re.Pattern[str] = LABEL, words: Sequence[str] = ()) -> Iterator[re.Match[str]]:
+    """The last `MAX_LABELS` labels, the last one first. If `words` are given, each label has one in its first 20
+    characters."""
+    first = first_word(text, words or (("answer", "result") if label is LABEL else ("",)))
+    return reversed(deque(label.finditer(text, max(0, first - 20)) if first >= 0 else (), MAX_LABELS))
 
 
 def labelled(text: str) -> Iterator[str]:
@@ -86,6 +88,8 @@ def last_line(text: str) -> str:
 
 def boxes(text: str) -> list[tuple[int, str]]:
     r"""Start and content of every outermost closed `\boxed{…}` and `\fbox{…}`, and of `\boxed 5`. One pass."""
+    if "\\boxed" not in text and "\\fbox" not in text:
+        return []
     spans: list[tuple[int, int, int]] = []  # where a box starts, and its content from where to where
     opened: list[tuple[int, int]] = []  # for each brace: where its box starts or -1, where its content starts
     box = -1

@@ -27,6 +27,7 @@ _GOES_ON = re.compile(
     r"[ \t]+(?!(?:because|since|as|due|for|which|and|or|but|given|is|based|with|from|only|in|by|to|where|so|if)\b)[a-z]"
 )
 _CHOSEN = re.compile(r"(?<!\w)(?:(?:option|choice)[ \t]+is|I (?:choose|pick|select)|go with)(?!\w)", re.IGNORECASE)
+_CHOSEN_WORDS = ("option", "choice", "choose", "pick", "select", "go with")
 _TEX = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\{([^{}]*)\}")
 _LONGEST = 20 * WINDOW
 """Characters of a line or reply that are compared with the options' texts."""
@@ -147,8 +148,8 @@ class Letters:
 
     def _last_statement(self, text: str, line: str) -> str | None:
         statements: list[tuple[int, str]] = []
-        for lead in (LABEL, _CHOSEN):
-            for match in last_labels(text, lead):
+        for lead, words in ((LABEL, ()), (_CHOSEN, _CHOSEN_WORDS)):
+            for match in last_labels(text, lead, words):
                 statement = text[match.end() : match.end() + WINDOW]
                 first_line = statement.strip(" \t\r\n*_`").split("\n", 1)[0]
                 if letter := self._texts.get(_plain(first_line)) or self._stated(statement):

@@ -229,7 +229,7 @@ class Preference(Reply):
             field = json_fields(part, (BETTER,)).get(BETTER)
             if isinstance(field, str) and (match := _ONLY.fullmatch(field[:_NEAR])):
                 return Parsed(_choice(match[1]))
-            for label in last_labels(part[-_TAIL:], _BETTER):
+            for label in last_labels(part[-_TAIL:], _BETTER, ("better", "winner", "verdict")):
                 if match := _CHOICE.match(part[-_TAIL:][label.end() : label.end() + _NEAR]):
                     return Parsed(_choice(match[1]))
             if match := _ONLY.fullmatch(part[:_NEAR] if len(part) <= _NEAR else ""):

@@ -102,7 +102,7 @@ class CandidateBallot(Reply):
 
     def _line(self, text: str) -> str:
         pattern = re.compile(rf"(?<![^\W_]){re.escape(self.marker.rstrip(':'))}[\s*_`]{{0,5}}[:：]", re.IGNORECASE)
-        for match in last_labels(text, pattern):
+        for match in last_labels(text, pattern, (self.marker.rstrip(":").lower(),)):
             start = end_of(_GAP, text, match.end())
             line, *below = text[start : start + _WIDTH].split("\n", len(self.candidates))
             if "\n" in text[match.end() : start]:
