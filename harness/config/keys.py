@@ -127,3 +127,8 @@ def measured(data: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(data.get(name), Mapping):
             kept[name] = offer.load().measured(data[name])
     return kept
+
+
+def seating_keys() -> list[str]:
+    """The names of the keys that say who plays."""
+    return [name for name, offer in offers("keys").items() if offer.load().seats_agents]

@@ -61,15 +61,6 @@ class GroupSize(TypedDict, total=False):
     agents: Annotated[list[str], Keywords(uniqueItems=True)]
 
 
-class FitEntry(TypedDict, total=False):
-    """What `harness fit` changes."""
-
-    task: Annotated[
-        dict[str, Any] | str, "parameters of the task that are others there, or the ${variable} that holds them"
-    ]
-    limit: Annotated[_Number, "at most so many rows"]
-
-
 class SpecEntry(TypedDict, total=False):
     """A spec."""
 
@@ -98,7 +89,6 @@ class SpecEntry(TypedDict, total=False):
     baseline: Annotated[_Policy, "the policy that plays when no --model is given"]
     generation_kwargs: Annotated[dict[str, Any], "sampling: temperature, max_tokens, top_p, stop, …"]
     constrained: Annotated[bool, "decode within the reply's form (recorded in results)"]
-    fit: Annotated[FitEntry, "what `harness fit` estimates parameters on: changes to the task, and how many rows"]
     limits: Annotated[LimitsEntry, "what an episode may take; an agent that reaches a limit is asked no more"]
     share_calls: Annotated[bool, "ask identical calls of different conditions once, and bill each as if alone"]
     executor: Annotated[Plugin, "where episodes are played: local, which is this process, or what an extension brings"]

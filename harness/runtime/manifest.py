@@ -24,13 +24,12 @@ from typing import Any
 from harness import __version__, storage
 from harness.api import Facts
 from harness.config import yamls
-from harness.config.keys import measured
+from harness.config.keys import measured, seating_keys
 from harness.config.plan import ANSWERS, QUESTIONS, Plan, without_later_metrics
 from harness.engines.identity import describe
 from harness.engines.identity import identity as engine_identity
 from harness.engines.replay import Replay
 from harness.errors import DataError, Place
-from harness.manifests import offers
 from harness.runtime._record import problem
 from harness.runtime.options import Options
 from harness.runtime.sources import changed, code, commit
@@ -378,7 +377,7 @@ def check_replay(plan: Plan) -> None:
     if not isinstance(engine, Replay) or not (Path(engine.path) / META).is_file():
         return
     recorded, current = read_meta(Path(engine.path) / META)["identity"], identity(plan)
-    keys = (*_PROMPTING_KEYS, *offers("keys"))
+    keys = (*_PROMPTING_KEYS, *seating_keys())
     then = {key: recorded["spec"].get(key) for key in keys} | {"texts": recorded["prompts"]}
     now = {key: current["spec"].get(key) for key in keys}
     # A part of the matrix may need a part of the prompt sets.

@@ -1,0 +1,24 @@
+"""The key `fit:` of specs: what `harness fit` estimates parameters on."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, TypedDict
+
+from harness.config.keys import SpecKey
+
+
+class FitEntry(TypedDict, total=False):
+    """What `harness fit` changes."""
+
+    task: Annotated[
+        dict[str, Any] | str, "parameters of the task that are others there, or the ${variable} that holds them"
+    ]
+    limit: Annotated[float | str, "at most so many rows"]
+
+
+class FitKey(SpecKey):
+    """It changes nothing in a run: only `harness fit` reads it."""
+
+    entry: ClassVar[Any] = Annotated[
+        FitEntry, "what `harness fit` estimates parameters on: changes to the task, and how many rows"
+    ]
