@@ -11,8 +11,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from harness.replies.reading import read  # noqa: E402
-from tests.core.replies.every_form import FORMS  # noqa: E402
+from harness.replies.reading import read
+from tests.core.replies.every_form import FORMS
 
 LENGTH, MANY, ROUNDS = 500, 400, 7
 PROSE = (

@@ -220,11 +220,6 @@ class Preference(Reply):
     def parse(self, text: str) -> Parsed:
         """The choice that `text` states."""
         text = spoken(text)
-        choice = stated(
-            text, ("better", "better answer", "winner", "verdict"), lambda said: _ONLY.fullmatch(said[:_NEAR])
-        )
-        if choice is not None:
-            return Parsed(_choice(choice[1]))
         for part in (last_line(text), text):
             field = json_fields(part, (BETTER,)).get(BETTER)
             if isinstance(field, str) and (match := _ONLY.fullmatch(field[:_NEAR])):
@@ -234,6 +229,11 @@ class Preference(Reply):
                     return Parsed(_choice(match[1]))
             if match := _ONLY.fullmatch(part[:_NEAR] if len(part) <= _NEAR else ""):
                 return Parsed(_choice(match[1]))
+        choice = stated(
+            text, ("better", "better answer", "winner", "verdict"), lambda said: _ONLY.fullmatch(said[:_NEAR])
+        )
+        if choice is not None:
+            return Parsed(_choice(choice[1]))
         return Parsed(error='no choice was found; end with a line such as {"better": "A"}, which has A, B or tie')
 
     def well_formed(self, text: str) -> bool:
