@@ -17,7 +17,6 @@ from .extract import ANSWER, field_of, fields_of, stated
 from .fields import json_fields
 from .freetext import FreeText
 from .likelihoods import Continuation, Likelihoods, likelihoods_of
-from .number import Number
 from .with_message import ActionWithMessage, MessageLine
 from .wrapped import WrappedReply
 
@@ -31,7 +30,6 @@ __all__ = [
     "Labelled",
     "Likelihoods",
     "MessageLine",
-    "Number",
     "Parsing",
     "Verb",
     "WrappedReply",

@@ -12,7 +12,7 @@ from typing import Any
 from harness.api import Action, Reply
 from harness.errors import DataError, PluginError, near
 from harness.extensions.sandbox.code import Code
-from harness.replies import FreeText, Number, unquoted
+from harness.replies import FreeText, unquoted
 
 from .boxed import Boxed
 from .checks import check_arguments
@@ -20,6 +20,7 @@ from .filters import Filtered, Pipeline
 from .label import Label, canonical_label
 from .letter import Letter
 from .mathematics import math_canonical
+from .number import Number
 from .pattern import Pattern
 
 

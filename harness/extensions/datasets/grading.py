@@ -208,7 +208,7 @@ def number_equal(tolerance: float = 0.0, relative: float = 0.0) -> Measure:
     """Compare numbers, within an absolute or a relative tolerance."""
 
     def same(answer: str, right: str) -> bool:
-        from harness.replies import Number
+        from .number import Number
 
         a, b = (Number().parse(text).action for text in (answer, right))
         if not isinstance(a, (int, float)) or not isinstance(b, (int, float)):

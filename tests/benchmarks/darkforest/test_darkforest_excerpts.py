@@ -12,8 +12,8 @@ from harness.extensions.datasets.boxed import Boxed
 from harness.extensions.datasets.label import Label
 from harness.extensions.datasets.letter import Letter
 from harness.extensions.datasets.mathematics import math_canonical
+from harness.extensions.datasets.number import Number
 from harness.extensions.sandbox.code import Code
-from harness.replies import Number
 from tests.benchmarks.darkforest.darkforest_kit import A, DarkForest, converse, excerpts, opinion, question
 
 excerpt = excerpts.excerpt

@@ -12,6 +12,7 @@ from harness.extensions.datasets.filters import pipelines
 from harness.extensions.datasets.forms import filtered
 from harness.extensions.datasets.label import Label
 from harness.extensions.datasets.letter import Letter
+from harness.extensions.datasets.number import Number
 from harness.extensions.datasets.pattern import Pattern
 from harness.extensions.games.legal import LegalAction
 from harness.extensions.judges.rating import Preference, Rating
@@ -23,17 +24,7 @@ from harness.extensions.panels.with_confidence import AnswerWithConfidence
 from harness.extensions.sandbox.code import Code
 from harness.extensions.sharded.answers import INTEGER, NUMBERS, TABLE, TEXT, Answer, Integers
 from harness.extensions.worlds.actions import ActionForm, ActionParameter, Actions
-from harness.replies import (
-    ActionWithMessage,
-    Calls,
-    Choice,
-    FreeText,
-    Labelled,
-    MessageLine,
-    Number,
-    Verb,
-    WrappedReply,
-)
+from harness.replies import ActionWithMessage, Calls, Choice, FreeText, Labelled, MessageLine, Verb, WrappedReply
 from tests.helpers.mas_commands import Commands
 
 _MOUNTED = project.builtin().load("tasks", "finqa").__module__.partition(".registry.")[0]

@@ -13,9 +13,10 @@ from harness.extensions.conformance import check_reply
 from harness.extensions.datasets.boxed import Boxed
 from harness.extensions.datasets.label import Label
 from harness.extensions.datasets.letter import Letter
+from harness.extensions.datasets.number import Number
 from harness.extensions.panels.with_confidence import AnswerWithConfidence, split_confidence
 from harness.extensions.sandbox.code import Code
-from harness.replies import FreeText, Number
+from harness.replies import FreeText
 
 LETTER = Letter(("Lyon", "Paris", "Nice"))
 FORMS = [LETTER, Boxed(), Number(), Label(("yes", "no")), FreeText()]

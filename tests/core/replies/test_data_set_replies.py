@@ -14,7 +14,8 @@ from harness.extensions import conformance
 from harness.extensions.datasets.boxed import Boxed
 from harness.extensions.datasets.label import Label
 from harness.extensions.datasets.letter import Letter
-from harness.replies import FreeText, Number, json_fields
+from harness.extensions.datasets.number import Number
+from harness.replies import FreeText, json_fields
 from tests.helpers.linear import steps
 from tests.helpers.samples import examples
 

@@ -14,8 +14,8 @@ from harness.config.project import Project, find
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.evaluation import rescored
+from harness.extensions.datasets.number import Number
 from harness.extensions.panels.with_confidence import AnswerWithConfidence
-from harness.replies import Number
 from harness.replies.reading import MAX_CHARS, read
 
 TOY = Path(__file__).parents[2] / "toy"

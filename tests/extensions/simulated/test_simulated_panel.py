@@ -16,10 +16,11 @@ from harness.errors import PluginError
 from harness.extensions.datasets.boxed import Boxed
 from harness.extensions.datasets.label import Label
 from harness.extensions.datasets.letter import Letter
+from harness.extensions.datasets.number import Number
 from harness.extensions.datasets.pattern import Pattern
 from harness.extensions.panels.with_confidence import AnswerWithConfidence
 from harness.extensions.sandbox.code import Code
-from harness.replies import Choice, FreeText, Number
+from harness.replies import Choice, FreeText
 from tests.extensions.datasets.documents_kit import BUILTIN
 from tests.extensions.simulated import condorcet
 from tests.helpers.samples import examples
