@@ -10,11 +10,12 @@ from harness.extensions.stress.command import forms_of
 from harness.extensions.stress.stand_in import PLAIN, StandIn
 from harness.extensions.stress.verdicts import counts, is_exact, trials
 
+CUT = ("--repeats", "1", "--set", "matrix.condition=[sim3c, seq3c]")
 SPECS = [listed.name for listed in builtin().listing("specs")]
 
 
 def test_the_command_prints_a_table_and_how_far_the_headline_moves(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["stress", "--spec", "dpbench_quick", "--limit", "1"]) == 0
+    assert main(["stress", "--spec", "dpbench_quick", "--limit", "1", *CUT]) == 0
     printed = capsys.readouterr().out
     assert "ActionWithMessage(Labelled)" in printed and "100.0 % read" in printed and "shift: +0.0000" in printed
 
