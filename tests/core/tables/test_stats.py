@@ -257,3 +257,24 @@ def test_holm_keeps_the_order_and_lies_between_raw_and_bonferroni(pvalues: list[
         assert p <= q <= min(1.0, max(len(pvalues) * r for r in pvalues))
     ranked = [q for _, q in sorted(zip(pvalues, adjusted, strict=True))]
     assert ranked == sorted(ranked)
+
+
+@pytest.mark.parametrize("df", [1, 4, 200])
+@pytest.mark.parametrize("power", [0.5, 0.9])
+def test_the_difference_that_a_test_finds_with_a_power(df: int, power: float) -> None:
+    t = scipy.stats.t(df)
+    assert stats.detectable(0.3, df, power) == near(0.3 * (t.ppf(0.975) + t.ppf(power)))
+    assert stats.detectable(0.3, df) == near(0.3 * (t.ppf(0.975) + t.ppf(0.8)))
+    assert stats.detectable(None, df) is None
+
+
+def test_intervals_of_rates_end_at_0_and_1_exactly() -> None:
+    for n in range(1, 200):
+        assert stats.wilson(0, n)[0] == 0.0 and stats.wilson(n, n)[1] == 1.0
+        assert all(0 <= end <= 1 for k in range(n + 1) for end in stats.wilson(k, n, 0.999))
+
+
+def test_what_is_no_p_value_is_refused() -> None:
+    for wrong in (-0.01, 1.01, math.nan):
+        with pytest.raises(ValueError, match=r"^p-values lie in \[0, 1\]$"):
+            stats.holm([0.2, wrong])

@@ -1,0 +1,125 @@
+"""The machine of an episode and the loop that drives it: batches, moves, failures, and mistakes of protocols."""
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from harness.api import Action, Move, Outcome, Policy, Protocol, Turn
+from harness.engine_api import Request
+from harness.engines.mock import Mock
+from harness.errors import EngineFatalError, StorageError
+from harness.runtime import steps
+from harness.runtime.episode import play
+from harness.runtime.players import ModelPlayer, Player, PolicyPlayer
+from harness.runtime.steps import Steps, by_turn, drive
+from tests.helpers.toy import TOY
+
+TASK = TOY.load("tasks", "pick")()
+CASE = TASK.example()
+
+
+class First(Policy):
+    """Always the first option."""
+
+    def choose(self, turn: Turn, rng: random.Random) -> Action:
+        return "a"
+
+
+def rounds(number: int = 2) -> Protocol:
+    protocol: Protocol = TOY.load("protocols", "rounds")(rounds=number)
+    return protocol
+
+
+def model(agent: str, answer: Callable[[Request], str]) -> ModelPlayer:
+    return ModelPlayer(Mock(function=answer), TOY.prompts("toy/base"), {}, False, "e", agent, 0)
+
+
+def played(players: Mapping[str, Player], number: int = 1, recorded: Any = None) -> tuple[Outcome, list[Any]]:
+    """The outcome, and what was recorded of new moves: (batch, position, turn of the agent, move)."""
+    new: list[Any] = []
+    game = Steps.of(rounds(number), TASK, CASE, random.Random(0))
+    outcome = asyncio.run(play(game, players, recorded or {}, lambda *what: new.append(what)))
+    return outcome, new
+
+
+def test_policies_moves_are_recorded_as_those_of_models() -> None:
+    players: dict[str, Player] = {agent: PolicyPlayer(First, 0) for agent in ("S0", "S1")}
+    outcome, new = played({**players, "S2": model("S2", lambda request: "b")}, 2)
+    assert outcome.answers == {"S0": "a", "S1": "a", "S2": "b"}
+    assert [(batch, at, index, move.agent, move.action) for batch, at, index, move in new] == [
+        (batch, at, batch, f"S{at}", "aab"[at]) for batch in (0, 1) for at in range(3)
+    ]
+
+
+def failing(errors: Mapping[str, Exception]) -> dict[str, Player]:
+    """Three models, some of which raise."""
+
+    def of(agent: str) -> Player:
+        def answer(request: Request) -> str:
+            if agent in errors:
+                raise errors[agent]
+            return "b"
+
+        return model(agent, answer)
+
+    return {agent: of(agent) for agent in CASE.agents}
+
+
+@pytest.mark.parametrize("stop", [EngineFatalError("the engine is dead"), StorageError("the disk is full")])
+def test_what_stops_the_run_is_raised_before_what_fails_the_episode(stop: Exception) -> None:
+    with pytest.raises(type(stop), match=str(stop)):
+        played(failing({"S0": ZeroDivisionError("a bug"), "S1": stop}))
+
+
+def test_answers_beside_a_failure_are_recorded() -> None:
+    new: list[Any] = []
+    game = Steps.of(rounds(), TASK, CASE, random.Random(0))
+    with pytest.raises(EngineFatalError):
+        asyncio.run(play(game, failing({"S0": EngineFatalError("dead")}), {}, lambda *what: new.append(what[-1].agent)))
+    assert sorted(new) == ["S1", "S2"]
+
+
+def test_a_recorded_turn_that_was_another_one_is_a_mistake_of_the_protocol() -> None:
+    recorded = by_turn([[Move("S0", "vote", "a")]])
+    with pytest.raises(RuntimeError, match="turn 0 of S0 is 'say' but was recorded as 'vote': the protocol is not"):
+        played({agent: model(agent, lambda request: "b") for agent in CASE.agents}, recorded=recorded)
+
+
+class Written(Protocol):
+    """Yields batches of a function of their number, and returns a value."""
+
+    def __init__(self, value: Any, batches: int = 0) -> None:
+        self.value, self.batches = value, batches
+
+    def play(self, task: Any, case: Any, agents: Any, rng: Any) -> Any:
+        for _ in range(self.batches):
+            yield []
+        return self.value
+
+
+def test_what_is_no_outcome_is_shown() -> None:
+    with pytest.raises(TypeError, match=r"Written returned \{'answer': 1\}, not an Outcome"):
+        drive(Written({"answer": 1}), TASK, CASE)
+
+
+def test_the_outcome_before_the_end_says_what_is_missing() -> None:
+    game = Steps.of(rounds(), TASK, CASE, random.Random(0))
+    with pytest.raises(RuntimeError, match="Rounds has not come to an end: it waits for 3 moves"):
+        game.result()
+
+
+def test_the_last_allowed_batch_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "MAX_BATCHES", 3)
+    assert drive(Written(Outcome(), 3), TASK, CASE).outcome == Outcome()
+    with pytest.raises(RuntimeError, match="Written does not come to an end: it is still playing after 3 batches"):
+        drive(Written(Outcome(), 4), TASK, CASE)
+
+
+def test_a_drive_is_of_idle_agents_and_of_the_seed_0() -> None:
+    idle = drive(rounds(), TASK, CASE)
+    moves = [move for batch in idle.batches for _, move in batch]
+    assert [(move.agent, move.turn, move.action) for move in moves] == [(f"S{i % 3}", "say", None) for i in range(6)]
+    assert [turn.observation["draw"] for turn in idle.turns()] == [random.Random(0).random()] * 6
