@@ -123,3 +123,45 @@ def test_a_drive_is_of_idle_agents_and_of_the_seed_0() -> None:
     moves = [move for batch in idle.batches for _, move in batch]
     assert [(move.agent, move.turn, move.action) for move in moves] == [(f"S{i % 3}", "say", None) for i in range(6)]
     assert [turn.observation["draw"] for turn in idle.turns()] == [random.Random(0).random()] * 6
+
+
+class Yields(Protocol):
+    """Yields what it is given, once."""
+
+    def __init__(self, batch: Any) -> None:
+        self.batch = batch
+
+    def play(self, task: Any, case: Any, agents: Any, rng: Any) -> Any:
+        yield self.batch
+        return Outcome()
+
+
+def asked(agent: str) -> Turn:
+    return Turn(agent, "say", {"round": 0, "heard": {}}, TASK.reply(CASE, "S0"))
+
+
+@pytest.mark.parametrize(
+    ("batch", "error", "message"),
+    [
+        ("turn", TypeError, "Yields yielded 'turn', not a list of turns"),
+        (["turn"], TypeError, "Yields yielded 'turn' in a batch, not a Turn"),
+        ([asked("S9")], RuntimeError, "Yields asks 'S9', which is not an agent of this case"),
+        ([asked("S1"), asked("S1")], RuntimeError, "Yields asks 'S1' twice in one batch; a second turn needs a second"),
+    ],
+)
+def test_batches_that_cannot_be_are_refused(batch: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=f"^{message}"):
+        Steps.of(Yields(batch), TASK, CASE, random.Random(0))
+
+
+def test_recorded_batches_are_read_by_agent_and_turn() -> None:
+    moves = {(agent, turn): Move(agent, f"turn {turn}") for agent in ("A", "B") for turn in range(3)}
+    batches = [[moves["A", 0], moves["B", 0]], [moves["B", 1]], [moves["A", 1], moves["B", 2]], [moves["A", 2]]]
+    assert by_turn(batches) == moves
+
+
+def test_a_finished_game_has_no_batch_and_an_unfinished_one_no_outcome() -> None:
+    with Steps.of(rounds(1), TASK, CASE, random.Random(0)) as game:
+        assert game.outcome is None and game.batch is not None and game.number == 0
+        game.send([Move(turn.agent, turn.name, "a") for turn in game.batch])
+        assert game.batch is None and game.outcome == game.result() and game.number == 1

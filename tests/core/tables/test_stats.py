@@ -278,3 +278,35 @@ def test_what_is_no_p_value_is_refused() -> None:
     for wrong in (-0.01, 1.01, math.nan):
         with pytest.raises(ValueError, match=r"^p-values lie in \[0, 1\]$"):
             stats.holm([0.2, wrong])
+
+
+@pytest.mark.parametrize(
+    ("sizes", "df"),
+    [
+        ([("ab", "cd")], 1),  # two clusters of two observations
+        ([("a", "b", "c"), ("d", "e", "f")], 4),  # of each stratum one is spent on its mean
+        ([("a", "b", "c"), ("a", "b", "c")], 2),  # the same clusters in both: no more than there are, less one
+        ([("a",), ("b",)], 1),  # never below one
+    ],
+)
+def test_degrees_of_freedom_are_those_of_clusters(sizes: list[tuple[str, ...]], df: int) -> None:
+    strata = [[(cluster[0], float(i)) for i, cluster in enumerate(stratum) for _ in cluster] for stratum in sizes]
+    found = stats.clustered(strata)
+    assert (found.df, found.n) == (df, sum(map(len, strata)))
+    assert found.clusters == len({cluster for stratum in strata for cluster, _ in stratum})
+
+
+def test_without_observations_there_is_nothing() -> None:
+    assert stats.clustered([[], []]) == stats.Clustered(None, None, 0, 0, 0)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_clusters_that_are_all_right_or_all_wrong_count_as_one_observation_each(share: float) -> None:
+    strata = [[(cluster, share) for cluster in "abcde" for _ in range(3)]]
+    assert stats.interval(strata) == stats.wilson(round(share) * 5, 5)
+
+
+def test_numbers_with_one_bound_have_students_interval() -> None:
+    sample = [[(i, float(x)) for i, x in enumerate((1, 5, 6))]]
+    low, high = stats.interval(sample, (-math.inf, 7))
+    assert high == 7 and low < 1
