@@ -141,6 +141,13 @@ class Reply(ABC):
         return "\n".join(f"{lead} {as_text(value)}".lstrip() for lead, value in lines if value is not None)
 
     @property
+    def json_schema(self) -> dict[str, Any]:
+        """The JSON Schema of a reply that is one object with the fields."""
+        properties = {one.name: dict(one.schema) for one in self.fields}
+        required = [one.name for one in self.fields if one.required]
+        return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+    @property
     def examples(self) -> tuple[Action, ...]:
         """Some legal actions: its options, or a few of many."""
         return (self.options or ())[:50]

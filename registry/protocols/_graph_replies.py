@@ -134,7 +134,8 @@ class Scores(Reply):
     @property
     def fields(self) -> tuple[ReplyField, ...]:
         """A score for each answer."""
-        return tuple(ReplyField(name, f"{name}:", {"type": "number"}) for name in self.names)
+        number = {"type": "number", "minimum": 0, "maximum": 1}
+        return tuple(ReplyField(name, f"{name}:", number) for name in self.names)
 
     def says(self, action: Action) -> Facts:
         """The scores."""
@@ -163,10 +164,7 @@ class Scores(Reply):
 
     def constraint(self) -> Mapping[str, Any]:
         """One number for each name. A schema cannot demand their sum."""
-        number = {"type": "number", "minimum": 0, "maximum": 1}
-        names = list(self.names)
-        fields = dict.fromkeys(names, number)
-        return {"json": {"type": "object", "properties": fields, "required": names, "additionalProperties": False}}
+        return {"json": self.json_schema}
 
 
 def _numbers(text: str, *names: str) -> list[int] | None:

@@ -75,7 +75,10 @@ class Rating(Reply):
     @property
     def fields(self) -> tuple[ReplyField, ...]:
         """The rating, or one for each criterion."""
-        return tuple(ReplyField(name, f"{name.capitalize()}:", {"type": "number"}) for name in self.criteria or (KEY,))
+        number: dict[str, Any] = {"type": "number", "minimum": self.low, "maximum": self.high}
+        if whole := Rating(self.low, self.high).options:  # with several criteria too
+            number = {"enum": [*whole]}
+        return tuple(ReplyField(name, f"{name.capitalize()}:", number) for name in self.criteria or (KEY,))
 
     def says(self, action: Action) -> Facts:
         """The number, or one for each criterion."""
@@ -120,12 +123,7 @@ class Rating(Reply):
 
     def constraint(self) -> Mapping[str, Any]:
         """A JSON object with nothing but the numbers."""
-        number: dict[str, Any] = {"type": "number", "minimum": self.low, "maximum": self.high}
-        if whole := Rating(self.low, self.high).options:  # with several criteria too
-            number = {"enum": [*whole]}
-        names = self.criteria or (KEY,)
-        schema = {"type": "object", "properties": dict.fromkeys(names, number), "required": list(names)}
-        return {"json": {**schema, "additionalProperties": False}}
+        return {"json": self.json_schema}
 
     def _fits(self, value: Any) -> bool:
         return type(value) in (int, float) and self.low <= value <= self.high
@@ -242,8 +240,7 @@ class Preference(Reply):
 
     def constraint(self) -> Mapping[str, Any]:
         """A JSON object with the choice."""
-        schema = {"type": "object", "properties": {BETTER: {"enum": [*self.options]}}, "required": [BETTER]}
-        return {"json": {**schema, "additionalProperties": False}}
+        return {"json": self.json_schema}
 
 
 def _choice(word: str) -> str:

@@ -39,7 +39,8 @@ class PeerRatings(Reply):
     @property
     def fields(self) -> tuple[ReplyField, ...]:
         """A rating for each message."""
-        return tuple(ReplyField(name, f"{name}:", {"type": "integer"}) for name in self.names)
+        rating = {"type": "integer", "minimum": LOWEST, "maximum": HIGHEST}
+        return tuple(ReplyField(name, f"{name}:", rating) for name in self.names)
 
     def says(self, action: Action) -> Facts:
         """The ratings."""
@@ -64,10 +65,7 @@ class PeerRatings(Reply):
 
     def constraint(self) -> Mapping[str, Any]:
         """One whole number for each name."""
-        names = list(self.names)
-        rating = {"type": "integer", "minimum": LOWEST, "maximum": HIGHEST}
-        fields = dict.fromkeys(names, rating)
-        return {"json": {"type": "object", "properties": fields, "required": names, "additionalProperties": False}}
+        return {"json": self.json_schema}
 
 
 def _number(value: Any) -> Any:
