@@ -112,6 +112,7 @@ def test_an_extension_that_lacks_another_is_not_offered(monkeypatch: pytest.Monk
 
 
 SHIP = {
+    "test_a_damaged_or_foreign_record_is_reported_by_every_reader",
     "test_a_mistake_is_named_once",
     "test_a_new_project_has_the_schema_that_its_specs_name",
     "test_a_run_that_recorded_nothing_gives_way_to_the_corrected_command",
