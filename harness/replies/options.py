@@ -164,8 +164,8 @@ def plain_option(
         return option
     for frame, words in ((_BOX, ("\\boxed",)), (_ANNOUNCED, _NOUNS), (_CORRECT, ("correct", "right", "best"))):
         first = first_word(text, words)
-        line = text.rfind("\n", 0, first) + 1
-        for match in reversed(list(frame.finditer(text, line)) if first >= 0 else []):
+        begin = text.rfind("\n", 0, first) + 1
+        for match in reversed(list(frame.finditer(text, begin)) if first >= 0 else []):
             said = match[match.lastindex or 0].strip()
             if (option := announced(said) or announced(_ADDED.split(said, maxsplit=1)[0])) is not None:
                 return option

@@ -139,7 +139,8 @@ class Scores(Reply):
 
     def says(self, action: Action) -> Facts:
         """The scores."""
-        return action
+        said: Facts = action
+        return said
 
     def written(self, action: Action) -> str:
         """One JSON object."""

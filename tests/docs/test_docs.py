@@ -24,7 +24,8 @@ from harness import results
 from harness.cli import main
 from harness.cli.parser import parser
 from harness.config import project, spec
-from harness.config.schema import SPEC
+from harness.config.proposals import complete
+from harness.config.schema import whole_schema
 from tests.helpers.fake_openai import FakeOpenAI
 
 ROOT = Path(__file__).parents[2]
@@ -190,7 +191,7 @@ def test_every_recipe_is_validated_fitted_and_played(
     assert main(["validate", "recipe.yaml", *where]) == 0, capsys.readouterr().err
     if not whole:
         return
-    loaded = spec.load("recipe.yaml", project.builtin())
+    loaded = complete(spec.load("recipe.yaml", project.builtin()), project.builtin())
     play = ["--spec", "recipe.yaml", *where, "--quiet"]
     play += ["--model", "mock", "--model_args", f"text={SAYS!r}"] if loaded.get("baseline") is None else []
     for name in loaded.get("models", {}):
@@ -270,7 +271,7 @@ def rows_of(page: str, heading: str) -> set[str]:
 
 def test_the_pages_on_specs_have_every_key() -> None:
     page, tables = ((ROOT / "docs" / "reference" / name).read_text("utf-8") for name in ("specs.md", "tables.md"))
-    keys = SPEC["properties"]
+    keys = whole_schema()["properties"]
     assert set(keys) | {"metric_list"} == rows_of(page, "Keys")
     assert set(keys["limits"]["properties"]) == rows_of(page, "Limits")
     assert set(keys["tables"]["items"]["properties"]) <= rows_of(tables, "Keys")

@@ -70,7 +70,8 @@ class Messages(Reply):
 
     def says(self, action: Action) -> Facts:
         """The messages."""
-        return action
+        said: Facts = action
+        return said
 
     def written(self, action: Action) -> str:
         """One JSON object."""

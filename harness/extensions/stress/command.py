@@ -119,8 +119,9 @@ def headlines(loaded: spec.Spec, project: Project) -> Iterator[str]:
         values.append(value)
         text = "no number" if value is None else f"{value:.4f}"
         yield f"{done.headline.title}, {name}: {text} ({failed['read']} of {len(stand_in.trials)} replies read)"
-    if None not in values:
-        yield f"shift: {values[1] - values[0]:+.4f}"
+    before, after = values
+    if before is not None and after is not None:
+        yield f"shift: {after - before:+.4f}"
 
 
 def headline(run: Run) -> float | None:

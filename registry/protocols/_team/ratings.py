@@ -44,7 +44,8 @@ class PeerRatings(Reply):
 
     def says(self, action: Action) -> Facts:
         """The ratings."""
-        return action
+        said: Facts = action
+        return said
 
     def written(self, action: Action) -> str:
         """One JSON object."""

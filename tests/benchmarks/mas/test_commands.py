@@ -250,7 +250,8 @@ def test_an_optional_argument_may_be_left_out() -> None:
 @pytest.mark.parametrize("backend", BACKENDS)
 @given(st.data())
 def test_what_the_constraint_lets_through_is_read_without_an_error(backend: str, data: st.DataObject) -> None:
-    text = data.draw(st.from_regex(dict(FORMS[backend].constraint())["regex"], fullmatch=True))
+    regex: str = dict(FORMS[backend].constraint())["regex"]
+    text = data.draw(st.from_regex(regex, fullmatch=True))
     result = calls(backend, text)
     assert 1 <= len(result) <= 100 and not any("error" in call or "skipped" in call for call in result), text
     assert FORMS[backend].allows(result)
