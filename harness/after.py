@@ -106,12 +106,17 @@ def needed(metrics: Mapping[str, Metric]) -> dict[str, type[After]]:
     return {name: _offer(name).load() for name in names}
 
 
+def _is_given(value: Any) -> bool:
+    """Whether a parameter, or an option of the command line, is set; 0 is."""
+    return value is not None and value is not False and value != ""
+
+
 def given(project: Project, arguments: Mapping[str, Any]) -> dict[str, After]:
-    """What the arguments ask for, by name; those that are not set (None, "") ask for nothing. Raises `UserError`."""
+    """What the arguments ask for, by name; those that are not set ask for nothing. Raises `UserError`."""
     found: dict[str, After] = {}
     for name, offer in offers("after").items():
         own = {key: arguments.get(key) for key in offer.value.get("parameters", ())}
-        if any(value not in (None, "") for value in own.values()):
+        if any(map(_is_given, own.values())):
             found[name] = offer.load().given(project, own)
     return found
 
@@ -119,7 +124,7 @@ def given(project: Project, arguments: Mapping[str, Any]) -> dict[str, After]:
 def scoring(arguments: Mapping[str, Any]) -> Callable[[str, Any], Run] | None:
     """What scores a finished run where the options of `harness score` ask for more than its journal has."""
     for offer in offers("after").values():
-        if any(arguments.get(name) not in (None, "") for name in offer.value.get("parameters", ())):
+        if any(_is_given(arguments.get(name)) for name in offer.value.get("parameters", ())):
             score: Callable[[str, Any], Run] = offer.load().score
             return score
     return None

@@ -96,7 +96,7 @@ class Twice(SpecKey):
     def conditions(self, whole, before):
         for voice in ("first", "second") if self.value else ("first",):
             labels = {**whole.labels, "voice": voice}
-            yield replace(whole, id=f"{whole.id},voice={voice}", labels=labels, base=whole.id)
+            yield replace(whole, id=f"{whole.id},voice={voice}", labels=labels, base=whole.origin)
 ''',
     "harness_echo/tally.py": '''
 from dataclasses import dataclass

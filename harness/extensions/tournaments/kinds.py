@@ -160,3 +160,7 @@ class SelfPlayTable(Games):
     """Each contestant with itself and with others."""
 
     name: ClassVar[str] = "self_play"
+
+    def check_plan(self, table: TableSpec, plan: Any) -> list[tuple[str, str | None]]:
+        """Games of one contestant are what it is about."""
+        return []

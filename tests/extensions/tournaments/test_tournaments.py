@@ -67,6 +67,13 @@ def played(folder: Path, on_score: Callable[..., None] | None = None, **keys: An
     return harness.evaluate(data(**keys), output_path=folder, project=BUILTIN, on_score=on_score)
 
 
+def test_games_of_contestants_with_themselves_fill_a_table_of_self_play(tmp_path: Path) -> None:
+    body = data(pairing="self_play", games_per_pairing=1)
+    body["tables"] = [{"title": "alone", "kind": "self_play", "of": "games/results"}]
+    [table] = harness.evaluate(body, output_path=tmp_path, project=BUILTIN).tables
+    assert len(table.rows) == 3
+
+
 def record(score: EpisodeScore) -> list[list[Any]]:
     """[contestant, return] of each seat."""
     kept = score.numbers["games/results"]
