@@ -222,7 +222,7 @@ def test_files_that_are_no_runs_are_not_written_over(tmp_path: Path, name: str) 
         ('{"schema": 4, "run": "r"}', "missing required keys 'spec', 'spec_digest', 'model', 'identity'"),
         (
             '{"schema": 4, "run": "r", "spec": "", "spec_digest": "", "model": "", "identity": ""}',
-            "record: missing required key 'code'",
+            "record: 'identity' must be a mapping, found text ''",
         ),
         ("[", "not a JSON object"),
     ],
