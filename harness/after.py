@@ -31,7 +31,7 @@ Play = Callable[[str, Plan, Options, Spent], object]
 
 
 class After(ABC):
-    """What follows in one run. It is made without arguments where nobody gives its parameters.
+    """What follows in one run. The harness makes it without arguments where its parameters are not given.
 
     Attributes:
         asks_people: whether a person may be asked something: then progress is lines, and no bar over the questions.

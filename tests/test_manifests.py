@@ -241,8 +241,8 @@ def test_it_adds_a_key_of_specs_a_kind_of_table_a_metric_and_what_follows_a_run(
     assert (Path(out) / "echo.txt").read_text() == "arithmetic"
     wrong = SPEC.replace("twice", "twise").replace("tally", "taly")
     spec.write_text(wrong)
-    told = harness(installed, "validate", str(spec)).stderr
-    assert "Did you mean twice?" in told and "Did you mean tally?" in told
+    mistakes = harness(installed, "validate", str(spec)).stderr
+    assert "Did you mean twice?" in mistakes and "Did you mean tally?" in mistakes
 
 
 def test_manifests_name_what_is_there() -> None:

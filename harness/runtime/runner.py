@@ -111,7 +111,7 @@ class Work:
         return (job for job in self.episodes if episode_id(*job) not in self.done)
 
     def take(self) -> Job | None:
-        """The next episode that is left and that nobody has taken; None where there is none."""
+        """The next episode that is left and not taken yet; None where there is none."""
         if self._untaken is None:
             self._untaken = self.jobs()
         return next(self._untaken, None)

@@ -40,6 +40,9 @@ class Judges(After):
     @classmethod
     def given(cls, project: Project, arguments: Mapping[str, Any]) -> Judges:
         """With the engine that `judge` is or names."""
+        if arguments.get("judge_metric"):
+            hint = "Give it to `harness score RUN --judge`, or add the metric to the spec."
+            raise SpecError("judge_metric is for finished runs", hint=hint)
         return cls(engine_of(arguments.get("judge"), arguments.get("judge_args"), project))
 
     @classmethod

@@ -95,7 +95,7 @@ def _usable(recorded: Mapping[str, Facts]) -> dict[str, Facts]:
 
 
 def note_on(metric: JudgedMetric, name: str, recorded: Mapping[str, Facts]) -> str | None:
-    """Who rated, for tables; None where nobody did, or where the metric counts something."""
+    """Who rated, for tables; None where no judge did, or where the metric counts something."""
     record = _usable(recorded).get(name)
     if metric.of in COUNTS or not record or not record.get("answers"):
         return None

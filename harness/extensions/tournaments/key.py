@@ -196,7 +196,7 @@ class TournamentKey(SpecKey):
 def _rank_by_return(data: dict[str, Any], pool: Iterable[str | Mapping[str, Any]]) -> None:
     """Make what the model under test gets in its games the headline, where it is a contestant.
 
-    A game's score is a mean over all seats: in most games nobody can change it.
+    A game's score is a mean over all seats: in most games no player can change it.
     """
     entries: list[Mapping[str, Any]] = [{"model": one} if isinstance(one, str) else one for one in pool]
     own = next((one.get("label", MODEL) for one in entries if one.get("model") == MODEL), None)

@@ -351,3 +351,8 @@ def test_a_model_may_play_and_judge_and_the_spec_may_name_another_judge(tmp_path
         assert numbers(run) == [rating] * 4
     assert run.meta["identity"]["spec"]["models"].keys() == {"g"}
     assert len((tmp_path / "run" / "journal.jsonl").read_text().splitlines()) == 4 * 2  # a move and an end, played once
+
+
+def test_a_metric_for_finished_runs_is_refused_before_a_run(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="judge_metric is for finished runs"):
+        harness.evaluate("judged", judge_metric={"name": "good"}, output_path=tmp_path)
