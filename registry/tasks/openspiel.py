@@ -17,6 +17,8 @@ from ._openspiel.rules import about, described, payoffs, rules_of
 from ._openspiel.state import GameState, Rules
 
 _EXAMPLE = "example"
+_RECENT = 20
+"""Moves that a prompt shows."""
 
 
 @plugin
@@ -35,13 +37,16 @@ class OpenSpiel(GameTask):
             state, which often has the whole course of the game as far as it may know. "default": what our rules of the
             game say, and otherwise information where something is hidden, and an observation where nothing is.
         listed: how many legal actions a prompt lists; others can be chosen too.
-        recent: how many of the last moves a prompt shows, in games that hide nothing.
+        recent: how many of the last moves a prompt shows, as far as its reader may know them; those since the reader's
+            last turn are always shown. None: 20, and 0 in games whose course an agent has to remember, since these
+            propose one conversation a game (`memory: thread`). Where `state` is an "information" state it has the
+            course, and no moves are shown.
     """
 
     game: str
     observes: Literal["default", "observation", "information"] = "default"
     listed: Annotated[int, Range(ge=1, le=100_000)] = 200
-    recent: Annotated[int, Range(ge=0, le=100_000)] = 20
+    recent: Annotated[int, Range(ge=0, le=100_000)] | None = None
 
     def __post_init__(self) -> None:
         if package() is not None:
@@ -111,11 +116,16 @@ class OpenSpiel(GameTask):
         """The first state in which agents decide."""
         if self._stands_in(case):
             return ExampleState(case.agents)
-        shown = (self._observes(), self.listed, self.recent)
+        recent = self.recent if self.recent is not None else 0 if self._remembered() else _RECENT
+        shown = (self._observes(), self.listed, recent)
         return Rules(self.loaded, case.agents, case.target, self.invalid, *shown).first()
 
     def _stands_in(self, case: Case) -> bool:
         return case.id == _EXAMPLE and package() is None
+
+    def _remembered(self) -> bool:
+        """Whether what agents see now leaves out what they could see before."""
+        return package() is not None and not self.loaded.public and self._observes() == "observation"
 
     def _observes(self) -> str:
         loaded, wanted = self.loaded, str(self.observes)
@@ -139,8 +149,12 @@ class OpenSpiel(GameTask):
         return bounds[1] if ours is not None and ours.cooperative and bounds is not None else None
 
     def spec_defaults(self, protocol: type[Protocol]) -> Facts:
-        """Those of games; in a cooperative game also how often the greatest return was reached."""
+        """Those of games; in a cooperative game also how often the greatest return was reached. Where agents have to
+        remember the course of the game, one conversation a game.
+        """
         proposed = dict(super().spec_defaults(protocol))
+        if self._remembered() and "memory" in getattr(protocol, "__dataclass_fields__", ()):
+            proposed["protocol"] = {**proposed["protocol"], "memory": "thread"}
         ours = described().get(self.name)
         if ours is not None and ours.cooperative:
             proposed["metrics"] = ["score", "solved", *proposed["metrics"][1:]]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
@@ -14,6 +15,7 @@ from harness.extensions.games.legal import LegalAction
 from harness.extensions.worlds import World
 
 from .loading import Loaded
+from .witness import Played, Seen, witness
 
 _NOTHING = "Non-terminal"
 """What games with a single joint move have for a state."""
@@ -21,15 +23,27 @@ _NOTHING = "Non-terminal"
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """What was played: each move as agent → name of its action, and the same in words."""
+    """What was played: each move as agent → name of its action, and the same in words.
+
+    `turns` says for each agent after how many lines it last had a turn.
+    """
 
     moves: list[Facts] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
+    turns: dict[str, int] = field(default_factory=dict)
 
     def add(self, move: Facts) -> None:
         """Add a move; only to a course that no state has yet."""
         self.moves.append(move)
         self.lines.append(", ".join([f"{who}: {what}" for who, what in move.items()]))
+
+    def after(self, agents: Iterable[str]) -> Course:
+        """A copy to add to, in which these agents have just had a turn."""
+        return Course(self.moves[:], self.lines[:], {**self.turns, **dict.fromkeys(agents, len(self.lines))})
+
+    def last(self, agent: str, least: int) -> list[str]:
+        """The lines since an agent's last turn; more of them if these are fewer than `least`."""
+        return self.lines[min(max(0, len(self.lines) - least), self.turns.get(agent, 0)) :]
 
 
 class Rules:
@@ -42,7 +56,7 @@ class Rules:
         invalid: what an invalid action leads to.
         observes: "observation" or "information".
         listed: how many legal actions an observation lists.
-        recent: how many of the last moves it words.
+        recent: how many of the last moves it words; those since the agent's last turn always.
     """
 
     def __init__(
@@ -60,6 +74,7 @@ class Rules:
         self.seat = {agent: number for number, agent in enumerate(agents)}
         self.information = observes == "information"
         self.public = loaded.public
+        self.witness = None if loaded.public or self.information else witness(loaded.name)
         self._salt = seed.to_bytes(8, "big")
 
     def uniform(self, number: int) -> float:
@@ -71,7 +86,15 @@ class Rules:
         """The state in which agents begin."""
         state = self.loaded.with_seed(self.seed).new_initial_state()
         course = Course()
-        return GameState(self, state, self.draw(state, 0, course), course, {})
+        events = self.draw(state, 0, course)
+        seen = tuple(Seen() for _ in self.agents) if self.witness else ()
+        return GameState(self, state, events, course, {}, seen=seen)
+
+    def text(self, state: Any, seat: int) -> str:
+        """What the game shows a seat."""
+        text: str = (state.information_state_string if self.information else state.observation_string)(seat)
+        text = text.strip("\n")
+        return "" if text == _NOTHING else text
 
     def draw(self, state: Any, events: int, course: Course) -> int:
         """Let chance play until agents decide; returns the number of chance events so far."""
@@ -95,9 +118,10 @@ class GameState(World):
         counts: agent → its invalid actions so far.
         pending: agent → its action, of agents that have acted on this state while others have not.
         forfeited: the agent that lost by an invalid action.
+        seen: what each seat was shown while others acted, in games that hide something; else nothing.
     """
 
-    __slots__ = ("_legal", "counts", "course", "events", "forfeited", "pending", "rules", "state")
+    __slots__ = ("_legal", "counts", "course", "events", "forfeited", "pending", "rules", "seen", "state")
 
     def __init__(
         self,
@@ -108,9 +132,10 @@ class GameState(World):
         counts: Mapping[str, int],
         pending: Mapping[str, int] | None = None,
         forfeited: str | None = None,
+        seen: tuple[Seen, ...] = (),
     ) -> None:
         self.rules, self.state, self.events, self.course, self.counts = rules, state, events, course, counts
-        self.pending, self.forfeited = pending or {}, forfeited
+        self.pending, self.forfeited, self.seen = pending or {}, forfeited, seen
         self._legal: dict[int, tuple[list[int], tuple[str, ...]]] = {}
 
     def legal(self, seat: int) -> tuple[list[int], tuple[str, ...]]:
@@ -132,15 +157,14 @@ class GameState(World):
     def observation(self, agent: str) -> Facts:
         """`state`, `legal`, `legal_count`, `moves`, `recent`, `history`."""
         rules, seat = self.rules, self.rules.seat[agent]
-        text = self.state.information_state_string if rules.information else self.state.observation_string
         names = self.legal(seat)[1] if self.acts(agent) else ()
-        seen = text(seat).strip("\n")
+        last = self.seen[seat].last(rules.recent) if self.seen else self.course.last(agent, rules.recent)
         return {
-            "state": "" if seen == _NOTHING else seen,
+            "state": rules.text(self.state, seat),
             "legal": list(names[: rules.listed]),
             "legal_count": len(names),
             "moves": self.course.moves,
-            "recent": self.course.lines[-rules.recent :] if rules.recent else [],
+            "recent": last,
             "history": self.state.history() if rules.public else [],
         }
 
@@ -158,14 +182,16 @@ class GameState(World):
             if action is None:
                 counts = {**counts, agent: counts.get(agent, 0) + 1}
                 if rules.invalid == "forfeit":
-                    return GameState(rules, self.state, self.events, self.course, counts, forfeited=agent)
+                    return GameState(
+                        rules, self.state, self.events, self.course, counts, forfeited=agent, seen=self.seen
+                    )
                 action = legal_instead(names, rules.seed, self.state.move_number(), agent)
             pending[agent] = numbers[names.index(action)]
         if not pending:
             return self
         if self.state.is_simultaneous_node():
             if any(agent not in pending and self.acts(agent) for agent in rules.agents):
-                return GameState(rules, self.state, self.events, self.course, counts, pending)
+                return GameState(rules, self.state, self.events, self.course, counts, pending, seen=self.seen)
             state = self.state.clone()
             state.apply_actions([pending.get(agent, 0) for agent in rules.agents])
         else:
@@ -174,9 +200,24 @@ class GameState(World):
         course = self.course
         if rules.public:
             seats = {agent: (rules.seat[agent], number) for agent, number in pending.items()}
-            course = Course(course.moves[:], course.lines[:])
+            course = course.after(pending)
             course.add({agent: self.name(*move) for agent, move in seats.items()})
-        return GameState(rules, state, rules.draw(state, self.events, course), course, counts)
+        events = rules.draw(state, self.events, course)
+        return GameState(rules, state, events, course, counts, seen=self._seen(state, pending))
+
+    def _seen(self, after: Any, done: Mapping[str, int]) -> tuple[Seen, ...]:
+        """What each seat has seen once these actions have led to a state."""
+        rules = self.rules
+        if rules.witness is None:
+            return ()
+        moves = {rules.seat[agent]: self.name(rules.seat[agent], action) for agent, action in done.items()}
+        shown = []
+        for seat, agent in enumerate(rules.agents):
+            seen = self.seen[seat].turn() if agent in done else self.seen[seat]
+            texts = rules.text(self.state, seat), rules.text(after, seat)
+            waits = not (after.is_terminal() or after.is_simultaneous_node() or after.current_player() == seat)
+            shown.append(seen.add(rules.witness(Played(rules.agents, seat, *texts, moves, waits)), rules.recent))
+        return tuple(shown)
 
     def name(self, seat: int, action: int) -> str:
         """The name of a legal action."""
@@ -216,10 +257,22 @@ def choices(loaded: Loaded, state: Any, seat: int) -> tuple[list[int], tuple[str
     """The legal actions of a seat and their names, in OpenSpiel's order; of backgammon one action for each name."""
     actions = state.legal_actions(seat)
     if loaded.name != "backgammon":
-        text = state.action_to_string
-        return actions, distinct(tuple([text(seat, action) for action in actions]))
+        text, lead = state.action_to_string, _LEADS.get(loaded.name)
+        names = [text(seat, action) for action in actions]
+        return actions, distinct(tuple([lead.sub("", name) for name in names] if lead else names))
     named = {move_of(state, seat, action): action for action in reversed(actions)}
     return list(named.values())[::-1], tuple(named)[::-1]
+
+
+_LEADS = {
+    "battleship": re.compile(r"^Pl\d: "),
+    "colored_trails": re.compile(r"^Proposer \d: "),
+    "gin_rummy": re.compile(r"^Player: \d Action: "),
+    "negotiation": re.compile(r"^, (?=Utterance: )"),
+    "skat": re.compile(r"^unknown/(?=pass$)"),
+    "universal_poker": re.compile(r"^player=\d+ move="),
+}
+"""What OpenSpiel writes before the names of actions, and says nothing."""
 
 
 def move_of(state: Any, seat: int, action: int) -> str:

@@ -1,0 +1,166 @@
+"""What a seat is told of a game that hides something while others act: what it could see, and nothing else.
+
+`tests/extensions/games/test_game_sufficiency.py` plays all games, and compares what seats are told with their
+information: nothing leaks, and nothing is lost.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+_HINTED = re.compile(r"\(?Reveal player \+(\d+) (color|rank) (\w+)\)?")
+_CARD = re.compile(r"\(?(Play|Discard) (\d+)\)?")
+
+
+class Played(NamedTuple):
+    """What happened between two states in which agents decide, as one seat may look at it.
+
+    Attributes:
+        agents: the agents, in the order of seats.
+        seat: who looks.
+        before: the text that the seat was shown, or would have been.
+        after: the same of the new state.
+        moves: seat → the name of its action.
+        waits: whether the seat does not act in the new state, and so is not shown it.
+    """
+
+    agents: Sequence[str]
+    seat: int
+    before: str
+    after: str
+    moves: Mapping[int, str]
+    waits: bool
+
+
+Witness = Callable[[Played], list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a seat was told: lines, and how many of them since its last turn."""
+
+    lines: tuple[str, ...] = ()
+    since: int = 0
+
+    def turn(self) -> Seen:
+        """The same after a turn of the seat."""
+        return Seen(self.lines, 0)
+
+    def add(self, lines: Sequence[str], keep: int) -> Seen:
+        """With more lines; keeps those since the last turn, and `keep` in all if there are fewer."""
+        since = self.since + len(lines)
+        most = max(keep, since)
+        return Seen((*self.lines, *lines)[-most:] if most else (), since)
+
+    def last(self, least: int) -> list[str]:
+        """The lines since the last turn; more of them if these are fewer than `least`."""
+        most = max(least, self.since)
+        return list(self.lines[-most:]) if most else []
+
+
+def views(played: Played) -> list[str]:
+    """What the seat sees after a move while it waits, if that is new. Moves themselves are unseen."""
+    if not played.waits or played.after == played.before:
+        return []
+    who = "your move" if played.seat in played.moves else "a move of " + ", ".join(_names(played))
+    return [f"After {who} you saw: {played.after}"]
+
+
+def moves(played: Played) -> list[str]:
+    """All moves by name."""
+    return [f"{who}: {move}" for who, move in zip(_names(played), played.moves.values(), strict=True)]
+
+
+def battleship(played: Played) -> list[str]:
+    """Shots by name; where others place their ships is their own."""
+    return [
+        f"{who}: {move if 'place ship' not in move or played.seat in played.moves else 'places a ship'}"
+        for who, move in zip(_names(played), played.moves.values(), strict=True)
+    ]
+
+
+def skat(played: Played) -> list[str]:
+    """Bids and cards by name; what the soloist lays aside is its own."""
+    aside = "Phase:discarding" in played.before and played.seat not in played.moves
+    return [f"{who}: lays a card aside" for who in _names(played)] if aside else moves(played)
+
+
+def kriegspiel(played: Played) -> list[str]:
+    """What the umpire says of a try; the tries of the other are unseen."""
+    says = played.after.partition("\n")[2].strip()
+    return [
+        f"{played.agents[seat]}: {move if seat == played.seat else 'a try'}; umpire: {says}"
+        for seat, move in played.moves.items()
+    ]
+
+
+def hanabi(played: Played) -> list[str]:
+    """Moves with what came of them: the card and whether it fits, the card drawn, the cards that a hint is about."""
+    [(mover, move)] = played.moves.items()
+    who, players = played.agents[mover], len(played.agents)
+    before, after = _hands(played.before), _hands(played.after)
+    if hint := _HINTED.fullmatch(move):
+        target = (mover + int(hint[1])) % players
+        place = 0 if hint[2] == "color" else 1
+        hand = after[(target - played.seat) % players]
+        about = [str(i) for i, card in enumerate(hand) if card.partition("|| ")[2][place : place + 1] == hint[3]]
+        return [f"{who}: tells {played.agents[target]} that {hint[2]} {hint[3]} is on cards {', '.join(about)}"]
+    if not (acted := _CARD.fullmatch(move)):
+        return moves(played)
+    own = (mover - played.seat) % players
+    card = before[own][int(acted[2])][:2] if own else _gone(played, acted[1])
+    lost = _value(played.before, "Life tokens") != _value(played.after, "Life tokens")
+    what = "discards" if acted[1] == "Discard" else "plays, which fails," if lost else "plays, which fits,"
+    drawn = f", and draws {after[own][-1][:2]}" if own and len(after[own]) == len(before[own]) else ""
+    return [f"{who}: {what} card {acted[2]}: {card}{drawn}"]
+
+
+def go_fish(played: Played) -> list[str]:
+    """Questions by name, and the own cards where they change while the seat waits."""
+    cards = next((line for line in played.after.split("\n") if line.startswith("Your cards")), "")
+    return moves(played) + ([cards] if played.waits and cards not in played.before else [])
+
+
+def _gone(played: Played, how: str) -> str:
+    """The own card that a move showed: the firework that grew, or the new last discard."""
+    before, after = (_value(text, "Fireworks").split() for text in (played.before, played.after))
+    grown = [new for old, new in zip(before, after, strict=False) if old != new]
+    discards = _value(played.after, "Discards").split()
+    return grown[0] if how == "Play" and grown else discards[-1] if discards else "unknown"
+
+
+def _value(text: str, key: str) -> str:
+    found = re.search(rf"^{key}: ?(.*)$", text, re.MULTILINE)
+    return found[1] if found else ""
+
+
+def _hands(text: str) -> list[list[str]]:
+    blocks = text.partition("Hands:")[2].partition("Deck size")[0].split("-----")
+    return [[line for line in block.split("\n") if "||" in line] for block in blocks]
+
+
+def _names(played: Played) -> list[str]:
+    return [played.agents[seat] for seat in played.moves]
+
+
+WITNESSES: dict[str, Witness] = {
+    "battleship": battleship,
+    "crazy_eights": moves,
+    "dou_dizhu": moves,
+    "gin_rummy": moves,
+    "go_fish": go_fish,
+    "hanabi": hanabi,
+    "kriegspiel": kriegspiel,
+    "negotiation": moves,
+    "skat": skat,
+    "spades": moves,
+}
+"""Game → what a seat is told; of all others, what it sees."""
+
+
+def witness(name: str) -> Witness:
+    """What a seat of this game is told while others act."""
+    return WITNESSES.get(name, views)
