@@ -121,9 +121,9 @@ class Engine(ABC):
     """Turns requests into completions. It owns its client, retries and rate limits, and knows nothing of agents.
 
     An engine needs `model` and `complete`, and usually `start` and `close`. A second base class declares what else it
-    can do: `AsksPeople`, `CallsTools`, `ComputesLikelihoods`, `ContinuesText`, `CountsTokens`, `Describes`, `Reports`,
-    `Retries`, `RunsPrograms`, `Sleeps`, `WritesLog`; `harness.approvals.NeedsApproval` that it sends keys to addresses
-    which a spec may give.
+    can do: `AsksPeople`, `CallsTools`, `ComputesLikelihoods`, `ContinuesText`, `CountsTokens`, `Describes`, `Replays`,
+    `Reports`, `Retries`, `RunsPrograms`, `Sleeps`, `WritesLog`; `harness.approvals.NeedsApproval` that it sends keys to
+    addresses which a spec may give.
 
     Raises:
         ContextLengthError, RefusedError, RequestError: for one request.
@@ -217,6 +217,15 @@ class CountsTokens(ABC):
     @abstractmethod
     def count_tokens(self, text: str) -> int | None:
         """Return the number of the text's tokens for this model; None if the engine does not know."""
+
+
+class Replays(ABC):
+    """An engine that answers from a recorded run. What failed there is a result, and is no reason to stop."""
+
+    @property
+    @abstractmethod
+    def recorded(self) -> Path:
+        """Where the recording is: a run's folder, or a file."""
 
 
 class Reports(ABC):

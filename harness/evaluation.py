@@ -21,7 +21,7 @@ from harness.config.leave import check_execution
 from harness.config.plan import Plan, Survey, prepare, survey
 from harness.config.project import Project, find
 from harness.config.spec import Spec, load, parse
-from harness.engine_api import Engine
+from harness.engine_api import Engine, Replays
 from harness.engines.budget import Spent
 from harness.errors import DataError, SpecError, StorageError, near, raise_all
 from harness.executors import Executor, await_workers, choose_executor
@@ -167,7 +167,10 @@ def check(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
     _check(run.plan, run.surveyed.labels)
     for one in run.after:
         one.check(run.plan, run.surveyed.cases, run.options)
-    manifest.check_replay(run.plan)
+    if any(isinstance(engine, Replays) for engine in run.plan.engines.values()):
+        from harness.runtime.earlier import check_replay  # what only a replay needs
+
+        check_replay(run.plan)
     return run
 
 
@@ -342,6 +345,7 @@ def rescored(
 ) -> Run:
     """Grade and measure a finished run again from its journal, with no model. Arguments as in `evaluate`."""
     from harness.engines.mock import Mock
+    from harness.runtime.earlier import graded_again
 
     project = project or find()
     before = Run.load_unscored(folder, project)  # the scores may be what is damaged
@@ -350,7 +354,7 @@ def rescored(
     with approvals.allowing(allow_code_execution):
         plan = replace(resolve.plan(before.spec, project, Mock()), model=str(before.meta["model"]))
     check_execution(plan, allow_code_execution, sandbox, playing=False)
-    meta = manifest.graded_again(before.meta, plan, survey(plan).cases, folder)
+    meta = graded_again(before.meta, plan, survey(plan).cases, folder)
     scores = rescore(plan, folder, sandbox)
     done = replace(before, meta=meta, scores=scores)
     for cls in after.needed(plan.metrics).values():

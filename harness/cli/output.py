@@ -8,24 +8,21 @@ import json
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from harness import after
 from harness.cli.terminal import terminal_width
-from harness.config import yamls
 from harness.config.project import find
-from harness.errors import DataError, HarnessError, SetupError
+from harness.errors import SetupError
 from harness.manifests import offers
 from harness.printable import clean_name
 from harness.report import render
 from harness.results import Run
 from harness.storage import write_atomically
 from harness.storage.plugin_errors import ERRORS, tracebacks
-from harness.tables import EpisodeScore, Published, Table, TableSpec, text
-from harness.tables.spec import words_of_name
+from harness.tables import EpisodeScore, Published, Table
 from harness.tables.table import words_of
 
 
@@ -121,48 +118,6 @@ def _share(part: int, whole: int) -> str:
     """In percent; never 100 % or 0 % for what is not all or nothing."""
     share = 100 * part / whole if whole else 0.0
     return f"{min(max(share, 0.1), 99.9):.1f} %" if 0 < part < whole else f"{share:.0f} %"
-
-
-def tables_named(tables: Sequence[Table], specs: Sequence[TableSpec], name: str) -> list[Table]:
-    """The tables that a name means: a title, or a number in the paper; `specs` are their entries, in the same order.
-
-    Raises:
-        DataError: naming near matches and all tables there are.
-    """
-    matches = [table for table, entry in zip(tables, specs, strict=True) if entry.called(name)]
-    if matches:  # "4" is Table 4 where there is one, and else Figure 4
-        numbered = [t for t, entry in zip(tables, specs, strict=True) if entry.called(f"table {name}")]
-        return numbered or matches
-    matches = [table for table in tables if name.strip() and name.casefold() in table.title.casefold()]
-    if len(matches) != 1:  # part of a title, if only one has it
-        numbers = {entry.title: ", ".join((*entry.paper, *entry.published)) for entry in specs}
-        listed = "\n".join(f"  {title}{f' ({of_paper})' if of_paper else ''}" for title, of_paper in numbers.items())
-        what = f"several tables have {name!r} in their title" if matches else f"no table is called {name!r}"
-        likely = get_close_matches(name.casefold(), map(str.casefold, numbers), n=1)
-        hint = next((f"Did you mean {title!r}?" for title in numbers if title.casefold() in likely), None)
-        raise DataError(f"{what}; there are:\n{listed}", hint=hint or _elsewhere(name))
-    return matches
-
-
-def _elsewhere(name: str) -> str | None:
-    """Which specs of the project have a table that the name means."""
-    project, found = find(), []
-    for spec, file in sorted(project.files("specs").items()):
-        with contextlib.suppress(HarnessError, OSError, UnicodeDecodeError):
-            if words_of_name(name) <= words_of_name(f"{file.stem} {file.read_text('utf-8')}"):
-                entries = yamls.read(file).data.get("tables")
-                found += [(spec, text(e["title"])) for e in entries or () if _means(name, e)]
-    listed = "; ".join(f"{spec} has it ({title})" for spec, title in dict(reversed(found)).items())
-    return f"Specs with other tables: {listed}. `harness eval --spec` plays one of them." if found else None
-
-
-def _means(name: str, entry: Any) -> bool:
-    """Whether a name means the table of an entry that nobody has checked."""
-    if not isinstance(entry, Mapping) or "title" not in entry:
-        return False
-    numbers = [entry.get(key, ()) for key in ("paper", "published")]
-    paper, published = (tuple(map(text, [n] if isinstance(n, str) else n)) for n in numbers)
-    return TableSpec(title=text(entry["title"]), cells=(), paper=paper, published=published).called(name)
 
 
 def readable(tables: Sequence[Table], options: argparse.Namespace) -> list[Table]:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from harness import after
 from harness.cli.evaluate import interrupted
-from harness.cli.output import print_tables, published, readable, show, tables_named, write
+from harness.cli.output import print_tables, published, readable, show, write
 from harness.cli.output import report as report_part
+from harness.cli.table_names import tables_named
 from harness.errors import DataError
 from harness.evaluation import rescored
 from harness.printable import clean

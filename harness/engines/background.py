@@ -69,12 +69,6 @@ async def in_background(title: str, work: Callable[[], T], give_up: Callable[[],
     return result[0]
 
 
-def is_cancelled() -> bool:
-    """Whether the present task is to end, as after Ctrl-C."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
-
-
 def leave(code: int) -> int:
     """The exit code of this process. Where work was given up, ends the process here and now: Python would wait for what
     that has started, or die of what it does in a process that is half gone."""

@@ -8,6 +8,7 @@ requests, and the switcher where only one engine fits at a time.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Callable
@@ -17,7 +18,6 @@ from typing import TYPE_CHECKING
 from harness.api import Completion, Facts
 from harness.engine_api import Engine, LikelihoodRequest, Request, Retries, Sleeps
 from harness.engines._wrapper import Wrapper
-from harness.engines.background import is_cancelled
 from harness.engines.budget import Budget, Usage
 from harness.engines.priority import PriorityGate
 from harness.errors import (
@@ -31,6 +31,12 @@ from harness.errors import (
 if TYPE_CHECKING:
     from harness.engines.request_log import RequestLog
     from harness.engines.switcher import EngineSwitcher
+
+
+def is_cancelled() -> bool:
+    """Whether the present task is to end, as after Ctrl-C."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 class Stop:

@@ -15,6 +15,7 @@ from harness.engine_api import (
     ContinuesText,
     Engine,
     LikelihoodRequest,
+    Replays,
     Reports,
     Request,
 )
@@ -37,7 +38,7 @@ Row = Mapping[str, Any]
 
 
 @plugin
-class Replay(Engine, CallsTools, ComputesLikelihoods, ContinuesText, Reports):
+class Replay(Engine, CallsTools, ComputesLikelihoods, ContinuesText, Replays, Reports):
     """Answers from a recorded run: every request gets the answer that the same request got then.
 
     Args:
@@ -53,6 +54,10 @@ class Replay(Engine, CallsTools, ComputesLikelihoods, ContinuesText, Reports):
         self._errors: dict[str, Row] = {}
         self.model = self.model or self._recorded_model()
 
+    @property
+    def recorded(self) -> Path:
+        return Path(self.path)
+
     async def start(self) -> None:
         """Read the recording.
 
@@ -60,7 +65,7 @@ class Replay(Engine, CallsTools, ComputesLikelihoods, ContinuesText, Reports):
             SetupError: if there is none at `path`, or nothing in it.
             DataError: if a line other than a file's last is damaged.
         """
-        path = Path(self.path)
+        path = self.recorded
         files = sorted(path.glob("journal*.jsonl")) if path.is_dir() else [path] * path.is_file()
         if not files:
             raise SetupError(
@@ -97,7 +102,7 @@ class Replay(Engine, CallsTools, ComputesLikelihoods, ContinuesText, Reports):
         return {"recorded_calls": len(self._answers)}
 
     def _recorded_model(self) -> str:
-        path = Path(self.path)
+        path = self.recorded
         try:
             with (path / "run.json" if path.is_dir() else path).open(encoding="utf-8") as recorded:
                 return str(json.loads(recorded.read() if path.is_dir() else next(recorded))["model"])

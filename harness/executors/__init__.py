@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from harness import approvals
@@ -19,8 +20,7 @@ from harness.manifests import bringer, offers
 from harness.parameters import faults
 from harness.runtime.options import Options
 from harness.runtime.runner import Work
-
-from .worker_locks import clear as await_workers
+from harness.storage.locks import LOCK
 
 __all__ = ["Executor", "await_workers", "choose_executor", "executors"]
 
@@ -45,6 +45,15 @@ class Executor(ABC):
     def report(self) -> Facts | None:
         """What run.json says about how it was played; None for nothing."""
         return None
+
+
+def await_workers(folder: Path) -> None:
+    """Wait for all workers of an earlier run in this folder to be gone, and remove their locks. Raises `StorageError`
+    when a process still holds one."""
+    if any(folder.glob(f"{LOCK}-*")):
+        from .worker_locks import clear  # what only a run with workers leaves behind
+
+        clear(folder)
 
 
 def executors() -> dict[str, Callable[[], type[Executor]]]:

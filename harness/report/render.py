@@ -7,10 +7,8 @@ import io
 import json
 import math
 import re
-import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from itertools import groupby
 from typing import Any, Final, Literal, get_args
 
 from harness.errors import UserError, near
@@ -190,7 +188,8 @@ def marks(row: Mapping[str, Any]) -> str:
     return (" †" if row["published"] else "") + (f" {SIMULATED}" if row.get("uses_ground_truth") else "")
 
 
-def _tabulate(texts: Grid, form: str) -> str:
+def tabulated(texts: Grid, form: str) -> str:
+    """The grid in a format of the package tabulate."""
     from tabulate import SEPARATING_LINE, tabulate
 
     titles = [" / ".join(filter(None, levels)) for levels in texts.header]
@@ -203,7 +202,7 @@ def _tabulate(texts: Grid, form: str) -> str:
 
 def _text(table: Table, width: int | None) -> str:
     lines = [clean_name(table.title)] if width is None else wrapped(clean_name(table.title), width)
-    lines += ["", *laid_out(grid(table), width, lambda: grid(fewest_decimals(table)))]
+    lines += ["", *laid_out(grid(table), width, lambda: _fewer(table))]
     lines += [""] if table.notes else []
     for note in map(clean_name, table.notes):
         first, *more = [note] if width is None else wrapped(note, width - len(INDENT))
@@ -211,49 +210,21 @@ def _text(table: Table, width: int | None) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _fewer(table: Table) -> Grid:
+    from .narrow import fewest_decimals
+
+    return grid(fewest_decimals(table))
+
+
 INDENT: Final = "  "
 """Before the later lines of a note."""
-
-
-def fewest_decimals(table: Table) -> Table:
-    """The table with the fewest decimals that say something: an error keeps two digits, and no other number of its
-    metric changes but for zeros at its end."""
-    cells: dict[str, list[tuple[Column, Cell]]] = {}
-    for row in table.rows:
-        for column, cell in zip(table.columns, row.cells, strict=True):
-            if (metric := column.metric or row.metric) is not None and column.form in ("quantity", "plain"):
-                cells.setdefault(metric, []).append((column, cell))
-    digits = {
-        metric: next(
-            d for d in range(table.decimals(metric) + 1) if all(_enough(d, *one, table, metric) for one in own)
-        )
-        for metric, own in cells.items()
-    }
-    named = {name: table.decimals(name) for name in table.digits} if isinstance(table.digits, Mapping) else {}
-    return replace(table, digits={**named, **digits})
-
-
-def _enough(digits: int, column: Column, cell: Cell, table: Table, metric: str) -> bool:
-    """Whether a cell says with so many decimals what it says with the table's."""
-    full, unit = table.decimals(metric), table.unit_of(metric) if column.form == "quantity" else None
-    kind = error_of(table.error, metric) if column.form == "quantity" else None
-    spread = None if cell.low is None or cell.high is None else (cell.high - cell.low) / 4
-    error = {"std": cell.std, "sem": cell.stderr, "interval": spread, None: None}[kind]
-    if error is not None and error * FACTORS[unit][0] * 10**digits >= 9.5:
-        return True
-    shown = [cell.value, *([cell.low, cell.high] if kind == "interval" else [error])]
-    return all(
-        float(f"{x * FACTORS[unit][0]:.{digits}f}") == float(f"{x * FACTORS[unit][0]:.{full}f}")
-        for x in shown
-        if x is not None and math.isfinite(x)
-    )
 
 
 def _markdown(table: Table) -> str:
     lines = [
         f"### {_marked(table.title)}",
         "",
-        _tabulate(grid(table).map(markdown_escape).emphasized("**{}**").groups_emphasized("**{}**"), "pipe"),
+        tabulated(grid(table).map(markdown_escape).emphasized("**{}**").groups_emphasized("**{}**"), "pipe"),
     ]
     return "\n".join([*lines, *(f"\n{_marked(note)}" for note in table.notes)]) + "\n"
 
@@ -263,21 +234,9 @@ def _marked(name: str) -> str:
 
 
 def _latex(table: Table) -> str:
-    parts = [
-        "\\begin{table}",
-        "\\centering",
-        f"\\caption{{{latex_escape(clean_name(table.title))}}}",
-        _booktabs(_tabulate(grid(table).map(latex_escape).emphasized(r"\textbf{{{}}}"), "latex_raw")),
-        *(f"\\par\\smallskip\\footnotesize {latex_escape(clean_name(note))}" for note in table.notes),
-        "\\end{table}",
-    ]
-    return "\n".join(parts) + "\n"
+    from .latex import latex  # what only this format needs
 
-
-def _booktabs(tabular: str) -> str:
-    """A tabular with the rules of the package booktabs."""
-    top, *middle, bottom = tabular.split("\\hline")
-    return rf"{top}\toprule" + r"\midrule".join(middle) + rf"\bottomrule{bottom}"
+    return latex(table)
 
 
 def _csv(table: Table) -> str:
@@ -297,58 +256,6 @@ def _json(table: Table) -> str:
 def markdown_escape(name: str) -> str:
     """The name as Markdown that shows it literally; underscores inside words need no backslash."""
     return re.sub(r"[\\`*\[\]<>|~#&$]|(?<![^\W_])_|_(?![^\W_])", r"\\\g<0>", name)
-
-
-_LATEX: Final = str.maketrans(
-    {
-        **{c: f"\\{c}" for c in "&%$#_{}"},
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "<": r"\textless{}",
-        ">": r"\textgreater{}",
-        "[": "{[}",
-        "*": "{*}",
-        "]": "{]}",
-        "±": r"$\pm$",
-        "†": r"\textdagger{}",
-        "‡": r"\textdaggerdbl{}",
-        "–": "--",
-        "↑": r"$\uparrow$",
-        "↓": r"$\downarrow$",
-        "−": r"$-$",
-        "×": r"$\times$",
-        "≥": r"$\geq$",
-        "≤": r"$\leq$",
-        "≈": r"$\approx$",
-        "→": r"$\rightarrow$",
-    }
-)
-_ACCENTS: Final = frozenset("\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0327")
-_OTHERS: Final = frozenset("ßæÆøØœŒłŁ¡¿§¶©£·–—‘’“”…•")
-"""What pdfLaTeX typesets in its standard encodings, beside ASCII and letters with these accents."""
-
-
-def latex_escape(name: str) -> str:
-    """The name as LaTeX that prints it literally.
-
-    "[" and "*" stand in braces: after a line break they would be its argument and its star.
-    """
-    parts = groupby(unicodedata.normalize("NFC", name), _is_typeset)
-    return "".join("".join(part).translate(_LATEX) if plain else _either("".join(part)) for plain, part in parts)
-
-
-def _is_typeset(char: str) -> bool:
-    """Whether pdfLaTeX knows a character."""
-    parts = unicodedata.normalize("NFD", char)
-    accented = len(parts) == 2 and parts[0].isascii() and parts[1] in _ACCENTS
-    return char.isascii() or accented or char in _OTHERS or ord(char) in _LATEX
-
-
-def _either(text: str) -> str:
-    """The text where LuaLaTeX or XeLaTeX reads it, and its code points for pdfLaTeX, which would stop at it."""
-    points = " ".join(f"U+{ord(char):04X}" for char in text)
-    return rf"{{\ifdefined\Umathchar {text}\else {points}\fi}}"
 
 
 _RENDERERS: Final[dict[str, Callable[[Table], str]]] = {

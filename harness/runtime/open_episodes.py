@@ -19,9 +19,8 @@ from harness import storage
 from harness.api import Case, Episode, Facts, Move, Outcome
 from harness.config.leave import confined
 from harness.config.plan import Condition, Plan, episode_id, protocol_seed
-from harness.engine_api import AsksPeople, Engine, RunsPrograms, WritesLog
+from harness.engine_api import AsksPeople, Engine, Replays, RunsPrograms, WritesLog
 from harness.engines.gate import Gate, Shared, Stop
-from harness.engines.replay import Replay
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError
 from harness.replies.reading import note_bugs
 from harness.runtime import session
@@ -176,7 +175,7 @@ class Episodes:
 
     def _gated(self, name: str, engine: Engine, shared: Shared) -> Gate | Cache:
         # What failed in a recorded run is its result.
-        rate = 1.0 if isinstance(engine, Replay) else self.options.max_error_rate
+        rate = 1.0 if isinstance(engine, Replays) else self.options.max_error_rate
         width = self.options.max_concurrency
         caches: list[Cache] = []
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import TYPE_CHECKING
 
 from harness.api import UNBOUNDED, CorpusMetric, Metric, RatioMetric, Statistic, linearised
 from harness.errors import HarnessError, PluginError, SpecError, near
@@ -15,14 +16,15 @@ from harness.tables import stats
 from .axis import Axis, Key, meets
 from .costs import Prices, cost, cost_notes
 from .entry import Means
-from .groups import GroupRows
 from .kinds import TableKind
 from .notes import notes
-from .references import cited, figure, models, place
 from .scores import EpisodeScore, aggregate, by_condition, cluster_of, finite, observations, refuse_bare_shares
 from .spec import TableSpec
 from .split import split_labels
 from .table import Cell, Column, ErrorKind, Published, Row, Table, error_of
+
+if TYPE_CHECKING:
+    from .references import References
 
 
 def build(
@@ -59,28 +61,23 @@ def build(
     if table.kind:
         return _of_kind(table, table.kind, selected, metrics)
     prices = prices or {}
-    references = cited(table, published)
-    table = _placed(table, selected, references)
+    beside = _beside(table, published)
+    table = _placed(table, selected, beside.models(table) if beside else ())
     rows, columns = Axis(table.rows, table), Axis(table.columns, table)
     ours: dict[Key, dict[Key, list[EpisodeScore]]] = {}
     for score, metric in product(selected, table.cells):
         labels = {**score.labels, "metric": metric}
         ours.setdefault(rows.key(labels), {}).setdefault(columns.key(labels), []).append(score)
-    theirs, unplaced = place(references, table, rows, columns)
-
+    if beside:
+        beside.place(table, rows, columns)  # before the slots: figures have columns too
     slots = _slots(table, columns)
     own = {
         key: rows.row(key, [_cell(table, metrics, prices, slot, rows.metric(key), ours[key]) for slot in slots])
         for key in rows.sorted(ours)
     }
     rows_filled = [*own.values()]
-    for source, figures_by_row in theirs:
-        for key in rows.sorted(figures_by_row):
-            metric_names = [slot.metric or rows.metric(key) or table.cells[0] for slot in slots]
-            figures = [
-                figure(table, figures_by_row[key].get((s.key, m))) for s, m in zip(slots, metric_names, strict=True)
-            ]
-            rows_filled.append(rows.row(key, figures, source))
+    if beside:
+        rows_filled += beside.rows(table, rows, [(slot.key, slot.metric) for slot in slots])
     group_rows, group_notes = _group_rows(table, metrics, own, slots)
     rows_filled += group_rows
     if table.hide_empty:
@@ -103,7 +100,7 @@ def build(
         unit=table.unit,
         figure=table.figure,
     )
-    all_notes = [*notes(table, done, selected, metrics, references, unplaced), *cost_notes(table, selected, prices)]
+    all_notes = [*notes(table, done, selected, metrics, beside), *cost_notes(table, selected, prices)]
     return replace(done, notes=(*all_notes, *group_notes))
 
 
@@ -123,6 +120,8 @@ def _group_rows(
     """The rows of `groups:`, and the notes on them."""
     if not table.groups:
         return [], []
+    from .group_rows import GroupRows  # what only tables with groups need
+
     bounds = {name: metric.bounds for name, metric in metrics.items()}
     maker = GroupRows(table.groups, table.rows, table.labels, table.error, table.summed, table.cells[0], bounds)
     return maker.rows(rows, [slot.metric for slot in slots])
@@ -162,10 +161,21 @@ def _only(table: TableSpec) -> str | None:
     return table.cells[0] if len(table.cells) == 1 else None
 
 
-def _placed(table: TableSpec, scores: Sequence[EpisodeScore], references: Sequence[Published]) -> TableSpec:
-    """The table with "model" and "metric" among its labels wherever it takes them to distinguish cells."""
+def _beside(table: TableSpec, published: Iterable[Published]) -> References | None:
+    """The published tables that the entry names; None where none are given."""
+    by_id = {one.id: one for one in published} if table.published else {}
+    if not by_id:
+        return None
+    from .references import References  # what only tables beside figures of papers need
+
+    return References.cited(table, by_id)
+
+
+def _placed(table: TableSpec, scores: Sequence[EpisodeScore], further: Collection[str]) -> TableSpec:
+    """The table with "model" and "metric" among its labels wherever it takes them to distinguish cells; `further`:
+    models that have figures beside the scores."""
     rows, columns = table.rows, table.columns
-    several = len({score.model for score in scores} | models(table, references)) > 1
+    several = len({score.model for score in scores}.union(further)) > 1
     if several and "model" not in (*rows, *columns):
         rows = ("model", *rows)
     if "metric" not in (*rows, *columns) and (len(table.cells) > 1 or not columns):

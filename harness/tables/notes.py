@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from harness.api import UNBOUNDED, Metric
 from harness.engine_api import is_person
@@ -14,6 +14,9 @@ from harness.engine_api import is_person
 from .scores import NOT_RUN, EpisodeScore, by_condition, cluster_of, numbers, records
 from .spec import TableSpec
 from .table import SIMULATED, ErrorKind, Published, Table, error_of, text
+
+if TYPE_CHECKING:
+    from .references import References
 
 _ERRORS: Final[dict[ErrorKind, str]] = {
     "sem": "standard error",
@@ -28,10 +31,10 @@ def notes(
     filled: Table,
     scores: Sequence[EpisodeScore],
     metrics: Mapping[str, Metric],
-    references: Sequence[Published],
-    unplaced: Mapping[str, int],
+    beside: References | None = None,
 ) -> tuple[str, ...]:
     """The entry's own note, what its errors are, what is not in the numbers and why, and the published sources."""
+    references = beside.tables if beside else ()
     lines = [table.note] if table.note else []
     lines += who_played(scores)
     if table.figure == "stacked" and len(table.cells) == 1:
@@ -52,9 +55,9 @@ def notes(
         lines += [f"† {reference.differs}"] if reference.differs else []
         lines += [f"† {warning}" for warning in reference.warnings]
         lines += _coverage(table, reference, scores)
-    if unplaced:
-        every, count = sum(len(reference.records) for reference in references), sum(unplaced.values())
-        listed = ", ".join(f"{n} {reason}" for reason, n in unplaced.items())
+    if beside and beside.unplaced:
+        every, count = sum(len(reference.records) for reference in references), sum(beside.unplaced.values())
+        listed = ", ".join(f"{n} {reason}" for reason, n in beside.unplaced.items())
         lines.append(f"† {count} of {every} published figures are not placed in this table: {listed}.")
     return tuple(dict.fromkeys(lines))  # two published tables may come with the same warning
 

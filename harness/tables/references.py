@@ -3,65 +3,74 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from harness.errors import SpecError, near
 
 from .axis import Axis, Key
 from .spec import TableSpec
-from .table import Cell, Published, Record, error_of, text
+from .table import Cell, Published, Record, Row, error_of, text
 
 Figures = dict[Key, dict[tuple[Key | None, str], Record]]
 """Row → (column, None for the overall one; metric) → figure."""
 
 
-def cited(table: TableSpec, published: Iterable[Published]) -> list[Published]:
-    """The published tables that the entry names; none where none are given.
+@dataclass
+class References:
+    """The published tables that stand beside one of a run.
 
-    Raises:
-        SpecError: for a name that is not there.
+    Attributes:
+        tables: they.
+        unplaced: reason → how many figures have no cell for it.
     """
-    by_id = {reference.id: reference for reference in published}
-    if not by_id:
-        return []
-    for name in table.published:
-        if name not in by_id:
-            raise SpecError(f"table {table.title!r}: unknown published table {name!r}", hint=near(name, by_id))
-    return [by_id[name] for name in table.published]
+
+    tables: Sequence[Published]
+    unplaced: Counter[str] = field(default_factory=Counter)
+    _placed: list[tuple[str, Figures]] = field(default_factory=list)  # (source, its figures)
+
+    @classmethod
+    def cited(cls, table: TableSpec, by_id: Mapping[str, Published]) -> References:
+        """Those that the entry names. Raises `SpecError` for a name that is not there."""
+        for name in table.published:
+            if name not in by_id:
+                raise SpecError(f"table {table.title!r}: unknown published table {name!r}", hint=near(name, by_id))
+        return cls([by_id[name] for name in table.published])
+
+    def models(self, table: TableSpec) -> set[str]:
+        """The models of the figures that have a cell in the table, if it distinguishes models."""
+        if "model" not in (*table.rows, *table.columns):
+            table = replace(table, rows=("model", *table.rows))
+        fitting = [r for reference in self.tables for r in reference.records if _misfit(r, table) is None]
+        return {text(record.labels["model"]) for record in fitting if "model" in record.labels}
+
+    def place(self, table: TableSpec, rows: Axis, columns: Axis) -> None:
+        """Find the cell of every figure, and let the axes know it."""
+        for reference in self.tables:
+            figures: Figures = {}
+            for record in reference.records:
+                if reason := _misfit(record, table):
+                    self.unplaced[reason] += 1
+                    continue
+                labels = {**record.labels, "metric": record.metric}
+                column = None if record.overall else columns.key(labels)
+                row = figures.setdefault(rows.key(labels), {})
+                if (column, record.metric) in row:  # they differ in a label of `where` alone
+                    self.unplaced["where another one stands"] += 1
+                row.setdefault((column, record.metric), record)
+            self._placed.append((reference.source, figures))
+
+    def rows(self, table: TableSpec, rows: Axis, columns: Sequence[tuple[Key | None, str | None]]) -> Iterator[Row]:
+        """The rows of the placed figures. `columns`: key (None for the overall one) and metric of each, as far as
+        columns distinguish metrics."""
+        for source, figures in self._placed:
+            for key in rows.sorted(figures):
+                metrics = [metric or rows.metric(key) or table.cells[0] for _, metric in columns]
+                places = [(column, metric) for (column, _), metric in zip(columns, metrics, strict=True)]
+                yield rows.row(key, [_figure(table, figures[key].get(place)) for place in places], source)
 
 
-def models(table: TableSpec, references: Iterable[Published]) -> set[str]:
-    """The models of the figures that have a cell in the table, if it distinguishes models."""
-    if "model" not in (*table.rows, *table.columns):
-        table = replace(table, rows=("model", *table.rows))
-    fitting = [r for reference in references for r in reference.records if _misfit(r, table) is None]
-    return {text(record.labels["model"]) for record in fitting if "model" in record.labels}
-
-
-def place(
-    references: Sequence[Published], table: TableSpec, rows: Axis, columns: Axis
-) -> tuple[list[tuple[str, Figures]], Mapping[str, int]]:
-    """(source, its figures) for every reference, and reason → how many figures have no cell for it."""
-    placed: list[tuple[str, Figures]] = []
-    reasons: Counter[str] = Counter()
-    for reference in references:
-        figures: Figures = {}
-        for record in reference.records:
-            if reason := _misfit(record, table):
-                reasons[reason] += 1
-                continue
-            labels = {**record.labels, "metric": record.metric}
-            column = None if record.overall else columns.key(labels)
-            row = figures.setdefault(rows.key(labels), {})
-            if (column, record.metric) in row:  # they differ in a label of `where` alone
-                reasons["where another one stands"] += 1
-            row.setdefault((column, record.metric), record)
-        placed.append((reference.source, figures))
-    return placed, reasons
-
-
-def figure(table: TableSpec, record: Record | None) -> Cell:
+def _figure(table: TableSpec, record: Record | None) -> Cell:
     """The cell of a figure."""
     if record is None:
         return Cell(n=None)

@@ -14,7 +14,8 @@ from typing import Any
 
 from harness import storage
 from harness.cli import options as opt
-from harness.cli.output import published, readable, show, tables_named
+from harness.cli.output import published, readable, show
+from harness.cli.table_names import tables_named
 from harness.cli.usage import Parser
 from harness.config import resolve
 from harness.config.building import policy_name

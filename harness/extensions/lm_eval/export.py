@@ -22,7 +22,8 @@ from harness.extensions.exports.texts import as_json, plain
 from harness.printable import clean_name
 from harness.results import Run
 from harness.tables import Cell, EpisodeScore
-from harness.tables.groups import RowGroup, combined
+from harness.tables.group_rows import combined
+from harness.tables.groups import RowGroup
 from harness.tables.scores import aggregate, by_condition, finite
 from harness.tables.table import text
 from harness.view_api import RecordedTurn, Transcript

@@ -31,7 +31,8 @@ from harness.engine_api import (
     Thread,
     WritesLog,
 )
-from harness.engines.background import in_background, is_cancelled
+from harness.engines.background import in_background
+from harness.engines.gate import is_cancelled
 from harness.engines.priority import PriorityGate
 from harness.engines.sampling import normalise
 from harness.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError, SetupError, near

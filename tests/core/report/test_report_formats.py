@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from harness.errors import UserError
 from harness.extensions.pages.html import page
 from harness.report import FORMATS, render
-from harness.report.render import latex_escape
+from harness.report.latex import latex_escape
 from harness.tables import Cell, Column, Row, Table
 
 CELLS = (Cell(2 / 3, 1 / 6, 9, low=0.35, high=0.88, std=0.47), Cell(None, None, 0), Cell(1.0, None, 1))

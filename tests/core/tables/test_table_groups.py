@@ -17,7 +17,7 @@ from harness.errors import SpecError
 from harness.extensions.pages.html import page
 from harness.report import render
 from harness.tables import Cell, EpisodeScore, Table, TableSpec, build, check
-from harness.tables.groups import combined
+from harness.tables.group_rows import combined
 from tests.helpers.samples import examples
 
 

@@ -1,0 +1,56 @@
+"""Which tables a name means: `harness report --table`."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from harness.config import yamls
+from harness.config.project import find
+from harness.errors import DataError, HarnessError
+from harness.tables import Table, TableSpec, text
+from harness.tables.spec import words_of_name
+
+
+def tables_named(tables: Sequence[Table], specs: Sequence[TableSpec], name: str) -> list[Table]:
+    """The tables that a name means: a title, or a number in the paper; `specs` are their entries, in the same order.
+
+    Raises:
+        DataError: naming near matches and all tables there are.
+    """
+    matches = [table for table, entry in zip(tables, specs, strict=True) if entry.called(name)]
+    if matches:  # "4" is Table 4 where there is one, and else Figure 4
+        numbered = [t for t, entry in zip(tables, specs, strict=True) if entry.called(f"table {name}")]
+        return numbered or matches
+    matches = [table for table in tables if name.strip() and name.casefold() in table.title.casefold()]
+    if len(matches) != 1:  # part of a title, if only one has it
+        numbers = {entry.title: ", ".join((*entry.paper, *entry.published)) for entry in specs}
+        listed = "\n".join(f"  {title}{f' ({of_paper})' if of_paper else ''}" for title, of_paper in numbers.items())
+        what = f"several tables have {name!r} in their title" if matches else f"no table is called {name!r}"
+        likely = get_close_matches(name.casefold(), map(str.casefold, numbers), n=1)
+        hint = next((f"Did you mean {title!r}?" for title in numbers if title.casefold() in likely), None)
+        raise DataError(f"{what}; there are:\n{listed}", hint=hint or _elsewhere(name))
+    return matches
+
+
+def _elsewhere(name: str) -> str | None:
+    """Which specs of the project have a table that the name means."""
+    project, found = find(), []
+    for spec, file in sorted(project.files("specs").items()):
+        with contextlib.suppress(HarnessError, OSError, UnicodeDecodeError):
+            if words_of_name(name) <= words_of_name(f"{file.stem} {file.read_text('utf-8')}"):
+                entries = yamls.read(file).data.get("tables")
+                found += [(spec, text(e["title"])) for e in entries or () if _means(name, e)]
+    listed = "; ".join(f"{spec} has it ({title})" for spec, title in dict(reversed(found)).items())
+    return f"Specs with other tables: {listed}. `harness eval --spec` plays one of them." if found else None
+
+
+def _means(name: str, entry: Any) -> bool:
+    """Whether a name means the table of an entry that nobody has checked."""
+    if not isinstance(entry, Mapping) or "title" not in entry:
+        return False
+    numbers = [entry.get(key, ()) for key in ("paper", "published")]
+    paper, published = (tuple(map(text, [n] if isinstance(n, str) else n)) for n in numbers)
+    return TableSpec(title=text(entry["title"]), cells=(), paper=paper, published=published).called(name)
