@@ -15,7 +15,7 @@ import itertools
 import sys
 import traceback
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
@@ -126,18 +126,32 @@ class Project:
 
     def files(self, kind: str) -> dict[str, Path]:
         """Name → file of every plugin of a kind, of `specs`, or of `prompts`; nearest project first."""
-        top, *rest = (KINDS[kind].folder if kind in KINDS else kind).split("/")
-        homes = [project.folder(top).joinpath(*rest) for project in self.lineage()]
         files: dict[str, Path] = {}
-        for home in [*homes, _PACKAGE / "engines"] if kind == "engines" else homes:
+        for home in self._homes(kind):
             for file in sorted(home.rglob(_PATTERNS.get(kind, "*.py"))):
                 below = file.relative_to(home)
                 parts = (below.parent if kind == "prompts" else below.with_suffix("")).parts
-                if kind not in KINDS or not any(part.startswith(("_", ".")) for part in parts):
+                if _names_one(kind, parts):
                     files.setdefault("/".join(parts), file)
         for name, offer in offers(kind).items() if kind == "engines" else ():
             files.setdefault(name, offer.extension.file.parent / f"{offer.value}.py")
         return files
+
+    def file(self, kind: str, name: str) -> Path | None:
+        """The file of one name in `files`, for which no folder is read; None where the name is not there."""
+        if not _names_one(kind, name.split("/")):
+            return None
+        below = f"{name}/{PROMPT_SET}" if kind == "prompts" else f"{name}{'.yaml' if kind == 'specs' else '.py'}"
+        found = next((file for home in self._homes(kind) if _is_file(file := home / below)), None)
+        if found is None and kind == "engines" and (offer := offers(kind).get(name)) is not None:
+            return offer.extension.file.parent / f"{offer.value}.py"
+        return found
+
+    def _homes(self, kind: str) -> list[Path]:
+        """The folders in which plugins of a kind, specs or prompt sets lie; the nearest project's first."""
+        top, *rest = (KINDS[kind].folder if kind in KINDS else kind).split("/")
+        homes = [project.folder(top).joinpath(*rest) for project in self.lineage()]
+        return [*homes, _PACKAGE / "engines"] if kind == "engines" else homes
 
     def listing(self, kind: str) -> list[Listed]:
         """Every plugin of a kind, spec or prompt set with its one-line description; nothing is imported."""
@@ -151,7 +165,7 @@ class Project:
         return self._loaded[kind, name]
 
     def _import(self, kind: str, name: str, place: Place | None) -> type[Any]:
-        word, file = KINDS[kind].singular, self.files(kind).get(name)
+        word, file = KINDS[kind].singular, self.file(kind, name)
         if file is None:
             hint = bringer(name, kind) or self._near(name, [listed.name for listed in self.listing(kind)], kind)
             raise PluginError(f"there is no {word} {name!r}", place=place, hint=hint)
@@ -207,17 +221,17 @@ class Project:
         chain, description, current = [], "", name
         form: dict[str, Any] = {}
         while current:
-            files = self.files("prompts")
-            if current not in files:
-                hint = self._near(current, files, "prompts")
-                if current not in builtin().files("prompts"):
+            file = self.file("prompts", current)
+            if file is None:
+                hint = self._near(current, self.files("prompts"), "prompts")
+                if builtin().file("prompts", current) is None:
                     hint = self._templates_at(current, place) or hint
                 raise PluginError(f"there is no prompt set {current!r}", place=place, hint=hint)
-            folder = files[current].parent
+            folder = file.parent
             if folder in chain:
                 raise PluginError(f"prompt set {name!r} is its own base", place=place)
             chain.append(folder)
-            about = _about(files[current])
+            about = _about(file)
             description = description or about.data.get("description") or ""
             form = {key: about.data[key] for key in FORM if key in about.data} | form
             current, place = about.data.get("base") or "", about.place("base")
@@ -245,12 +259,11 @@ class Project:
         for path in (*beside, Path(name)):
             if _is_file(path):
                 return path
-        files = self.files("specs")
         # `specs/agentsnet.yaml` also works where the built-in project is not the working directory.
         short = name.removeprefix("specs/").removesuffix(".yaml")
-        if short in files:
-            return files[short]
-        hint = self._near(short, files, "specs")
+        if (file := self.file("specs", short)) is not None:
+            return file
+        hint = self._near(short, self.files("specs"), "specs")
         if name.endswith((".yaml", ".yml")) or "/" in name:
             is_folder = not name.endswith((".yaml", ".yml")) and Path(name).is_dir()
             message = f"{name} is a folder, not a spec" if is_folder else f"file not found: {name}"
@@ -260,7 +273,7 @@ class Project:
     def _near(self, name: str, names: Iterable[str], kind: str) -> str:
         """What to do about a name that is not there; where only the built-in project has it: how to take it over."""
         own = builtin()
-        if any(project.root == own.root for project in self.lineage()) or name not in own.files(kind):
+        if any(project.root == own.root for project in self.lineage()) or own.file(kind, name) is None:
             return near(name, names)
         how = f"add {BUILTIN} to parents: in {self.root / MARKER}, as in parents: [{BUILTIN}]."
         return f"The built-in project has it, and this one does not build on that: {how}"
@@ -317,10 +330,17 @@ def _open(root: Path, via: tuple[Path, ...]) -> Project:
     return Project(root, str(data.get("name", root.name)), folders, tuple(parents))
 
 
+def _names_one(kind: str, parts: Sequence[str]) -> bool:
+    """Whether these parts of a path can be a name: of plugins, files that begin with `_` or `.` are helpers."""
+    if kind in KINDS:
+        return not any(part.startswith(("_", ".")) or not part for part in parts)
+    return not any(part in ("", ".", "..") for part in parts)
+
+
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except OSError:  # a name of 5,000 letters
+    except (OSError, ValueError):  # a name of 5,000 letters, or with a NUL
         return False
 
 

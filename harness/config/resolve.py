@@ -194,10 +194,11 @@ class _Resolver:
             hint = "Drop one of them; in a spec that extends another, `agents:` without a value takes it away."
             message = f"agents: and {key.name}: both say who plays"
             raise SpecError(message, place=self.spec.place("agents", KEY), hint=hint)
-        models, policies = {"model", *self.spec.get("models", {})}, self.project.files("policies")
+        models = {"model", *self.spec.get("models", {})}
         for contestant, body, path in key.contestants():
             at = functools.partial(key.place, *path)
-            if (name := body.get("model")) not in models and name in policies:
+            name = body.get("model")
+            if name is not None and name not in models and self.project.file("policies", name) is not None:
                 raise SpecError(f"{name!r} is a policy, no model", place=at(), hint=f"Write {{policy: {name}}}.")
             yield self.group(contestant, body, variant, at)
 
@@ -350,13 +351,14 @@ class _Resolver:
 
     def _no_number_of_an_episode(self, name: str, conditions: Iterable[Condition], place: Place) -> None:
         """Raise `PluginError` for a grade or fact under `metrics`, where the name of a metric belongs."""
-        known = self.project.files("metrics")
-        for condition in conditions if name not in known else ():
+        if self.project.file("metrics", name) is not None:
+            return
+        for condition in conditions:
             for use, word, numbers in (
                 ("grade", "a grade of this task", condition.task.grades),
                 ("fact", "a fact of this protocol", condition.protocol.facts_with(condition.task)),
             ):
-                if name in numbers and use in known:
+                if name in numbers and self.project.file("metrics", use) is not None:
                     hint = f"{name!r} is {word}: write {{use: {use}, of: {name}, name: {name}}}."
                     raise PluginError(f"there is no metric {name!r}", place=place, hint=hint)
 

@@ -7,6 +7,7 @@ import pytest
 
 from harness.approvals import BUILTIN
 from harness.config import project
+from harness.config.project import KINDS, builtin
 from harness.errors import Place, PluginError, SpecError, UserError
 
 TOY = Path(__file__).parents[2] / "toy"
@@ -188,3 +189,19 @@ def test_what_only_the_built_in_project_has_is_hinted_at(tmp_path: Path) -> None
         mine.load("tasks", "nothing")
     with pytest.raises(SpecError, match="Did you mean harness_builtin"):
         make(tmp_path / "typo", "parents: [harness_bultin]\n")
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "specs", "prompts"])
+def test_one_name_is_found_as_all_are(kind: str) -> None:
+    project = builtin()
+    files = project.files(kind)
+    assert files and {name: project.file(kind, name) for name in files} == files
+
+
+@pytest.mark.parametrize("kind", ["tasks", "metrics", "engines", "specs", "prompts"])
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "../tasks/echo", "/etc/hosts", "a//b", "_x", "agentsnet", "a\0b", "n" * 5000]
+)
+def test_what_is_no_name_is_no_file(kind: str, name: str) -> None:
+    project = builtin()
+    assert project.file(kind, name) == project.files(kind).get(name)
