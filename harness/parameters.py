@@ -131,8 +131,9 @@ def _is_fixed(hint: Any) -> bool:
 # ------------------------------------------------------------------------------------- JSON Schema
 
 
+@functools.lru_cache(maxsize=1024)  # of plugins, entries and kinds of tables
 def json_schema(cls: Any) -> Schema:
-    """JSON Schema of a plugin's parameters (without `use`), or of a `TypedDict`."""
+    """JSON Schema of a plugin's parameters (without `use`), or of a `TypedDict`. Not to be changed: it is kept."""
     shapes = {name: shape for name, field in fields(cls).items() if (shape := json_shape(field.hint)) is not None}
     writable = {name: field for name, field in fields(cls).items() if name in shapes}
     explained = explanations(cls)
@@ -169,7 +170,7 @@ def json_shape(hint: Any) -> Schema | None:
     elif hint in REFERENCES:
         shape = {**(json_shape(Plugin) or {}), PLUGIN: REFERENCES[hint]}
     elif typing.is_typeddict(hint):
-        shape = json_schema(hint)
+        shape = dict(json_schema(hint))
     elif kind is Literal:
         shape = {"enum": list(args)}
     elif kind in _UNIONS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import itertools
 import json
@@ -263,7 +264,8 @@ def _public(plan: Plan) -> dict[str, Any]:
     return data
 
 
-def _versions() -> dict[str, str]:
+@functools.cache
+def _versions() -> Mapping[str, str]:
     versions = {}
     for package in _PACKAGES:
         try:

@@ -167,19 +167,21 @@ def _source(module: str) -> _Source | None:
             package = module if name.endswith("__init__.py") else module.rpartition(".")[0]
             # What runs is what was imported, whatever the file holds by now.
             digest = getattr(sys.modules.get(module), DIGEST, None) or hashlib.sha256(content).hexdigest()
-            return _Source(root, name, digest, tuple(_imports(content, package)) if b"from ." in content else ())
+            return _Source(root, name, digest, _imports(content, package) if b"from ." in content else ())
     return None
 
 
-def _imports(content: bytes, package: str) -> Iterator[str]:
+@functools.lru_cache(maxsize=512)  # a process may begin many runs
+def _imports(content: bytes, package: str) -> tuple[str, ...]:
     """What a file may import relative to itself: modules, and names that may be modules."""
     try:
         tree = ast.parse(content)
     except (SyntaxError, ValueError):  # what runs has imported other files than this one
-        return
+        return ()
+    imports: list[str] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.level:
             above = package.split(".")[: len(package.split(".")) - node.level + 1]
             base = ".".join([*above, *filter(None, [node.module])])
-            yield base
-            yield from (f"{base}.{alias.name}" for alias in node.names)
+            imports += [base, *(f"{base}.{alias.name}" for alias in node.names)]
+    return tuple(imports)
