@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import signal
 import threading
@@ -17,6 +18,7 @@ import harness
 from harness.api import Completion, derive_seed
 from harness.config.project import builtin
 from harness.engine_api import CountsTokens, Engine, Request, Thread
+from harness.runtime import sources
 from tests.helpers import finished
 from tests.helpers.naming import Names
 from tests.helpers.samples import Samples
@@ -53,6 +55,16 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
         return None
     files = all(Path(argument.partition("::")[0]).suffix == ".py" for argument in config.args)
     return 0 if files else {"ray": 0, "export": 0, "vllm": 2}.get(config.option.markexpr)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_look_at_the_repository() -> Iterator[None]:
+    """Each of thousands of runs would ask git about this checkout, which does not change while tests run."""
+    root, ask = builtin().root, sources._git
+    known = functools.cache(functools.partial(ask, root))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sources, "_git", lambda where, *words: known(*words) if where == root else ask(where, *words))
+        yield
 
 
 @pytest.fixture(autouse=True)
