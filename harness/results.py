@@ -1,6 +1,6 @@
 """A finished run, read back from its folder: `Run`, with its scores, tables, transcripts and rows.
 
-Next: `harness.runtime.transcripts` and `harness.runtime.tidy`, which read the journal.
+Next: `harness.extensions.transcripts`, which reads the journal.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from harness.config import resolve
 from harness.config.project import Project, find
 from harness.config.spec import Spec, load
 from harness.errors import DataError, SetupError, near
+from harness.manifests import bringer, offers
 from harness.runtime import manifest
 from harness.tables import (
     EpisodeScore,
@@ -34,7 +35,6 @@ from harness.tables import (
 if TYPE_CHECKING:
     import pandas
 
-    from harness.runtime.tidy import Tidy
     from harness.view_api import Transcript
 
 
@@ -166,11 +166,9 @@ class Run:
         return [score for score in self.scores if score.error is not None]
 
     @property
-    def tidy(self) -> Tidy:
-        """Makes the rows of `episodes` and `turns`; has their columns."""
-        from harness.runtime.tidy import Tidy  # what only readers of rows need
-
-        return Tidy(self.meta, self.scores, self.metrics)
+    def tidy(self) -> Any:
+        """Makes the rows of `episodes` and `turns`; has their columns (`episode_columns`, `turn_columns`)."""
+        return report_part("tidy", "rows of episodes")(self)
 
     def transcripts(self) -> Iterator[Transcript]:
         """Every finished episode, with the conversations of its agents, one in memory at a time.
@@ -178,9 +176,8 @@ class Run:
         They come in the order in which they finished. Raises `DataError` for a damaged journal.
         """
         manifest.check_journals(self.meta, self.folder)
-        from harness.runtime.transcripts import Transcripts  # what only readers of transcripts need
-
-        return iter(Transcripts(self.folder, self.project))
+        found: Iterator[Transcript] = report_part("transcripts", "transcripts")(self)
+        return found
 
     def episodes(self) -> Iterator[dict[str, Any]]:
         """One row an episode, with the columns `Run.tidy.episode_columns`. Otherwise as `transcripts`."""
@@ -196,26 +193,16 @@ class Run:
         Raises:
             ValueError: there are no such rows.
         """
-        try:
-            import pandas
-        except ImportError:
-            hint = 'pip install "mas-eval-harness[pandas]"'
-            raise SetupError("to_pandas() needs the package pandas", hint=hint) from None
-        if rows in ("episodes", "turns"):
-            columns = self.tidy.episode_columns if rows == "episodes" else self.tidy.turn_columns
-            data = self.episodes() if rows == "episodes" else self.turns()
-            frame = pandas.DataFrame(data, columns=[column.name for column in columns])
-            types = {"number": "float64", "integer": "Int64"}
-            return frame.astype({column.name: types[column.kind] for column in columns if column.kind in types})
-        if rows != "results":
-            raise ValueError(f'to_pandas() gives "results", "episodes" or "turns", not {rows!r}')
-        flat = []
-        for row in self.rows:
-            plain = {k: v for k, v in row.items() if k != "labels"}
-            # A label may be called like a column of every row (n): it then becomes label_n.
-            labels = {f"label_{k}" if k in plain and plain[k] != v else k: v for k, v in row["labels"].items()}
-            flat.append({**labels, **plain})
-        return pandas.DataFrame(flat)
+        frame: pandas.DataFrame = report_part("frame", "to_pandas()")(self, rows)
+        return frame
+
+
+def report_part(name: str, wanted: str) -> Any:
+    """What an extension offers of runs under a name. Raises `SetupError` where none does; `wanted`: for what."""
+    if (offer := offers("reports").get(name)) is None:
+        hint = bringer(name, "reports")
+        raise SetupError(f"{wanted} comes with an extension that is not installed (reports: {name})", hint=hint)
+    return offer.load()
 
 
 def run_folder(folder: Path | str) -> Path:

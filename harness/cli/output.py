@@ -10,16 +10,13 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from harness import after
 from harness.cli.terminal import terminal_width
 from harness.config.project import find
-from harness.errors import SetupError
-from harness.manifests import offers
 from harness.printable import clean_name
 from harness.report import render
-from harness.results import Run
+from harness.results import Run, report_part
 from harness.storage import write_atomically
 from harness.storage.plugin_errors import ERRORS, tracebacks
 from harness.tables import EpisodeScore, Published, Table
@@ -136,18 +133,11 @@ def show(tables: Sequence[Table], form: str, title: str, file: str | None = None
     if form == "json":
         text = json.dumps([table.to_json() for table in tables], indent=1, default=str)
     elif form == "html":
-        text = report("page", "html")(title, tables)
+        text = report_part("page", "html")(title, tables)
     else:
         width = terminal_width() if file is None else None
         text = "\n\n".join(render(table, form, width) for table in tables)
     write(text, file)
-
-
-def report(name: str, wanted: str) -> Any:
-    """What an extension offers for reports under a name. Raises `SetupError` where none does; `wanted`: for what."""
-    if (offer := offers("reports").get(name)) is None:
-        raise SetupError(f"{wanted} comes with an extension that is not installed (reports: {name})")
-    return offer.load()
 
 
 def write(text: str, file: str | None) -> None:

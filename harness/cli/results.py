@@ -10,12 +10,11 @@ from pathlib import Path
 from harness import after
 from harness.cli.evaluate import interrupted
 from harness.cli.output import print_tables, published, readable, show, write
-from harness.cli.output import report as report_part
 from harness.cli.table_names import tables_named
 from harness.errors import DataError
 from harness.evaluation import rescored
 from harness.printable import clean
-from harness.results import Run
+from harness.results import Run, report_part
 from harness.runtime.manifest import check_journals
 from harness.storage import first_damaged, journals
 from harness.tables import Table

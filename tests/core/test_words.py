@@ -32,7 +32,6 @@ KNOWN: dict[str, int] = {
     "runtime/manifest.py": 8,
     "runtime/open_episodes.py": 2,
     "runtime/options.py": 2,
-    "runtime/transcripts.py": 1,
     "tables/table.py": 2,
     "templating.py": 3,
 }

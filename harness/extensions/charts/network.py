@@ -8,7 +8,7 @@ from harness.config.plan import episode_id
 from harness.errors import DataError, near
 from harness.extensions.charts.style import FAINT, INK, PALETTE, label
 from harness.extensions.networks import NetworkTask
-from harness.runtime.transcripts import Transcripts
+from harness.extensions.transcripts.reader import Transcripts
 from harness.tables import text as show
 from harness.view_api import Node, Scene
 

@@ -10,8 +10,8 @@ from typing import Final
 
 from harness.extensions.charts import Material
 from harness.extensions.charts.sources import Played
+from harness.extensions.transcripts.reader import Transcripts
 from harness.printable import clean
-from harness.runtime.transcripts import Transcripts
 from harness.tables import HeadlineSpec, text
 from harness.view_api import RecordedTurn, Transcript
 

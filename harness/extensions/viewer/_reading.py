@@ -20,7 +20,7 @@ from typing import Any
 
 from harness.config.project import find
 from harness.errors import DataError, UserError
-from harness.runtime.moves import from_journal
+from harness.extensions.transcripts.moves import from_journal
 from harness.view_api import Transcript
 
 from ._recorded import Recording
@@ -178,7 +178,7 @@ class _Jobs:
         return self._read[recording.state]
 
     def _reader_of(self, recording: Recording) -> Any:
-        from harness.runtime.transcripts import Transcripts
+        from harness.extensions.transcripts.reader import Transcripts
 
         key = recording.folder, recording.stamp
         if key not in self._runs:

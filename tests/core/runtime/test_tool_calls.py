@@ -22,13 +22,13 @@ from harness.engine_api import Engine, Request
 from harness.engines.mock import Mock
 from harness.engines.replay import Replay
 from harness.errors import RequestError, SpecError
+from harness.extensions.transcripts.reader import Transcripts
+from harness.extensions.transcripts.tidy import turn_rows
 from harness.extensions.vllm.vllm import VLLM
 from harness.replies import Calls, Verb
 from harness.replies.reading import MAX_CHARS, read_completion
 from harness.results import Run
 from harness.runtime.players import ModelPlayer
-from harness.runtime.tidy import turn_rows
-from harness.runtime.transcripts import Transcripts
 from tests.helpers.journals import as_killed
 from tests.helpers.mas_commands import UNKNOWN, Commands, written
 from tests.helpers.samples import examples

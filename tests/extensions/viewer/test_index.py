@@ -16,8 +16,8 @@ from harness import storage
 from harness.api import Completion, Move
 from harness.engines.mock import Mock
 from harness.errors import DataError
+from harness.extensions.transcripts.reader import Transcripts
 from harness.extensions.viewer.index import EpisodeQuery, Goal, RunIndex
-from harness.runtime.transcripts import Transcripts
 from tests.helpers.journals import sealed
 from tests.helpers.samples import examples
 from tests.helpers.toy import TOY, run

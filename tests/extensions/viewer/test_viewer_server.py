@@ -13,13 +13,13 @@ from starlette.testclient import TestClient
 import harness
 from harness.engines.mock import Mock
 from harness.errors import DataError
+from harness.extensions.transcripts.reader import Transcripts
 from harness.extensions.viewer import written
 from harness.extensions.viewer._reading import Reader
 from harness.extensions.viewer.index import OnProgress, RunIndex
 from harness.report.render import grid
 from harness.report.written import TABLES
 from harness.runtime.runner import BudgetReachedError
-from harness.runtime.transcripts import Transcripts
 from harness.storage import write_atomically
 from harness.storage.locks import Lock
 from tests.helpers.journals import as_killed, edited

@@ -15,8 +15,8 @@ from harness.config.project import Project, builtin
 from harness.config.spec import load
 from harness.engines.mock import Mock
 from harness.extensions.conformance import check_view
+from harness.extensions.transcripts.reader import Transcripts
 from harness.extensions.viewer.views import Views, as_json
-from harness.runtime.transcripts import Transcripts
 from harness.view_api import Scene, Transcript, View
 
 SPECS = [

@@ -22,8 +22,8 @@ from harness.config.project import Project, find
 from harness.config.spec import load
 from harness.engines.mock import Mock
 from harness.errors import UserError
+from harness.extensions.transcripts.moves import from_journal, turns_of
 from harness.runtime.manifest import META, SPEC, read_meta
-from harness.runtime.moves import from_journal, turns_of
 from harness.runtime.prompt_reader import PromptReader
 from harness.runtime.seats import seats
 from harness.runtime.sources import changed, changed_files
