@@ -191,9 +191,9 @@ def interval(
 @lru_cache(maxsize=1024)
 def t_quantile(df: float, level: float = 0.975) -> float:
     """Quantile of Student's t."""
-    from scipy.stats import t
+    from scipy.special import stdtrit  # `scipy.stats.t.ppf`, without the second that importing scipy.stats takes
 
-    return float(t.ppf(level, df))
+    return float(stdtrit(df, level))
 
 
 # ------------------------------------------------------------------------------------------- tests
@@ -214,12 +214,12 @@ def clustered_welch(a: Sequence[Stratum], b: Sequence[Stratum]) -> Comparison:
     stderr = math.hypot(first.stderr, second.stderr)
     if _is_rounding(stderr, [x for stratum in (*a, *b) for _, x in stratum]):
         return Comparison(difference, None, None)
-    from scipy.stats import t
+    from scipy.special import stdtr
 
     score = difference / stderr
     shares = [(s.stderr or 0.0) / stderr for s in (first, second)]  # Welch–Satterthwaite, scaled against underflow
     df = 1 / sum(share**4 / s.df for share, s in zip(shares, (first, second), strict=True))
-    return Comparison(difference, score, float(2 * t.sf(abs(score), df)), df)
+    return Comparison(difference, score, float(2 * stdtr(df, -abs(score))), df)
 
 
 def holm(pvalues: Sequence[float]) -> list[float]:

@@ -253,7 +253,7 @@ def _tested(
 ) -> Term:
     """The term with its test. `codes`: what makes the effects of all levels of the estimates; `freedom`: clusters − 1,
     and numbers − coefficients."""
-    from scipy.stats import f
+    from scipy.special import fdtrc
 
     if variance is None or share is None:
         return Term(levels, share, reason="flat" if share is None else "few")
@@ -264,4 +264,4 @@ def _tested(
     statistic = float(effects @ effects) / expected
     df = min(expected * expected / float((spread * spread).sum()), float(len(estimates)))
     degrees = (_plain(df), _plain(min(df * freedom[0], freedom[1])))
-    return Term(levels, _plain(share), _plain(statistic), degrees, float(f"{f.sf(statistic, *degrees):.10g}"))
+    return Term(levels, _plain(share), _plain(statistic), degrees, float(f"{fdtrc(*degrees, statistic):.10g}"))

@@ -149,13 +149,13 @@ def _error(found: Strengths, one: int, other: int | None = None) -> float:
 
 def _ranks(names: Sequence[str], found: Strengths) -> dict[str, Cell]:
     """Each contestant's rank, and the ranks that it may have, given which pairs differ significantly."""
-    from scipy.stats import t
+    from scipy.special import stdtr
 
     pairs, scores = [*itertools.combinations(range(len(names)), 2)], []
     for one, other in pairs:
         error = _error(found, one, other)
         scores.append(abs(float(found.values[one] - found.values[other])) / error if error > _NO_ERROR else 0.0)
-    pvalues = stats.holm([float(2 * t.sf(score, max(found.clusters - 1, 1))) for score in scores])
+    pvalues = stats.holm([float(2 * stdtr(max(found.clusters - 1, 1), -score)) for score in scores])
     behind = [0] * len(names)
     ahead = [0] * len(names)
     for (one, other), p in zip(pairs, pvalues, strict=True):
