@@ -125,7 +125,10 @@ class OpenSpiel(GameTask):
 
     def _remembered(self) -> bool:
         """Whether what agents see now leaves out what they could see before."""
-        return package() is not None and not self.loaded.public and self._observes() == "observation"
+        ours = described().get(self.name)
+        if package() is None or (ours is not None and ours.remembered):
+            return package() is not None
+        return not self.loaded.public and self._observes() == "observation"
 
     def _observes(self) -> str:
         loaded, wanted = self.loaded, str(self.observes)

@@ -26,13 +26,15 @@ _WRAPPED = {
 
 @dataclass(frozen=True)
 class Described:
-    """A section of `rules.md`: rules, which text an agent sees, whether all can reach the greatest return at once, and
-    whether all get the same return where the game's type does not say so."""
+    """A section of `rules.md`: rules, which text an agent sees, whether all can reach the greatest return at once,
+    whether all get the same return where the game's type does not say so, and whether the text leaves out what an agent
+    has to remember."""
 
     rules: str
     observes: str | None = None
     cooperative: bool = False
     same: bool = False
+    remembered: bool = False
 
 
 @functools.lru_cache(maxsize=1)
@@ -42,12 +44,12 @@ def described() -> dict[str, Described]:
     for section in _FILE.read_text("utf-8").split("\n## ")[1:]:
         name, *lines = section.strip().split("\n")
         keys = dict(itertools.takewhile(lambda pair: len(pair) == 2, (line.split(": ", 1) for line in lines)))
-        keys = {key: value for key, value in keys.items() if key in ("observes", "cooperative", "returns")}
+        keys = {key: value for key, value in keys.items() if key in ("observes", "cooperative", "returns", "memory")}
         cooperative = keys.get("cooperative") == "yes"
         same = cooperative or keys.get("returns") == "same"
         paragraphs = "\n".join(lines[len(keys) :]).split("\n\n")
         text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
-        sections[name] = Described(text, keys.get("observes"), cooperative, same)
+        sections[name] = Described(text, keys.get("observes"), cooperative, same, "memory" in keys)
     return sections
 
 

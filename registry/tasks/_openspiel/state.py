@@ -15,6 +15,7 @@ from harness.extensions.games.legal import LegalAction
 from harness.extensions.worlds import World
 
 from .loading import Loaded
+from .readable import readable
 from .witness import Played, Seen, witness
 
 _NOTHING = "Non-terminal"
@@ -87,11 +88,23 @@ class Rules:
         state = self.loaded.with_seed(self.seed).new_initial_state()
         course = Course()
         events = self.draw(state, 0, course)
-        seen = tuple(Seen() for _ in self.agents) if self.witness else ()
+        seen = self.watched(tuple(Seen() for _ in self.agents), None, state, {})
         return GameState(self, state, events, course, {}, seen=seen)
 
+    def watched(self, seen: tuple[Seen, ...], before: Any, after: Any, moves: Mapping[int, str]) -> tuple[Seen, ...]:
+        """What each seat has seen once these moves, seat → name, have led to a state; `before` is None at the start."""
+        if self.witness is None:
+            return ()
+        result = []
+        for seat, old in enumerate(seen):
+            texts = "" if before is None else self.text(before, seat), self.text(after, seat)
+            waits = not (after.is_terminal() or after.is_simultaneous_node() or after.current_player() == seat)
+            lines = self.witness(Played(self.loaded.name, self.agents, seat, *texts, moves, waits))
+            result.append((old.turn() if seat in moves else old).add(lines, self.recent))
+        return tuple(result)
+
     def text(self, state: Any, seat: int) -> str:
-        """What the game shows a seat."""
+        """What the game shows a seat, in its own writing."""
         text: str = (state.information_state_string if self.information else state.observation_string)(seat)
         text = text.strip("\n")
         return "" if text == _NOTHING else text
@@ -160,7 +173,7 @@ class GameState(World):
         names = self.legal(seat)[1] if self.acts(agent) else ()
         last = self.seen[seat].last(rules.recent) if self.seen else self.course.last(agent, rules.recent)
         return {
-            "state": rules.text(self.state, seat),
+            "state": readable(rules.loaded.name, rules.text(self.state, seat), seat),
             "legal": list(names[: rules.listed]),
             "legal_count": len(names),
             "moves": self.course.moves,
@@ -199,25 +212,12 @@ class GameState(World):
             state.apply_action(next(iter(pending.values())))
         course = self.course
         if rules.public:
-            seats = {agent: (rules.seat[agent], number) for agent, number in pending.items()}
             course = course.after(pending)
-            course.add({agent: self.name(*move) for agent, move in seats.items()})
+            course.add({agent: self.name(rules.seat[agent], number) for agent, number in pending.items()})
         events = rules.draw(state, self.events, course)
-        return GameState(rules, state, events, course, counts, seen=self._seen(state, pending))
-
-    def _seen(self, after: Any, done: Mapping[str, int]) -> tuple[Seen, ...]:
-        """What each seat has seen once these actions have led to a state."""
-        rules = self.rules
-        if rules.witness is None:
-            return ()
-        moves = {rules.seat[agent]: self.name(rules.seat[agent], action) for agent, action in done.items()}
-        shown = []
-        for seat, agent in enumerate(rules.agents):
-            seen = self.seen[seat].turn() if agent in done else self.seen[seat]
-            texts = rules.text(self.state, seat), rules.text(after, seat)
-            waits = not (after.is_terminal() or after.is_simultaneous_node() or after.current_player() == seat)
-            shown.append(seen.add(rules.witness(Played(rules.agents, seat, *texts, moves, waits)), rules.recent))
-        return tuple(shown)
+        moves = {rules.seat[agent]: self.name(rules.seat[agent], number) for agent, number in pending.items()}
+        seen = rules.watched(self.seen, self.state, state, moves) if rules.witness else ()
+        return GameState(rules, state, events, course, counts, seen=seen)
 
     def name(self, seat: int, action: int) -> str:
         """The name of a legal action."""

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from .readable import readable
+
 _HINTED = re.compile(r"\(?Reveal player \+(\d+) (color|rank) (\w+)\)?")
 _CARD = re.compile(r"\(?(Play|Discard) (\d+)\)?")
 
@@ -19,14 +21,16 @@ class Played(NamedTuple):
     """What happened between two states in which agents decide, as one seat may look at it.
 
     Attributes:
+        game: its short name.
         agents: the agents, in the order of seats.
         seat: who looks.
-        before: the text that the seat was shown, or would have been.
+        before: the text that the seat was shown, or would have been, in OpenSpiel's writing.
         after: the same of the new state.
-        moves: seat → the name of its action.
+        moves: seat → the name of its action; empty at the start of the game, before which there is no text.
         waits: whether the seat does not act in the new state, and so is not shown it.
     """
 
+    game: str
     agents: Sequence[str]
     seat: int
     before: str
@@ -62,11 +66,12 @@ class Seen:
 
 
 def views(played: Played) -> list[str]:
-    """What the seat sees after a move while it waits, if that is new. Moves themselves are unseen."""
+    """What the seat sees at the start, and after moves, while it waits, if it is new. Moves themselves are unseen."""
     if not played.waits or played.after == played.before:
         return []
     who = "your move" if played.seat in played.moves else "a move of " + ", ".join(_names(played))
-    return [f"After {who} you saw: {played.after}"]
+    when = f"After {who}" if played.moves else "At the start"
+    return [f"{when} you saw:\n{readable(played.game, played.after, played.seat)}"]
 
 
 def moves(played: Played) -> list[str]:
@@ -99,6 +104,8 @@ def kriegspiel(played: Played) -> list[str]:
 
 def hanabi(played: Played) -> list[str]:
     """Moves with what came of them: the card and whether it fits, the card drawn, the cards that a hint is about."""
+    if not played.moves:
+        return []
     [(mover, move)] = played.moves.items()
     who, players = played.agents[mover], len(played.agents)
     before, after = _hands(played.before), _hands(played.after)
@@ -116,6 +123,12 @@ def hanabi(played: Played) -> list[str]:
     what = "discards" if acted[1] == "Discard" else "plays, which fails," if lost else "plays, which fits,"
     drawn = f", and draws {after[own][-1][:2]}" if own and len(after[own]) == len(before[own]) else ""
     return [f"{who}: {what} card {acted[2]}: {card}{drawn}"]
+
+
+def crazy_eights(played: Played) -> list[str]:
+    """All moves by name, and the first card of all."""
+    first = next((line for line in played.after.split("\n") if line.startswith("Previous card")), "")
+    return moves(played) if played.moves else [first.replace("Previous", "First")]
 
 
 def go_fish(played: Played) -> list[str]:
@@ -148,7 +161,7 @@ def _names(played: Played) -> list[str]:
 
 WITNESSES: dict[str, Witness] = {
     "battleship": battleship,
-    "crazy_eights": moves,
+    "crazy_eights": crazy_eights,
     "dou_dizhu": moves,
     "gin_rummy": moves,
     "go_fish": go_fish,

@@ -116,6 +116,8 @@ def readings(task: Any, case: Case, played: list[tuple[Any, tuple[int, ...]]]) -
             yield seat, known[seat], read[seat]
         moves = {agent: world.legal(seat)[1][world.legal(seat)[0].index(chosen[seat if len(chosen) > 1 else 0])]
                  for agent, seat in acting.items()}  # fmt: skip
+        for agent, seat in acting.items():  # a conversation has one's own replies
+            read[seat] = (*read[seat], moves[agent])
         aside = loaded.name in ASIDE and "Phase:discarding" in state.observation_string(0)
         for seat in range(len(case.agents)):
             mine = seat in acting.values()

@@ -70,6 +70,41 @@ def test_a_finished_hand_of_repeated_leduc_shows_what_the_rules_say() -> None:
     assert "its cards are shown, also that of a player who folded" in rules
 
 
+def test_every_game_that_can_be_played_has_rules_that_know_its_parameters() -> None:
+    words = sys.modules[type(task_of("tic_tac_toe")).__module__.rpartition(".")[0] + "._openspiel.rules"]
+    assert {*KINDS} - {*ONE_PLAYER} <= set(words.described())
+    for name in GAMES:
+        found = words.rules_of(name, task_of(GRIDS.get(name, name)).loaded.parameters)  # type: ignore[attr-defined]
+        named = set(re.findall(r"{(\w+)}", words.described()[name].rules))
+        assert named <= {*task_of(GRIDS.get(name, name)).loaded.parameters}, name  # type: ignore[attr-defined]
+        assert "{" not in found and 20 < len(found) < 2000, name
+
+
+def test_states_have_coordinates_and_names_that_moves_use() -> None:
+    def seen(game: str, moves: int, seat: int = 0) -> tuple[str, list[str]]:
+        task = task_of(game)
+        case, rng = first(task), random.Random(1)
+        world = task.world(case, rng)
+        for _ in range(moves):
+            acting = {agent: reply for agent in case.agents if (reply := world.reply(agent)) is not None}
+            world = world.step({agent: rng.choice(reply.options or ()) for agent, reply in acting.items()}, rng)
+        [actor] = [agent for agent in case.agents if world.reply(agent) is not None]
+        observed = world.observation(actor)
+        return observed["state"], list(observed["legal"])
+
+    board, _ = seen("chess", 0)
+    assert board.startswith("You are White (capitals).\n8 r n b q k b n r\n") and "\n  a b c d e f g h\nFEN: " in board
+    assert seen("kriegspiel", 0)[0].splitlines()[-1] == "The umpire: none"
+    assert seen("xiangqi", 0)[0].splitlines()[-1] == "  0 1 2 3 4 5 6 7 8"
+    hand, legal = seen("tarok", 5)
+    assert "of Hearts" in hand and legal and not re.search(r"\d,\d", hand)
+    hand, legal = seen("skat", 14)
+    assert all(card in hand for card in legal), (hand, legal)
+    assert "What one item of each kind is worth to you: " in seen("negotiation", 0)[0]
+    assert "\x1b" not in seen("twixt", 3)[0]
+    assert seen("hive", 2)[0].splitlines()[-1].startswith("Moves so far: w")
+
+
 def test_sections_name_games_that_there_are() -> None:
     rules = sys.modules[type(task_of("tic_tac_toe")).__module__.rpartition(".")[0] + "._openspiel.rules"]
     assert set(rules.described()) <= {*KINDS, *GRIDS}

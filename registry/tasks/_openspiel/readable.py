@@ -1,0 +1,259 @@
+"""What a seat sees, written as people write it: boards with coordinates, cards by the names that moves give them.
+
+A renderer is a function of OpenSpiel's text and the number of the seat. It loses nothing:
+`tests/extensions/games/test_game_sufficiency.py` compares what seats read with what OpenSpiel tells them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+Renderer = Callable[[str, int], str]
+_COLORS = re.compile(r"\x1b\[[0-9;]*m")
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def grid(rows: Sequence[Iterable[str]], down: Sequence[str], across: Sequence[str]) -> str:
+    """A board of cells, with a name before each row and the names of the columns below."""
+    cells = [[*row] for row in rows]
+    width = max(len(text) for row in [*cells, across] for text in row)
+    edge = max(map(len, down))
+    lines = [
+        f"{name:>{edge}} " + " ".join(f"{cell:<{width}}" for cell in row).rstrip()
+        for name, row in zip(down, cells, strict=True)
+    ]
+    return "\n".join([*lines, " " * (edge + 1) + " ".join(f"{name:<{width}}" for name in across).rstrip()])
+
+
+def counted(text: str, seat: int) -> str:
+    """A board of characters whose rows and columns moves count from 0; lines below it stay as they are."""
+    lines = text.split("\n")
+    start = int(len(lines[0]) == 1)  # who is to move
+    rows = [line.split() if " " in line else [*line] for line in lines[start:]]
+    size = len(rows[0])
+    many = next((i for i, row in enumerate(rows) if len(row) != size), len(rows))
+    board = grid(rows[:many], [*map(str, range(many))], [*map(str, range(size))])
+    return "\n".join([*lines[:start], board, *lines[start + many :]]).rstrip("\n")
+
+
+def tries(text: str, seat: int) -> str:
+    """A counted board, and under it the cells that the seat has tried, in order."""
+    board, below = _split_board(text)
+    size = len(board[0])
+    cells = [int(cell) for cell in re.findall(r"\d,(\d+)", below)]
+    places = " ".join(f"({cell // size},{cell % size})" for cell in cells)
+    return f"{counted(chr(10).join(board), seat)}\nYour tries: {places or 'none'}"
+
+
+def latent(text: str, seat: int) -> str:
+    """A counted board, and under it the moves that the seat knows, in order."""
+    board, below = _split_board(text)
+    moves = [f"Player-{who}: ({int(cell) // 3},{int(cell) % 3})" for who, cell in re.findall(r"(\d),(\d+)", below)]
+    return f"{counted(chr(10).join(board), seat)}\nMoves that you know: {', '.join(moves) or 'none'}"
+
+
+def hexagons(text: str, seat: int) -> str:
+    """A rhombus of cells named by column and row; under it the tries of both, and the seat's own in order."""
+    board, below = _split_board(text)
+    size = len(board[0])
+    shown = grid(board, [str(1 + i) for i in range(len(board))], _LETTERS[:size])
+    number, _, rest = below.partition("\n")
+    cells = [int(cell) for cell in re.findall(r"\d,(\d+)", rest)]
+    places = " ".join(f"{_LETTERS[cell % size]}{cell // size + 1}" for cell in cells)
+    return f"{shown}\nTries of both players: {number or 0}. Your tries: {places or 'none'}"
+
+
+def _split_board(text: str) -> tuple[list[str], str]:
+    lines = text.split("\n")
+    many = next((i for i, line in enumerate(lines) if re.search(r"[^.xo]", line)), len(lines))
+    return lines[:many], "\n".join(lines[many:])
+
+
+def columns(text: str, seat: int) -> str:
+    """A board whose moves name a column, counted from 0."""
+    return text + "\n" + "".join(str(i % 10) for i in range(len(text.partition("\n")[0])))
+
+
+def chess(text: str, seat: int) -> str:
+    """A position in Forsyth-Edwards notation, also as a board; . is a free square, ? one that the seat does not see."""
+    rows = [_unpacked(row) for row in text.partition("\n")[0].split(" ")[0].split("[")[0].split("/")][:8]
+    return f"You are {'White (capitals)' if seat else 'Black (small letters)'}.\n{_chessboard(rows)}\nFEN: {text}"
+
+
+def kriegspiel(text: str, seat: int) -> str:
+    """The own pieces, and what the umpire said last."""
+    position, _, umpire = text.partition("\n")
+    castling = [*position.split(), "-", "-"][2]
+    board = chess(position, seat).partition("\nFEN")[0]
+    move = "White" if " w " in position else "Black"
+    return f"{board}\n{move} to move. You may still castle: {castling}\nThe umpire: {umpire}"
+
+
+def blind_chess(text: str, seat: int) -> str:
+    """Reconnaissance blind chess: own pieces and what was sensed; ? is a square that the seat does not see."""
+    position, castling, phase, capture, mover, illegal = text.rsplit(" ", 5)
+    rows = [_unpacked(row.replace(" ", "."), "?") for row in position.split("/")]
+    what = {"s": "sense", "m": "move"}.get(phase, phase)
+    lines = [f"You are {'White (capitals)' if seat else 'Black (small letters)'}.", _chessboard(rows)]
+    lines.append(f"{'White' if mover == 'w' else 'Black'} is to {what}. You may still castle: {castling}")
+    if capture == "c" or illegal == "i":
+        lines.append("The last move captured a piece." if capture == "c" else "The last move was not possible.")
+    return "\n".join(lines)
+
+
+def _unpacked(row: str, free: str = ".") -> str:
+    return re.sub(r"\d", lambda found: free * int(found[0]), row.replace("~", ""))
+
+
+def _chessboard(rows: Sequence[str]) -> str:
+    return grid(rows, [str(len(rows) - i) for i in range(len(rows))], _LETTERS[: len(rows[0])])
+
+
+def shogi(text: str, seat: int) -> str:
+    """A position as a board; rows have letters and columns numbers from the right; + is before a promoted piece."""
+    rows, mover, hand, number = text.split(" ")
+    cells = [re.findall(r"\+?[A-Za-z]|\.", _unpacked(row)) for row in rows.split("/")]
+    board = grid(cells, _LETTERS[:9], "987654321")
+    moves = "Black (Player-0, capitals)" if mover == "b" else "White (Player-1, small letters)"
+    return f"{board}\n{moves} is to move, move {number}. In hand: {'nothing' if hand == '-' else hand}"
+
+
+_GLYPHS = {0xA: "S", 0xB: "H", 0xC: "D", 0xD: "C"}
+_RANKS = "?A23456789TJ?QK"
+
+
+def skat(text: str, seat: int) -> str:
+    """One line a fact, and cards as moves name them."""
+
+    def card(found: re.Match[str]) -> str:
+        code = ord(found[0])
+        return _GLYPHS[code >> 4 & 0xF] + _RANKS[code & 0xF]
+
+    named = re.sub(r"[\U0001f0a0-\U0001f0de]", card, text).replace("unknown/pass", "pass")
+    titles = {"PlPos": "You are player", "SoloPl": "Soloist (-1: none yet)", "CurrTrick": "This trick"}
+    titles |= {"PrevTrick": "Last trick", "Bids": "Bids of players 0, 1, 2 (pass: or none yet)"}
+    facts = [re.sub(r"^\w+", lambda found: titles.get(found[0], found[0]), part) for part in named.split("|")]
+    return "\n".join(re.sub(r":(?=\S)", ": ", fact).strip() for fact in facts)
+
+
+_TAROKS = ["Pagat", "II", "III", "IIII", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII", "XIII", "XIV", "XV", "XVI",
+           "XVII", "XVIII", "XIX", "XX", "Mond", "Skis"]  # fmt: skip
+_TAROK_RANKS = {"Hearts": "4 3 2 1", "Diamonds": "4 3 2 1", "Spades": "7 8 9 10", "Clubs": "7 8 9 10"}
+_TAROK = _TAROKS + [
+    f"{rank} of {suit}"
+    for suit, low in _TAROK_RANKS.items()
+    for rank in [*low.split(), "Jack", "Knight", "Queen", "King"]
+]
+_CONTRACTS = ["Pass", "Klop", "Three", "Two", "One", "Solo three", "Solo two", "Solo one", "Beggar", "Solo without",
+              "Open beggar", "Colour valat without", "Valat without"]  # fmt: skip
+
+
+def tarok(text: str, seat: int) -> str:
+    """Hand, bids, talon and tricks by the names of cards; the hand is what is left of it."""
+    parts = [[item for item in part.split(",") if item] for part in text.split(";")]
+    hand = [*map(int, parts[0])]
+    bids, rest = parts[1] if len(parts) > 1 else [], parts[2:]
+    players, highest = 48 // max(1, len(hand)), max(map(int, bids), default=0)
+    lines = [f"Bids in order: {', '.join(_CONTRACTS[int(bid)] for bid in bids) or 'none yet'}"]
+    if players == 4 and 2 <= highest <= 4 and rest and rest[0]:
+        lines.append(f"Called: {_TAROK[int(rest.pop(0)[0])]}")
+    if 2 <= highest <= 7 and rest and rest[0]:
+        talon, size = [*map(int, rest.pop(0))], {2: 3, 3: 2, 4: 1, 5: 3, 6: 2, 7: 1}[highest]
+        sets = [talon[i : i + size] for i in range(0, 6, size)]
+        lines.append("Talon: " + "; ".join(f"set {i + 1}: {_cards(cards)}" for i, cards in enumerate(sets)))
+        if rest and rest[0]:
+            taken, laid = int(rest.pop(0)[0]), rest.pop(0) if rest else []
+            unseen = "d" in laid
+            lines.append(f"The declarer took set {taken + 1}, and laid aside "
+                         f"{f'{len(laid)} cards' if unseen or not laid else _cards(map(int, laid))}")  # fmt: skip
+            declared = not unseen and (bool(laid) or not any(rest))
+            hand = [c for c in hand + (sets[taken] if declared else []) if str(c) not in laid]
+    tricks = [[*map(int, cards)] for cards in rest if cards]
+    lines += [f"Trick {i + 1}: {_cards(cards)}" for i, cards in enumerate(tricks)]
+    gone = {card for cards in tricks for card in cards}
+    return "\n".join([f"Your hand: {_cards(c for c in hand if c not in gone)}", *lines])
+
+
+def _cards(numbers: Iterable[int]) -> str:
+    return ", ".join(_TAROK[number] for number in numbers)
+
+
+def negotiation(text: str, seat: int) -> str:
+    """What the words of the game mean."""
+    text = re.sub(r"Agent \d+ util vec", "What one item of each kind is worth to you", text)
+    text = text.replace("Max steps", "Proposals at most").replace("Item pool", "Items of each kind")
+    return re.sub(r"Current player: (\d)", r"To act: Player-\1", text)
+
+
+_STEPS = {
+    ("-", 1): (2, 0),
+    ("/", 1): (1, -1),
+    ("\\", 1): (1, 1),
+    ("-", 0): (-2, 0),
+    ("/", 0): (-1, 1),
+    ("\\", 0): (-1, -1),
+}
+
+
+def hive(text: str, seat: int) -> str:
+    """The hexagons with what lies on them, from bottom to top, as rows of a brick wall, and the moves so far."""
+    kind, _, turn, *moves = text.split(";")
+    at: dict[str, tuple[int, int]] = {}
+    piles: dict[tuple[int, int], list[str]] = {}
+    for move in moves:
+        piece, _, where = move.partition(" ")
+        if piece == "pass":
+            continue
+        place = (0, 0)
+        if where:
+            after = where[-1] in "-/\\"
+            sign, other = (where[-1], where[:-1]) if after else (where[0], where[1:])
+            dx, dy = _STEPS.get((sign, int(after)), (0, 0)) if sign in "-/\\" else (0, 0)
+            x, y = at[other if sign in "-/\\" else where]
+            place = (x + dx, y + dy)
+        if piece in at:
+            piles[at[piece]].remove(piece)
+        at[piece] = place
+        piles.setdefault(place, []).append(piece)
+    taken = {place: pile for place, pile in piles.items() if pile}
+    lines = [f"{kind}, {turn} to move. You are {'black' if seat else 'white'}."]
+    left, width = min((x for x, _ in taken), default=0), max([4, *(len("+".join(pile)) for pile in taken.values())]) + 1
+    for row in sorted({y for _, y in taken}):
+        line, half = "", (width + 1) // 2
+        for x, pile in sorted((x, pile) for (x, y), pile in taken.items() if y == row):
+            line = line.ljust((x - left) * half) + "+".join(pile)
+        lines.append(line)
+    return "\n".join([*lines, f"Moves so far: {'; '.join(moves) or 'none'}"])
+
+
+RENDERERS: dict[str, Renderer] = {
+    "antichess": chess,
+    "banqi": counted,
+    "chess": chess,
+    "connect_four": columns,
+    "crazyhouse": chess,
+    "dark_chess": chess,
+    "dark_hex": hexagons,
+    "gomoku": counted,
+    "hive": hive,
+    "kriegspiel": kriegspiel,
+    "latent_ttt": latent,
+    "mnk": counted,
+    "negotiation": negotiation,
+    "phantom_ttt": tries,
+    "rbc": blind_chess,
+    "shogi": shogi,
+    "skat": skat,
+    "tarok": tarok,
+    "tic_tac_toe": counted,
+    "xiangqi": counted,
+}
+"""Game → what makes its texts readable."""
+
+
+def readable(name: str, text: str, seat: int) -> str:
+    """What a seat reads of a game's text; the text itself where nothing needs to be said better."""
+    text = _COLORS.sub("", text)
+    renderer = RENDERERS.get(name)
+    return renderer(text, seat) if renderer and text else text
