@@ -111,7 +111,7 @@ class ModelPlayer:
                 break
             except SystemExit as failure:  # would leave the event loop at once, and every other episode with it
                 raise RuntimeError(f"SystemExit: {failure}") from failure
-            if turn.peer_texts and not attempt and is_new:
+            if turn.peer_texts and not attempt and is_new and completion.peer_tokens is None:
                 completion = replace(completion, peer_tokens=self._peer_tokens(turn))
             calls.append(completion)
             self._reply(completion, scored)

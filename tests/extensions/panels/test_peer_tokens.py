@@ -65,3 +65,9 @@ def test_an_engine_that_cannot_count_says_nothing() -> None:
 
 def test_a_server_counts_nothing_unless_a_tokenizer_is_named() -> None:
     assert OpenAI(model="m", base_url="http://localhost:1/v1").count_tokens("one") is None
+
+
+def test_tokens_that_an_engine_reports_itself_are_not_counted_anew() -> None:
+    recorded = Completion("The answer is 3", peer_tokens=41)
+    _, heard = asyncio.run(calls(Mock(function=lambda request: recorded)))
+    assert heard[0].peer_tokens == 41, "as a recorded run has it"

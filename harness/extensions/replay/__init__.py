@@ -1,0 +1,8 @@
+"""Finished episodes played again with one thing changed: `harness replay`.
+
+From Python: `replayed(run, episode, change={…})`.
+"""
+
+from .again import replayed
+
+__all__ = ["replayed"]

@@ -1,0 +1,274 @@
+"""Episodes of a finished run, played again as a run of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from harness import approvals
+from harness.api import Completion
+from harness.config import resolve
+from harness.config.building import Reference
+from harness.config.plan import Plan, episode_id
+from harness.config.project import Project
+from harness.config.spec import Spec
+from harness.engine_api import Engine
+from harness.errors import DataError, Place, SpecError, near
+from harness.evaluation import STAGES, OnScore, OpenRun, look_at_cases
+from harness.results import Run
+from harness.runtime import manifest
+from harness.runtime.options import Options
+from harness.runtime.session import session
+
+from .changes import Change, by_agent, changed, dropped, turn_at
+from .kept import Kept, Memory
+from .key import MODEL
+from .parent import Parent
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be played again, and how it is to differ.
+
+    Attributes:
+        episodes: ids; none: all that the run has played to their end.
+        change: turn → the text of its reply.
+        drop: turns whose message is not sent, each alone or with one receiver.
+        swap: agent → `model`, or the policy that plays it.
+        since: no reply from this turn on is kept.
+        sample: what is asked again is drawn by other seeds, of this number.
+    """
+
+    episodes: Sequence[str] = ()
+    change: Mapping[int, str] = field(default_factory=dict)
+    drop: Sequence[tuple[int, str | None]] = ()
+    swap: Mapping[str, Reference] = field(default_factory=dict)
+    since: int | None = None
+    sample: int | None = None
+
+
+@dataclass(frozen=True)
+class ReplayCount:
+    """What became of the turns of a run that was played again.
+
+    Attributes:
+        kept, changed, asked: replies of models that are those of the recorded run, were given, were asked for.
+        chosen, otherwise: moves of policies, and how many of them are not those of the recorded run.
+    """
+
+    kept: int = 0
+    changed: int = 0
+    asked: int = 0
+    chosen: int = 0
+    otherwise: int = 0
+
+    def __str__(self) -> str:
+        models = f"{self.kept} replies kept, {self.changed} changed, {self.asked} asked again"
+        parts = [models] if self.kept or self.changed or self.asked else []
+        if self.chosen:
+            parts.append(f"policies made {self.chosen} moves, {self.otherwise} of them other ones than before")
+        return "; ".join(parts)
+
+
+def replayed(
+    run: Run | Path | str,
+    episode: str | Sequence[str] = (),
+    *,
+    change: Mapping[int, str] | None = None,
+    drop: Sequence[int | tuple[int, str]] = (),
+    swap: Mapping[str, Reference] | None = None,
+    since: int | None = None,
+    sample: int | None = None,
+    model: Engine | None = None,
+    options: Options | None = None,
+    on_score: OnScore | None = None,
+    project: Project | None = None,
+) -> Run:
+    """Play episodes of a finished run again with something changed; what is not affected stays as it was.
+
+    A reply is kept where its prompt is the recorded one to the letter; a policy chooses again, by the same chance. The
+    result is a run of its own, which the same call goes on with.
+
+    Args:
+        run: the run, or its folder.
+        episode: which episodes; all by default.
+        change: turn (its place in the episode, over all agents) → the text of its reply.
+        drop: turns whose message is not sent; (turn, receiver) drops that to one agent.
+        swap: agent → "model", or a policy as a spec names it.
+        since: ask again from this turn on, whatever the prompts.
+        sample: draw what is asked again by other seeds, of this number.
+        model: who is asked where a prompt is another one; without one such a turn stops the run.
+        options: how to run; `output_path` is `RUN-replay-DIGEST` by default.
+        on_score, project: as in `harness.evaluate`.
+
+    Raises:
+        DataError: no such run, episode, turn, message or agent; a reply that its form does not allow; a run whose code,
+            prompts or cases have changed.
+        RunStoppedError: as in `harness.evaluate`.
+    """
+    folder = run.folder if isinstance(run, Run) else run
+    parent = Parent.open(folder, project or (run.project if isinstance(run, Run) else None))
+    drops = [one if isinstance(one, tuple) else (one, None) for one in drop]
+    names = (episode,) if isinstance(episode, str) else tuple(episode)
+    wanted = Wanted(names, dict(change or {}), drops, dict(swap or {}), since, sample)
+    return play_again(parent, wanted, model, options or Options(), on_score)
+
+
+@session()
+def play_again(
+    parent: Parent, wanted: Wanted, model: Engine | None, options: Options, on_score: OnScore | None = None
+) -> Run:
+    """As `replayed`."""
+    names = list(wanted.episodes) or [score.id for score in parent.run.scores if score.error is None]
+    parent.read(names)
+    changes = _changes(parent, names, wanted)
+    spec = _spec(parent, names, wanted, changes, options.output_path)
+    folder = options.output_path or _folder(parent, spec, model)
+    spec.data["replay"]["run"] = os.path.relpath(parent.run.folder.resolve(), folder.resolve())
+    plan = _plan(parent, spec, wanted, changes, model, replace(options, output_path=folder))
+    kept = all(isinstance(one, Kept) and one.inner is None for one in plan.engines.values())
+    options = replace(
+        options,
+        output_path=folder,
+        max_calls=None,  # recorded replies pass the gate too: `Kept` counts those that are asked
+        max_error_rate=1.0 if kept else options.max_error_rate,  # what failed then is what is kept
+    )
+    run = OpenRun(plan=plan, options=options, folder=folder, on_score=on_score or (lambda score, total: None))
+    with contextlib.ExitStack() as held, approvals.allowing(options.allow_code_execution):
+        for stage in STAGES:
+            run = stage(run, held)
+            if stage is look_at_cases:  # a case has all its repeats, of which some may be wanted
+                chosen = [job for job in run.surveyed.episodes if episode_id(*job) in {*names}]
+                run = replace(run, survey=replace(run.surveyed, episodes=chosen))
+        return run.run
+
+
+def _changes(parent: Parent, names: Sequence[str], wanted: Wanted) -> dict[str, list[Change]]:
+    """Episode → its changed turns. Raises `DataError`."""
+    found: dict[str, list[Change]] = {}
+    if wanted.since is not None or wanted.change or wanted.drop:
+        if len(names) > 1:
+            hint = "Name it: --episode E. Without a turn, --swap changes all episodes."
+            raise DataError(f"a turn is one of a single episode; {len(names)} are chosen", hint=hint)
+        turns = parent.played(names[0])
+        if wanted.since is not None:
+            turn_at(turns, wanted.since, "--from")
+        found[names[0]] = [changed(turns, number, text) for number, text in wanted.change.items()]
+        found[names[0]] += [dropped(turns, *one) for one in wanted.drop]
+        numbers = [one.played.number for one in found[names[0]]]
+        if twice := next((number for number in numbers if numbers.count(number) > 1), None):
+            raise DataError(f"turn {twice} is changed twice", hint="Say in one --change what it is to be.")
+    return found
+
+
+def _spec(
+    parent: Parent, names: Sequence[str], wanted: Wanted, changes: Mapping[str, Sequence[Change]], folder: Path | None
+) -> Spec:
+    """The spec of the run, with what is changed under `replay:`."""
+    before = parent.run.spec
+    if "replay" in before.data:
+        message = f"{parent.run.folder} was itself played again"
+        raise DataError(message, hint="Play the run that it comes from again, with both changes.")
+    data = copy.deepcopy(before.data)
+    entry: dict[str, Any] = {"run": "", "moves": parent.digest(names), "episodes": [*names]}
+    entry |= {key: value for key, value in (("since", wanted.since), ("sample", wanted.sample)) if value is not None}
+    if made := [one.entry(parent, name) for name, own in changes.items() for one in own]:
+        entry["changes"] = made
+    for agent, player in wanted.swap.items():
+        for name in names:
+            condition, case, _ = parent.jobs[name]
+            by_agent(condition.protocol.possible_agents(case), agent)
+        group = MODEL
+        if player != MODEL:
+            group = f"in place of {agent}"
+            data["agents"] = {**(data.get("agents") or {}), group: {"policy": player, "agents": []}}
+            use = player if isinstance(player, str) else str(player.get("use"))
+            known = parent.project.files("policies")
+            if use not in known:
+                raise DataError(f"there is no policy {use!r}", place=Place("--swap"), hint=near(use, [*known, MODEL]))
+        entry.setdefault("swaps", {})[agent] = group
+    data["replay"] = entry
+    return replace(before, data=data, places={})
+
+
+def _folder(parent: Parent, spec: Spec, model: Engine | None) -> Path:
+    """`RUN-replay-DIGEST`: the same command finds its run again."""
+    facts = [spec.data["replay"], spec.data.get("agents"), None if model is None else model.model]
+    digest = hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()[:8]
+    return parent.run.folder.with_name(f"{parent.run.folder.name}-replay-{digest}")
+
+
+def _plan(
+    parent: Parent,
+    spec: Spec,
+    wanted: Wanted,
+    changes: Mapping[str, Sequence[Change]],
+    model: Engine | None,
+    options: Options,
+) -> Plan:
+    """The plan, whose engines keep what is recorded."""
+    said: dict[str, Completion] = {}
+    for name, own in changes.items():
+        for one in own:
+            if one.said is not None:
+                said[f"{name}/{one.played.turn.agent}/{one.played.index}/0"] = one.said
+    memory = Memory(parent, wanted.since)
+    label = parent.plan.model
+    policies = bool(parent.run.meta.get("policies_only"))
+    asks = MODEL in wanted.swap.values()
+    if model is not None and policies and not asks:
+        raise SpecError("a model was given and no agent takes it", place=Place("--model"), hint="--swap AGENT=model")
+    if model is not None and model.model not in label.split(" + "):
+        label = f"{label} + {model.model}"
+    before = _asked_before(options)
+
+    def kept(inner: Engine | None, name: str) -> Kept:
+        return Kept(memory, inner, name, said, wanted.sample, options.max_calls, before)
+
+    plan = resolve.plan(spec, parent.project, None if policies else kept(model, label))
+    engines = {
+        name: engine if isinstance(engine, Kept) else kept(engine, engine.model)
+        for name, engine in plan.engines.items()
+    }
+    if policies and asks:
+        engines[MODEL] = kept(model, "no model" if model is None else model.model)
+    return replace(plan, model=label, engines=engines)
+
+
+def _asked_before(options: Options) -> int:
+    """How many calls earlier processes of this run have made."""
+    assert options.output_path is not None
+    file = options.output_path / manifest.META
+    return 0 if options.overwrite or not file.is_file() else counted(manifest.read_meta(file)).asked
+
+
+def counted(meta: Mapping[str, Any]) -> ReplayCount:
+    """What run.json says became of the replies of models, over all processes of the run."""
+    reports = [meta.get("engines") or {}, *((one.get("engines") or {}) for one in meta.get("earlier") or ())]
+    sums = {
+        word: sum(int(engine.get(f"replies_{word}", 0)) for report in reports for engine in report.values())
+        for word in ("kept", "changed", "asked")
+    }
+    return ReplayCount(**sums)
+
+
+def count(parent: Parent, done: Run) -> ReplayCount:
+    """What became of all turns of a run that was played again."""
+    again = Parent.open(done.folder, parent.project)
+    again.read([score.id for score in done.scores if score.error is None])
+    chosen = otherwise = 0
+    for name in again.batches:
+        before = {(one.turn.agent, one.index): one.move for one in parent.played(name)}
+        for one in again.played(name):
+            if not one.move.calls and one.move.error_kind is None:
+                chosen += 1
+                earlier = before.get((one.turn.agent, one.index))
+                otherwise += earlier is None or earlier.action != one.move.action
+    return replace(counted(done.meta), chosen=chosen, otherwise=otherwise)

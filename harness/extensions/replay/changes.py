@@ -1,0 +1,177 @@
+"""What the options of `harness replay` say, as changes of recorded turns; each is checked before anything is played."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.api import Action, Completion, Facts, Parsed, Reply, as_text, derive_seed
+from harness.errors import DataError, Place, near
+from harness.printable import clean_name, cut
+from harness.replies import likelihoods_of
+from harness.replies.reading import read_completion
+from harness.runtime.seats import seats
+
+from .key import ChangeEntry
+from .key import as_text as of_entry
+from .parent import Parent, ParentTurn
+
+_EXAMPLES, _LENGTH = 3, 200
+
+
+@dataclass(frozen=True)
+class Change:
+    """A recorded turn with another move.
+
+    Attributes:
+        played: the turn.
+        action: what its agent does instead.
+        said: how a model says it; None where it said just that.
+    """
+
+    played: ParentTurn
+    action: Action
+    said: Completion | None
+
+    def entry(self, parent: Parent, episode: str) -> ChangeEntry:
+        """As the spec of the run that is played has it."""
+        agent, index = self.played.turn.agent, self.played.index
+        seat = seats(parent.plan, *parent.jobs[episode])[agent]
+        move: dict[str, Any] = {"action": self.action}
+        if self.said is not None:
+            move["text"], move["calls"] = self.said.text, self.said.tool_calls
+        return {
+            "episode": episode,
+            "agent": agent,
+            "turn": index,
+            "chance": derive_seed(seat.seed, index),
+            "move": of_entry(move),
+        }
+
+
+def changed(turns: Sequence[ParentTurn], number: int, text: str) -> Change:
+    """A turn whose reply is another text.
+
+    Args:
+        turns: those of the episode.
+        number: the turn's.
+        text: a reply as a model would write it; also an action by its name, where the form lists its actions. Where the
+            agent calls tools, a JSON list of calls, each {"name", "arguments"}.
+
+    Raises:
+        DataError: there is no such turn, or its form does not allow this.
+    """
+    played = turn_at(turns, number, "--change")
+    form, move = played.turn.reply, played.move
+    if likelihoods_of(form) is not None:
+        raise DataError(f"turn {number} is scored by log-likelihoods: it has no reply", place=Place("--change"))
+    if text == move.text or (not move.calls and text == form.written(move.action)):
+        return Change(played, move.action, None)
+    said = _calls(text) if form.tools else Completion(text)
+    parsed = read_completion(form, said)
+    if parsed.error is not None and (named := [one for one in form.options or () if as_text(one) == text.strip()]):
+        said, parsed = Completion(form.written(named[0]) or text), Parsed(named[0])
+    if parsed.error is not None or not (parsed.action == form.noop or form.allows(parsed.action)):
+        why = parsed.error or f"{as_text(parsed.action)} is not allowed there"
+        message = f"turn {number} ({_who(played)}) cannot be {cut(clean_name(text), _LENGTH)!r}: {why}"
+        raise DataError(message, place=Place("--change"), hint=_legal(form))
+    return Change(played, parsed.action, said)
+
+
+def dropped(turns: Sequence[ParentTurn], number: int, receiver: str | None = None) -> Change:
+    """A turn without the message that its agent sends there: to all, or to one `receiver`.
+
+    Raises `DataError` where there is no such turn or message.
+    """
+    played = turn_at(turns, number, "--drop")
+    action, form = played.move.action, played.turn.reply
+    silent = _without(action, receiver, _receivers(turns))
+    if silent is None or not (silent == form.noop or form.allows(silent)):
+        whom = f" to {receiver}" if receiver is not None else ""
+        there = [f"{one.number} ({_who(one)})" for one in turns if _without(one.move.action, None, _receivers(turns))]
+        hint = f"Turns with a message: {', '.join(there[:10])}." if there else "No turn of this episode sends one."
+        message = f"turn {number} ({_who(played)}) sends no message{whom} that could be dropped"
+        raise DataError(message, place=Place("--drop"), hint=hint)
+    text = form.written(silent)
+    said = Completion(text)
+    if form.tools:
+        kept = [call for call in silent if isinstance(call, Mapping)] if isinstance(silent, list) else []
+        said = Completion("", tool_calls=[_call(i, call) for i, call in enumerate(kept)])
+    return Change(played, silent, said)
+
+
+def turn_at(turns: Sequence[ParentTurn], number: int, option: str) -> ParentTurn:
+    """The turn of this number. Raises `DataError` where the episode has none."""
+    if not 0 <= number < len(turns):
+        hint = "`harness replay RUN --episode E` lists them."
+        raise DataError(f"the episode has turns 0 to {len(turns) - 1}, found {number}", place=Place(option), hint=hint)
+    return turns[number]
+
+
+def listed(turns: Sequence[ParentTurn]) -> Iterator[str]:
+    """A line a turn: number, round, agent, template, and what was done."""
+    width = max((len(turn.turn.agent) for turn in turns), default=0)
+    for turn in turns:
+        did = turn.move.text or as_text(turn.move.action)
+        agent = clean_name(turn.turn.agent).ljust(width)
+        yield f"{turn.number:>4}  round {turn.round:<3} {agent}  {turn.turn.name}  {cut(clean_name(did), 80)}"
+
+
+def by_agent(agents: Sequence[str], agent: str) -> str:
+    """The agent, if there is one of this name. Raises `DataError`."""
+    if agent not in agents:
+        raise DataError(f"there is no agent {agent!r}", place=Place("--swap"), hint=near(agent, agents))
+    return agent
+
+
+def _who(played: ParentTurn) -> str:
+    return f"{clean_name(played.turn.agent)}, {played.turn.name}"
+
+
+def _legal(form: Reply) -> str:
+    texts = [cut(clean_name(form.written(one) or as_text(one)), _LENGTH) for one in form.examples[:_EXAMPLES]]
+    if form.tools:
+        names = ", ".join(str(tool["name"]) for tool in form.tools)
+        return f'Calls of tools, as JSON: [{{"name": …, "arguments": {{…}}}}]; there are {names}.'
+    return f"Legal are such as: {'; '.join(texts)}." if texts else "The prompt says how a reply looks; `harness view`."
+
+
+def _calls(text: str) -> Completion:
+    """A JSON list of calls as a completion; what is none is a text without calls, which the form refuses."""
+    try:
+        calls = json.loads(text)
+        return Completion("", tool_calls=[_call(i, {**one}) for i, one in enumerate(calls)])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return Completion(text)
+
+
+def _call(number: int, call: Facts) -> dict[str, str]:
+    arguments = call["arguments"] if "arguments" in call else {k: v for k, v in call.items() if k != "call"}
+    name = call["name"] if "name" in call else call["call"]
+    return {"id": f"call_{number}", "name": str(name), "arguments": as_text(arguments)}
+
+
+def _receivers(turns: Sequence[ParentTurn]) -> frozenset[str]:
+    return frozenset(turn.turn.agent for turn in turns)
+
+
+_SENDING = ("send", "broadcast", "write")
+
+
+def _without(action: Action, receiver: str | None, agents: frozenset[str]) -> Action | None:
+    """The action without its messages; None where it has none."""
+    if isinstance(action, Mapping) and isinstance(action.get("message"), str) and receiver is None:
+        return {**action, "message": None}
+    if isinstance(action, Mapping) and action and agents.issuperset(action):
+        left = {} if receiver is None else {name: text for name, text in action.items() if name != receiver}
+        return left if len(left) < len(action) else None
+    if isinstance(action, list) and all(isinstance(call, Mapping) for call in action):
+        own = [call for call in action if _sends(call) and receiver in (None, str(call.get("target_id")))]
+        return [call for call in action if call not in own] if own else None
+    return None
+
+
+def _sends(call: Facts) -> bool:
+    return str(call.get("call", "")).startswith(_SENDING)

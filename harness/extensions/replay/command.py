@@ -1,0 +1,155 @@
+"""`harness replay`."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+from harness.cli import options as opt
+from harness.cli.evaluate import interrupted, pairs, place
+from harness.cli.progress import Progress, notes
+from harness.cli.usage import Parser
+from harness.config import resolve, yamls
+from harness.config.project import find
+from harness.engine_api import Engine
+from harness.errors import DataError, Place, SpecError
+from harness.printable import clean_name
+from harness.results import Run
+from harness.runtime.options import Options
+from harness.tables import build
+
+from .again import Wanted, count, play_again
+from .changes import listed
+from .parent import Parent
+
+RUNNING = ("max_calls", "max_time", "max_error_rate", "max_concurrency", "output_path", "resume", "overwrite")
+
+
+def options(command: Parser) -> None:
+    """The options of `harness replay`."""
+    command.add_argument("run", metavar="RUN", help="the folder that `harness eval` named")
+    group = command.group("what is changed (without any of these, the turns of the episode are listed)")
+    text = "this episode; repeatable, and all where none is named (with --swap)"
+    group.add_argument("--episode", action="append", default=[], metavar="E", help=text)
+    text = "the reply of a turn, by its number in the episode; repeatable"
+    group.add_argument("--change", action="append", default=[], metavar="TURN=TEXT", help=text)
+    text = "the message of a turn, to all or to one agent, is not sent; repeatable"
+    group.add_argument("--drop", action="append", default=[], metavar="TURN[:AGENT]", help=text)
+    text = "another player of an agent: a policy, {use: NAME, …}, or model; repeatable"
+    group.add_argument("--swap", action="append", default=[], metavar="AGENT=PLAYER", help=text)
+    text = "ask again from this turn on, also where prompts are the same"
+    group.add_argument("--from", type=opt.whole(0), metavar="TURN", dest="since", help=text)
+    text = "draw what is asked again by other seeds, of this number"
+    group.add_argument("--sample", type=opt.whole(0), metavar="N", help=text)
+    add_model(command)
+    opt.add_run_options(command.group("limits"), *(name for name in RUNNING if name in opt.LIMITS))
+    output = command.group("output")
+    opt.add_run_options(output, *(name for name in RUNNING if name in opt.OUTPUT))
+    output.add_argument("--quiet", action="store_true", help="no progress")
+    opt.add_permission(command)
+
+
+def add_model(command: Parser) -> None:
+    """--model and --model_args: who is asked where prompts are other ones."""
+    group = command.group("model (without one, a turn whose prompt is another one stops the run)")
+    group.add_argument("--model", metavar="ENGINE", help="as of `harness eval`")
+    group.add_argument("--model_args", default="", metavar="K=V,…", help="the engine's arguments")
+
+
+def engine_of(options: argparse.Namespace) -> Engine | None:
+    """The engine that --model names. Raises `SpecError`."""
+    if options.model is None:
+        if options.model_args:
+            raise SpecError("--model_args without --model", hint="Say which engine: --model vllm, --model openai, …")
+        return None
+    arguments = pairs(options.model_args, "--model_args")
+    return resolve.engine({"use": options.model, **arguments}, find(), place)
+
+
+def replay(options: argparse.Namespace) -> int:
+    """Play again, and print what was kept, what was asked, and what came of it."""
+    wanted = wanted_of(options)
+    parent = Parent.open(options.run)
+    if not (wanted.change or wanted.drop or wanted.swap or wanted.since is not None):
+        return _list(parent, wanted.episodes)
+    model = engine_of(options)
+    how = Options(
+        **{name: getattr(options, name) for name in RUNNING}, allow_code_execution=options.allow_code_execution
+    )
+    progress = Progress(f"{parent.run.spec.name} again", options.quiet)
+    try:
+        with notes(options.quiet):
+            done = play_again(parent, wanted, model, how, progress)
+    except KeyboardInterrupt:
+        progress.close()
+        return interrupted("what was played is kept")
+    finally:
+        progress.close()
+    for line in lines(parent, done):
+        print(clean_name(line))
+    return 0
+
+
+def lines(parent: Parent, done: Run) -> list[str]:
+    """What the command prints: the turns, the headline before and after, and what to do next."""
+    names = {score.id for score in done.scores}
+    before = [score for score in parent.run.scores if score.id in names]
+    title, table = done.headline.title, done.headline.table
+    values = [build(table, scores, done.metrics) for scores in (before, done.scores)]
+    shown = [one.rows[0].cells[0].value if one.rows else None for one in values]
+    first, second = ("no number" if value is None else f"{value:.4g}" for value in shown)
+    return [
+        f"turns: {count(parent, done)}",
+        f"{title}: {first} → {second}",
+        f"to compare them: {shlex.join(['harness', 'compare', str(parent.run.folder), str(done.folder)])}",
+        f"results: {done.folder}",
+    ]
+
+
+def _list(parent: Parent, episodes: Sequence[str]) -> int:
+    names = list(episodes)
+    if len(names) != 1:
+        first = ", ".join(list(parent.jobs)[:3])
+        hint = f"Name one with --episode; the first are {first}." if not names else "List one at a time."
+        raise DataError(
+            "nothing is changed", hint=f"{hint} Or say what all episodes have otherwise: --swap AGENT=PLAYER."
+        )
+    parent.read(names)
+    for line in listed(parent.played(names[0])):
+        print(line)
+    return 0
+
+
+def wanted_of(options: argparse.Namespace) -> Wanted:
+    """What the options say. Raises `SpecError`."""
+    change: dict[int, str] = {}
+    for word in options.change:
+        turn, equals, text = word.partition("=")
+        number = _number(turn, "--change", "TURN=TEXT", word)
+        if not equals:
+            raise SpecError(f"found {word!r}", place=Place("--change"), hint="--change takes TURN=TEXT")
+        if number in change:
+            raise SpecError(f"turn {number} is changed twice", place=Place("--change"))
+        change[number] = text
+    drop: list[tuple[int, str | None]] = []
+    for word in options.drop:
+        turn, _, agent = word.partition(":")
+        drop.append((_number(turn, "--drop", "TURN or TURN:AGENT", word), agent or None))
+    swap: dict[str, Any] = {}
+    for word in options.swap:
+        agent, equals, player = word.partition("=")
+        if not (equals and agent and player):
+            raise SpecError(f"found {word!r}", place=Place("--swap"), hint="--swap takes AGENT=PLAYER")
+        value = yamls.parse(player, "--swap").data if player.lstrip().startswith("{") else player.strip()
+        if not isinstance(value, str) and not (isinstance(value, dict) and isinstance(value.get("use"), str)):
+            raise SpecError(f"found {word!r}", place=Place("--swap"), hint="A policy with parameters is {use: NAME, …}")
+        swap[agent] = value
+    return Wanted(tuple(dict.fromkeys(options.episode)), change, drop, swap, options.since, options.sample)
+
+
+def _number(text: str, option: str, form: str, found: str) -> int:
+    if not text.isdecimal() or not text.isascii() or len(text) > 9:
+        raise SpecError(f"found {found!r:.80}", place=Place(option), hint=f"{option} takes {form}; TURN is a number")
+    return int(text)

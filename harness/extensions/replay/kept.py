@@ -1,0 +1,242 @@
+"""An engine that gives the recorded replies where prompts are those of the recorded run, and asks a model elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+
+from harness.api import Completion, Facts, derive_seed
+from harness.config.plan import protocol_seed
+from harness.engine_api import (
+    CallsTools,
+    ComputesLikelihoods,
+    ContinuesText,
+    CountsTokens,
+    Describes,
+    Engine,
+    LikelihoodRequest,
+    Reports,
+    Request,
+    Retries,
+)
+from harness.engines.identity import identity
+from harness.errors import (
+    BudgetSpentError,
+    ContextLengthError,
+    EngineError,
+    EngineFatalError,
+    RefusedError,
+    RequestError,
+)
+from harness.runtime.episode import play
+from harness.runtime.seats import seats
+from harness.runtime.steps import Steps
+
+from .parent import Parent
+
+Asked = Request | LikelihoodRequest
+_ERRORS: Mapping[str, type[EngineError]] = {
+    error.kind: error for error in (EngineError, ContextLengthError, RequestError, RefusedError)
+}
+
+
+class Memory:
+    """What models were asked in episodes of a run, and what they said.
+
+    The journal has no prompts: an episode is played from its record when the first of its replies is asked for, with
+    the players of a run, so that what is compared is what a model would be sent.
+
+    Args:
+        parent: the run; of the episodes that it has read.
+        since: replies from this turn of an episode on are forgotten; None keeps all.
+    """
+
+    def __init__(self, parent: Parent, since: int | None = None) -> None:
+        self.parent, self.since = parent, since
+        self._said: dict[str, tuple[str, Completion | EngineError]] = {}  # request → (episode, what came)
+        self._prompts: dict[str, bytes] = {}  # request → a digest of what was asked
+        self._forgotten: set[str] = set()
+        self._learned: dict[str, asyncio.Lock | None] = {}
+        for name in parent.batches:
+            self._remember(name)
+
+    def _remember(self, episode: str) -> None:
+        self._learned[episode] = asyncio.Lock()
+        for number, played in enumerate(self.parent.played(episode)):
+            move, start = played.move, f"{episode}/{played.move.agent}/{played.index}/"
+            said: list[Completion | EngineError] = [*move.calls]
+            if (
+                move.error_kind is not None and move.error_kind in _ERRORS
+            ):  # the call after the last answered one failed
+                said.append(_ERRORS[move.error_kind](move.error or ""))
+            for attempt, one in enumerate(said):
+                self._said[f"{start}{attempt}"] = episode, one
+                if self.since is not None and number >= self.since:
+                    self._forgotten.add(f"{start}{attempt}")
+
+    async def said(self, request: Asked) -> Completion | EngineError | None:
+        """What a model said to the very same prompt in this turn; None where nothing is kept."""
+        known = self._said.get(request.id)
+        if known is None or request.id in self._forgotten:
+            return None
+        episode, said = known
+        if (lock := self._learned[episode]) is not None:
+            async with lock:
+                if self._learned[episode] is not None:
+                    await self._learn(episode)
+                    self._learned[episode] = None
+        return said if self._prompts.get(request.id) == _digest(request) else None
+
+    async def _learn(self, episode: str) -> None:
+        """Play an episode from its record, and note what every call was asked."""
+        plan, (condition, case, repeat) = self.parent.plan, self.parent.jobs[episode]
+        recorder = _Recorder(self._said, self._prompts)
+        engines: dict[str, Engine] = {group.model or "model": recorder for group in condition.groups}
+        players = {agent: seat.player(engines, episode) for agent, seat in seats(plan, condition, case, repeat).items()}
+        rng = random.Random(protocol_seed(plan, condition, case, repeat))
+        game = Steps.of(condition.protocol, condition.task, case, rng)
+        await play(game, players, {}, lambda *_: None, limits=condition.limits)
+
+
+def _digest(request: Asked) -> bytes:
+    """A digest of all that a model sees of a request; of a conversation only what came since the last call is read."""
+    thread = request.thread
+    done, running = thread.memo.get("replay") or (0, hashlib.sha256())
+    if done < len(thread.messages):
+        running = running.copy()
+        for message in thread.messages[done:]:
+            running.update(json.dumps(message, sort_keys=True).encode() + b"\n")
+        thread.memo["replay"] = (len(thread.messages), running)
+    rest: list[object] = [thread.chat, request.prefill]
+    if isinstance(request, Request):
+        rest += [request.tools, request.constraint]
+    else:
+        rest += [[(text.text, text.context) for text in request.continuations], request.rolling]
+    return hashlib.sha256(running.digest() + json.dumps(rest, sort_keys=True, default=repr).encode()).digest()
+
+
+class _Recorder(Engine, CallsTools, ComputesLikelihoods, ContinuesText):
+    """Says what was said, and notes what was asked."""
+
+    model = "recorded"
+
+    def __init__(self, said: Mapping[str, tuple[str, Completion | EngineError]], prompts: dict[str, bytes]) -> None:
+        self.said, self.prompts = said, prompts
+
+    async def complete(self, request: Asked) -> Completion:
+        known = self.said.get(request.id)
+        if known is None:
+            raise EngineFatalError(f"the recorded run holds no answer to {request.id!r}: its code was another one")
+        self.prompts[request.id] = _digest(request)
+        if isinstance(known[1], EngineError):
+            raise known[1]
+        return known[1]
+
+    async def loglikelihood(self, request: LikelihoodRequest) -> Completion:
+        return await self.complete(request)
+
+
+class Kept(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsTokens, Describes, Reports, Retries):
+    """The replies of a recorded run while prompts stay the same to the letter; else those of a model.
+
+    Args:
+        memory: the recorded replies.
+        inner: the model that is asked where a prompt is another one; None: nothing can be asked. It is started when it
+            is first asked.
+        model: the name in tables.
+        changed: request → the completion in place of the recorded one.
+        sample: None: calls have the seeds that they had then; a number draws others.
+        max_calls: how many calls of `inner` there may be; `asked` of them were made before.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        inner: Engine | None,
+        model: str,
+        changed: Mapping[str, Completion],
+        sample: int | None = None,
+        max_calls: int | None = None,
+        asked: int = 0,
+    ) -> None:
+        self.memory, self.inner, self._model = memory, inner, model
+        self.changed, self.sample, self.max_calls, self.before = changed, sample, max_calls, asked
+        self.kept = self.asked = self.altered = 0
+        self._started: asyncio.Lock | None = asyncio.Lock()
+
+    @property
+    def model(self) -> str:
+        return self._model
+
+    async def complete(self, request: Asked) -> Completion:
+        """The changed, the recorded or a new reply.
+
+        Raises:
+            BudgetSpentError: `max_calls` is reached.
+            EngineFatalError: a model would have to be asked, and there is none; it lacks an ability, or gave up.
+            EngineError: the recorded failure, or a new one.
+        """
+        if (other := self.changed.get(request.id)) is not None:
+            self.altered += 1
+            return other
+        said = await self.memory.said(request)
+        if said is not None:
+            self.kept += 1
+            if isinstance(said, EngineError):
+                raise said
+            return said
+        return await self._ask(request)
+
+    async def loglikelihood(self, request: LikelihoodRequest) -> Completion:
+        return await self.complete(request)
+
+    async def _ask(self, request: Asked) -> Completion:
+        agent, index = request.id.split("/")[-3:-1]
+        if self.inner is None:
+            why = f"turn {index} of {agent} is asked something else than in the recorded run, and no model is there"
+            raise EngineFatalError(f"{why} to answer: give --model, and --model_args as that run had them")
+        if self.max_calls is not None and self.before + self.asked >= self.max_calls:
+            raise BudgetSpentError("max_calls", self.max_calls)
+        self.asked += 1
+        if self._started is not None:
+            async with self._started:
+                if self._started is not None:
+                    await self.inner.start()
+                    self._started = None
+        if isinstance(request, LikelihoodRequest):
+            if not isinstance(self.inner, ComputesLikelihoods):
+                raise EngineFatalError(f"the engine of {self.inner.model} computes no log-likelihoods")
+            return await self.inner.loglikelihood(request)
+        if request.tools and not isinstance(self.inner, CallsTools):
+            raise EngineFatalError(f"the engine of {self.inner.model} offers no tools to its model")
+        if self.sample is not None:
+            request = replace(request, seed=derive_seed(request.seed, "sample", self.sample))
+        return await self.inner.complete(request)
+
+    def count_tokens(self, text: str) -> int | None:
+        """Of the model that is asked; None while none was."""
+        ready = self._started is None and isinstance(self.inner, CountsTokens)
+        return self.inner.count_tokens(text) if ready and isinstance(self.inner, CountsTokens) else None
+
+    def describe(self) -> Facts:
+        """What the asked model is: the recorded run and the changes stand in the spec."""
+        inner = (
+            {} if self.inner is None else {"asks": type(self.inner).__name__, **identity(self.inner, location=False)}
+        )
+        return {**inner, "model": self.model}
+
+    def report(self) -> Facts:
+        own = {"replies_kept": self.kept, "replies_changed": self.altered, "replies_asked": self.asked}
+        return {**(self.inner.report() if isinstance(self.inner, Reports) and self._started is None else {}), **own}
+
+    def stop_retrying(self, reason: Exception) -> None:
+        if isinstance(self.inner, Retries):
+            self.inner.stop_retrying(reason)
+
+    async def close(self) -> None:
+        if self.inner is not None and self._started is None:
+            await self.inner.close()

@@ -1,0 +1,142 @@
+"""The key `replay:` of specs: which episodes of which run are played again, and what is changed.
+
+`harness replay` writes it. It holds all that makes the run another one, so that the same command goes on with it and a
+comparison shows what differs; what the models said is kept by `kept.Kept`.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import json
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Annotated, NotRequired, TypedDict
+
+from harness.api import Action, Case, Facts, Policy, Turn
+from harness.config.keys import SpecKey
+from harness.config.plan import Condition, Group
+
+MODEL = "model"
+"""How a swap names the model under test."""
+
+
+class ChangeEntry(TypedDict):
+    """A move that is another one."""
+
+    episode: str
+    agent: str
+    turn: Annotated[int, "the agent's own turns before it"]
+    chance: Annotated[int, "the seed of this turn, by which a policy's turn is found"]
+    move: Annotated[str, "JSON: the `action` in its place, and the `text` or the `calls` with which a model says it"]
+
+
+class ReplayEntry(TypedDict):
+    """Episodes of a finished run that are played again."""
+
+    run: Annotated[str, "the folder of that run, from the folder of this one"]
+    moves: Annotated[str, "a digest of the moves recorded there"]
+    episodes: list[str]
+    since: NotRequired[Annotated[int, "no reply from this turn of the episodes on is kept"]]
+    sample: NotRequired[Annotated[int, "replies that are asked for again are drawn by other seeds, of this number"]]
+    changes: NotRequired[list[ChangeEntry]]
+    swaps: NotRequired[Annotated[dict[str, str], "agent → the group under `agents:` that plays it, or `model`"]]
+
+
+def as_text(move: Facts) -> str:
+    """A move as `ChangeEntry` has it: no `${…}` stands in it, which a spec would fill in."""
+    return json.dumps(move, sort_keys=True).replace("$", "\\u0024")
+
+
+class ReplayKey(SpecKey):
+    """Conditions are left with the chosen cases, and their agents with the changed policies and moves."""
+
+    entry = ReplayEntry
+
+    def conditions(self, whole: Condition, before: int) -> Iterable[Condition]:
+        """The condition with the chosen cases alone; nothing where it has none of them."""
+        own = [name for name in self.value["episodes"] if name.startswith(f"{whole.id}/")]
+        if not own:
+            return
+        cases = frozenset(name[len(whole.id) + 1 :].rpartition("/")[0] for name in own)
+        task = copy.copy(whole.task)
+        task.cases = functools.partial(_chosen, whole.task.cases, cases)  # type: ignore[method-assign]
+        swaps = dict(self.value.get("swaps") or {})
+        seats = {group.name: group for group in whole.groups}
+        changes: dict[str, dict[str, dict[int, Action]]] = {}
+        for change in self.value.get("changes") or ():
+            if change["episode"] in own:
+                case = change["episode"][len(whole.id) + 1 :].rpartition("/")[0]
+                moves = changes.setdefault(case, {}).setdefault(change["agent"], {})
+                moves[change["chance"]] = json.loads(change["move"])["action"]
+        groups = whole.groups
+        if MODEL in swaps.values():
+            seats[MODEL] = replace(whole.groups[0], name=MODEL, model=MODEL, policy=None, agents=())
+            groups = (*groups, seats[MODEL])
+        seated = {agent: seats[name] for agent, name in swaps.items()}
+        kept = {f.name: getattr(whole, f.name) for f in fields(Condition)}
+        yield Counterfactual(**{**kept, "task": task, "groups": groups}, swaps=seated, changes=changes)
+
+
+def _chosen(
+    cases: Callable[[int | None, int], Iterable[Case]], names: frozenset[str], limit: int | None, seed: int
+) -> Iterator[Case]:
+    """The cases of these names, made as far as the last of them."""
+    left = set(names)
+    for case in cases(limit, seed) if left else ():
+        if case.id in left:
+            yield case
+            left.remove(case.id)
+            if not left:
+                return
+
+
+@dataclass(frozen=True)
+class Counterfactual(Condition):
+    """A condition in which some agents are played by others, or make another move than they would.
+
+    Attributes:
+        swaps: agent → the group whose player takes its seat; prompts and sampling stay those of its own group.
+        changes: case → agent → the chance of a turn → the action there.
+    """
+
+    swaps: Mapping[str, Group] = field(default_factory=dict)
+    changes: Mapping[str, Mapping[str, Mapping[int, Action]]] = field(default_factory=dict)
+
+    def group_of(self, case: Case, agent: str) -> Group:
+        """The agent's group, with the player and the moves that it has here."""
+        group = super().group_of(case, agent)
+        if (other := self.swaps.get(agent)) is not None:
+            group = replace(group, model=other.model, policy=other.policy)
+        moves = self.changes.get(case.id, {}).get(agent)
+        if not moves or group.policy is None:
+            return group
+        return Overruling(**{f.name: getattr(group, f.name) for f in fields(Group)}, moves=moves)
+
+
+@dataclass(frozen=True)
+class Overruling(Group):
+    """A group whose policy makes some moves that it would not make. `moves`: the chance of a turn → its action."""
+
+    moves: Mapping[int, Action] = field(default_factory=dict)
+
+    def make_policy(self, agent: str, case: Case, seed: int) -> Policy:
+        """As in every group; the policy is overruled where the moves say so."""
+        return Overruled(super().make_policy(agent, case, seed), self.moves)
+
+
+class Overruled(Policy):
+    """A policy that chooses as ever, while other actions take the place of some of its own.
+
+    A turn is found by its chance, which no other turn of the run has: a policy that starts over counts anew.
+    """
+
+    def __init__(self, inner: Policy, moves: Mapping[int, Action]) -> None:
+        self.inner = inner
+        self.moves = [(random.Random(chance).getstate(), action) for chance, action in moves.items()]
+
+    def choose(self, turn: Turn, rng: random.Random) -> Action:
+        state = rng.getstate()
+        action = self.inner.choose(turn, rng)
+        return next((other for chance, other in self.moves if chance == state), action)
