@@ -103,7 +103,7 @@ def _offer(name: str) -> Offer:
 def needed(metrics: Mapping[str, Metric]) -> dict[str, type[After]]:
     """What the metrics need afterwards. Raises `SetupError` where an extension is missing."""
     names = dict.fromkeys(metric.measured_by for metric in metrics.values() if metric.measured_by is not None)
-    return {name: _offer(name).load() for name in names}
+    return {name: _offer(name).load_class(After) for name in names}
 
 
 def _is_given(value: Any) -> bool:
@@ -117,7 +117,7 @@ def given(project: Project, arguments: Mapping[str, Any]) -> dict[str, After]:
     for name, offer in offers("after").items():
         own = {key: arguments.get(key) for key in offer.value.get("parameters", ())}
         if any(map(_is_given, own.values())):
-            found[name] = offer.load().given(project, own)
+            found[name] = offer.load_class(After).given(project, own)
     return found
 
 
@@ -125,8 +125,7 @@ def scoring(arguments: Mapping[str, Any]) -> Callable[[str, Any], Run] | None:
     """What scores a finished run where the options of `harness score` ask for more than its journal has."""
     for offer in offers("after").values():
         if any(_is_given(arguments.get(name)) for name in offer.value.get("parameters", ())):
-            score: Callable[[str, Any], Run] = offer.load().score
-            return score
+            return offer.load_class(After).score
     return None
 
 

@@ -10,27 +10,30 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
-import json
+import inspect
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from harness.errors import Place, PluginError, SetupError, near
+from harness.errors import Place, PluginError, UserError, near
+
+if TYPE_CHECKING:
+    from harness.installed import Broken
 
 MANIFEST: Final = "extension.toml"
-INDEX: Final = Path(__file__).with_name("shipped.toml")
-"""What each extension that ships brings, also where its folder is missing; `index` makes it."""
 GROUP: Final = "harness.extensions"
+OWN: Final = "mas-eval-harness"
+"""The distribution of the harness itself."""
+SHIPPED: Final = Path(__file__).parent / "extensions"
 POINTS: Final = (
     "projects", "keys", "tables", "after", "checks", "confinement", "engines", "executors", "commands", "lists",
     "reports", "charts", "exports",
 )  # fmt: skip
 """The tables of a manifest."""
-_TEXTS: Final = {"name": str, "summary": str, "extra": str}
-_KEYS: Final = {**_TEXTS, "packages": list, "needs": list, **dict.fromkeys(POINTS, dict)}
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,8 @@ class Extension:
         name, summary: what it is called, and what it is for in one line.
         package: the Python package that has the manifest; paths of modules in the manifest count from it.
         file: the manifest.
-        extra: the extra of this distribution that installs what it needs, if it needs something.
+        distribution: what pip installs to have it.
+        extra: the extra of that distribution that installs what it needs, if it needs something.
         packages: what it needs, as Python imports it.
         needs: other extensions that it needs.
         points: table of the manifest → name → what stands there.
@@ -51,149 +55,130 @@ class Extension:
     summary: str
     package: str
     file: Path
+    distribution: str
     extra: str | None
     packages: tuple[str, ...]
     needs: tuple[str, ...]
     points: Mapping[str, Mapping[str, Any]]
 
-    def lacking(self) -> str | None:
-        """The packages that it needs and that are not installed, in words; None if there are none."""
-        missing = [name for name in self.packages if importlib.util.find_spec(name) is None]
-        return f"needs {' and '.join(missing)}: {_install(self.extra)}" if missing else None
-
-    def load(self, reference: str) -> Any:
-        """The object at `module:attribute`, the module counting from the package. Raises `SetupError`."""
-        module, _, attribute = reference.partition(":")
-        name = f"{self.package}.{module}" if module else self.package
-        try:
-            found: Any = importlib.import_module(name)
-        except ModuleNotFoundError as error:
-            if error.name is None or not name.startswith(error.name):  # a package that it needs
-                raise
-            raise SetupError(f"the extension {self.name} is not whole: there is no module {error.name}") from None
-        return getattr(found, attribute) if attribute else found
-
 
 @dataclass(frozen=True)
 class Offer:
-    """What one extension offers at one point under one name."""
+    """What one extension offers at one point under one name: `value` is what its manifest says there."""
 
     extension: Extension
+    point: str
+    name: str
     value: Any
 
-    def load(self) -> Any:
-        """The object that it names. Raises `SetupError` where the extension is not whole."""
-        return self.extension.load(self.value if isinstance(self.value, str) else self.value["run"])
+    def load(self, key: str = "run") -> Any:
+        """The object that the manifest names, or that it names under a key of the entry.
+
+        Raises `PluginError`, with the manifest and the key, where there is none, and `SetupError` where a package that
+        it needs is not installed.
+        """
+        one, nested = self.extension, not isinstance(self.value, str)
+        module, _, attribute = (self.value[key] if nested else self.value).partition(":")
+        name = f"{one.package}.{module}" if module else one.package
+        try:
+            found: Any = importlib.import_module(name)
+        except (Exception, SystemExit) as error:
+            from harness.absent import raise_import_error
+
+            raise_import_error(self, name, error, key)
+        if not hasattr(found, attribute):
+            raise self.mistake(f"{name} has no {attribute!r}. {near(attribute, vars(found))}", key)
+        return getattr(found, attribute)
+
+    def load_class(self, base: type[T]) -> type[T]:
+        """The class that the manifest names. Raises as `load`; `PluginError` too where it is no `base`."""
+        found = self.load()
+        if not (isinstance(found, type) and issubclass(found, base)):
+            raise self.mistake(f"expected a subclass of {base.__module__}.{base.__name__}, found {_kind(found)}")
+        if inspect.isabstract(found):
+            missing = ", ".join(sorted(found.__abstractmethods__))  # type: ignore[attr-defined]
+            raise self.mistake(f"the class {found.__name__} has no {missing}")
+        return found
+
+    def load_instance(self, kind: type[T]) -> T:
+        """The object that the manifest names. Raises as `load`; `PluginError` too where it is no `kind`."""
+        found = self.load()
+        if not isinstance(found, kind):
+            raise self.mistake(f"expected a {kind.__module__}.{kind.__name__}, found {_kind(found)}")
+        return found
+
+    def load_function(self, key: str = "run") -> Callable[..., Any]:
+        """The function that the manifest names. Raises as `load`; `PluginError` too where it is none."""
+        found = self.load(key)
+        if not callable(found):
+            raise self.mistake(f"expected a function, found {_kind(found)}", key)
+        function: Callable[..., Any] = found
+        return function
+
+    def mistake(self, what: str, key: str = "run") -> PluginError:
+        """The error for something wrong with it, at its place in the manifest."""
+        path = [self.point, self.name, *([] if isinstance(self.value, str) else [key])]
+        return PluginError(f"{'.'.join(path)}: {what}", place=Place(str(self.extension.file)))
+
+
+def _kind(found: object) -> str:
+    return f"the class {found.__name__}" if isinstance(found, type) else f"{type(found).__name__} {found!r:.60}"
 
 
 @functools.cache
 def extensions() -> Mapping[str, Extension]:
-    """Name → extension, in order of names, without those that need one which is not here.
-
-    Raises `PluginError` for a manifest with a mistake.
-    """
-    found = dict(_found())
-    while lame := [name for name, one in found.items() if not found.keys() >= {*one.needs}]:
+    """Name → extension, in order of names, without those with a mistake and those that need one which is not here."""
+    here = dict(found())
+    while lame := [name for name, one in here.items() if not here.keys() >= {*one.needs}]:
         for name in lame:
-            del found[name]
-    return found
+            del here[name]
+    return here
+
+
+def found() -> Mapping[str, Extension]:
+    """As `extensions`, with those that need one which is not here."""
+    return read_all()[0]
 
 
 @functools.cache
-def _found() -> Mapping[str, Extension]:
-    found: dict[str, Extension] = {}
-    shipped = Path(__file__).parent / "extensions"
-    for package, file in (*_shipped(shipped), *_installed()):
-        extension = read(package, file)
-        if (other := found.get(extension.name)) is not None:
-            message = f"two extensions are called {extension.name!r}; the other one is {other.file}"
-            raise PluginError(message, place=Place(str(file)))
-        found[extension.name] = extension
-    return dict(sorted(found.items()))
+def read_all() -> tuple[Mapping[str, Extension], tuple[Broken, ...]]:
+    """The extensions whose manifests are right, and those of someone else that are left out."""
+    ours = {file.parent.name: read(f"{GROUP}.{file.parent.name}", file) for file in shipped()}
+    if not _some_installed():  # reading the metadata of all packages takes longer than all else at a start
+        return ours, ()
+    from harness.installed import beside  # what nobody else needs
+
+    return beside(ours)
 
 
 @functools.cache
 def offers(point: str) -> Mapping[str, Offer]:
-    """Name → what an extension offers at a point, such as "commands". Raises `PluginError` as `extensions`."""
-    found: dict[str, Offer] = {}
-    for extension in extensions().values():
-        for name, value in extension.points[point].items():
-            if (other := found.get(name)) is not None:
-                message = f"{point}: {name!r} is in the extension {other.extension.name} too, {other.extension.file}"
-                raise PluginError(message, place=Place(str(extension.file)))
-            found[name] = Offer(extension, value)
-    return found
+    """Name → what an extension offers at a point, such as "commands"."""
+    every = [(one, name, value) for one in extensions().values() for name, value in one.points[point].items()]
+    return {name: Offer(one, point, name, value) for one, name, value in every}
 
 
-# ----------------------------------------------------------------------------------- what is missing
+def usable(point: str, base: type[T]) -> dict[str, type[T]]:
+    """Name → class of all that is offered at a point, without those that cannot be loaded: for what asks all of them.
 
-
-def missing() -> dict[str, str]:
-    """Name → why an extension that ships, or is installed, cannot be used here, and what to do."""
-    found, usable = _found(), extensions()
-    why = {name: f"is not installed: {_install(one.get('extra'))}" for name, one in _index().items()}
-    for name, one in found.items():
-        absent = [need for need in one.needs if need not in usable]
-        why[name] = f"needs the extension {' and '.join(absent)}" if absent else one.lacking() or ""
-    return {name: text for name, text in sorted(why.items()) if text}
-
-
-def bringer(what: str, *points: str) -> str | None:
-    """For a name that nothing here has: which extension would bring it, and what to do; None if none would.
-
-    `points`: the tables of manifests in which it could stand.
+    Whoever uses one of those by its name is told what is wrong with it.
     """
-    for name, one in _index().items():
-        if name not in extensions() and any(what in one.get(point, ()) for point in points):
-            return f"{what!r} comes with the extension {name}, which {missing()[name]}"
-    return None
-
-
-def missing_module(error: BaseException) -> str | None:
-    """The same for code that imports an extension which is not here; None for all other errors."""
-    parts = str(error.name).split(".") if isinstance(error, ModuleNotFoundError) else []
-    if parts[:2] != ["harness", "extensions"] or len(parts) < 3 or parts[2] in _found():
-        return None
-    return f"comes with the extension {parts[2]}, which {missing().get(parts[2], 'is not installed')}"
-
-
-@functools.cache
-def _index() -> Mapping[str, Mapping[str, Any]]:
-    return tomllib.loads(INDEX.read_text("utf-8"))
-
-
-def index() -> str:
-    """The content of `INDEX`, from the manifests: a line for each extension, with the names that it brings."""
-    lines = ["# What each extension that ships brings. Made by: python -m harness.manifests > harness/shipped.toml"]
-    for package, file in _shipped(Path(__file__).parent / "extensions"):
-        one = read(package, file)
-        parts = [f'summary = "{one.summary}"', *([f'extra = "{one.extra}"'] if one.extra else [])]
-        parts += [f"{point} = {json.dumps([*names])}" for point, names in one.points.items() if names]
-        lines.append(f"{one.name} = {{{', '.join(parts)}}}")
-    return "\n".join(lines) + "\n"
-
-
-def _install(extra: object) -> str:
-    return f"pip install 'mas-eval-harness[{extra}]'" if extra else "pip install --force-reinstall mas-eval-harness"
+    classes = {}
+    for name, offer in offers(point).items():
+        try:
+            classes[name] = offer.load_class(base)
+        except (UserError, ModuleNotFoundError):
+            if offer.extension.file.is_relative_to(SHIPPED):
+                raise
+    return classes
 
 
 # ----------------------------------------------------------------------------------------- reading
 
 
-def _shipped(folder: Path) -> Iterator[tuple[str, Path]]:
-    for file in sorted(folder.glob(f"*/{MANIFEST}")):
-        yield f"harness.extensions.{file.parent.name}", file
-
-
-def _installed() -> Iterator[tuple[str, Path]]:
-    if not _some_installed():  # reading the metadata of all packages takes longer than all else at a start
-        return
-    from importlib.metadata import entry_points
-
-    for entry in entry_points(group=GROUP):
-        found = importlib.util.find_spec(entry.value.partition(":")[0])
-        for folder in () if found is None else found.submodule_search_locations or ():
-            yield entry.value, Path(folder) / MANIFEST
+def shipped() -> list[Path]:
+    """The manifests of the extensions that ship."""
+    return sorted(SHIPPED.glob(f"*/{MANIFEST}"))
 
 
 def _some_installed() -> bool:
@@ -201,25 +186,16 @@ def _some_installed() -> bool:
     return any(f"[{GROUP}]" in file.read_text("utf-8", "replace") for file in texts)
 
 
-def read(package: str, file: Path) -> Extension:
-    """The extension that a manifest describes. Raises `PluginError` for a mistake in it."""
-    place = Place(str(file))
-    try:
-        data = tomllib.loads(file.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise PluginError(f"the manifest of an extension cannot be read: {error}", place=place) from None
-    for key, value in data.items():
-        if key not in _KEYS:
-            raise PluginError(f"unknown key {key!r}. {near(key, _KEYS)}", place=place)
-        if not isinstance(value, _KEYS[key]):
-            raise PluginError(f"{key}: expected a {_KEYS[key].__name__}, found {value!r:.60}", place=place)
-    for key in ("name", "summary"):
-        if key not in data:
-            raise PluginError(f"missing required key {key!r}", place=place)
+def read(package: str, file: Path, distribution: str = OWN) -> Extension:
+    """The extension that a manifest describes, which nothing is wrong with (`harness.installed.checked`)."""
+    data = tomllib.loads(file.read_text("utf-8"))
     points = {point: data.get(point, {}) for point in POINTS}
-    packages, needs = (tuple(map(str, data.get(key, ()))) for key in ("packages", "needs"))
-    return Extension(data["name"], data["summary"], package, file, data.get("extra"), packages, needs, points)
+    packages, needs = (tuple(data.get(key, ())) for key in ("packages", "needs"))
+    texts = data["name"], data["summary"], package, file, distribution, data.get("extra")
+    return Extension(*texts, packages, needs, points)
 
 
 if __name__ == "__main__":
+    from harness.absent import index
+
     print(index(), end="")

@@ -19,7 +19,6 @@ from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, Self, T
 from harness import api
 from harness.engine_api import Engine
 from harness.errors import KEY, Place, near
-from harness.manifests import bringer
 from harness.printable import cut
 
 Schema = dict[str, Any]
@@ -312,6 +311,8 @@ def _explain(error: Any) -> Iterator[tuple[ValuePath, str]]:
         must = near(str(value), map(str, expected)) if rule == "enum" else f"It must be {error.schema['description']}."
         yield (*path, value, KEY), f"{name} has no key {value!r}. {must}"
     elif rule == "additionalProperties":
+        from harness.absent import bringer  # what only a mistake needs
+
         keys = error.schema.get("properties", {})
         for key in value:
             if key not in keys:

@@ -29,14 +29,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     clean_streams()
     given = sys.argv[1:] if arguments is None else arguments
     command = next((word for word in given if not word.startswith("-")), "")
-    options = parser(command).parse_args(given)
     with _terminated_as_interrupted() as received:
-        code = _run(options)
+        code = _run(given, command)
     return 128 + received[0] if received and code == INTERRUPTED else code
 
 
-def _run(options: argparse.Namespace) -> int:
+def _run(given: Sequence[str], command: str) -> int:
     try:
+        options = parser(command).parse_args(given)
         with _leave(options) as refused:
             code: int = options.function()(options)
         for text in dict.fromkeys(error.line() for error in refused) if code == 0 else ():
@@ -50,7 +50,7 @@ def _run(options: argparse.Namespace) -> int:
         print("\nstopped.", file=sys.stderr)
         return INTERRUPTED
     except (Exception, SystemExit) as error:
-        return _report_error(error, options.debug)
+        return _report_error(error, "--debug" in given)
 
 
 @contextlib.contextmanager
@@ -112,8 +112,9 @@ def _forget_terminal() -> None:
 
 def _report_error(error: BaseException, debug: bool) -> int:
     """Print a mistake without a traceback; returns the exit code. A bug of the harness itself is raised again."""
+    from harness.absent import missing_module
     from harness.errors import UserError
-    from harness.manifests import missing_module
+    from harness.installed import culprit
     from harness.runtime.runner import BudgetReachedError, RunStoppedError
     from harness.storage.plugin_errors import describe, plugin_frames, whole
 
@@ -121,7 +122,8 @@ def _report_error(error: BaseException, debug: bool) -> int:
     if (why := missing_module(error)) is not None:
         print(f"error: what this needs {why}", file=sys.stderr)
         return 2
-    if not (plugins or isinstance(error, UserError | OSError)):
+    theirs = None if isinstance(error, SystemExit | UserError) else culprit(error)
+    if not (plugins or theirs or isinstance(error, UserError | OSError)):
         raise error
     if debug:
         print(whole(error).rstrip(), file=sys.stderr)
@@ -130,6 +132,11 @@ def _report_error(error: BaseException, debug: bool) -> int:
         return 1 if isinstance(error, RunStoppedError) else 2
     if plugins:
         print(f"error: a plugin fails: {describe(error)}\n  --debug shows the whole traceback.", file=sys.stderr)
+        return 2
+    if theirs is not None:
+        extension, place = theirs
+        what = f"{place}: the extension {extension.name} fails: {type(error).__name__}: {error}"
+        print(f"error: {what}\n  --debug shows the whole traceback.", file=sys.stderr)
         return 2
     if isinstance(error, OSError):  # a full disk, a file that may not be read
         _give_up_stdout()

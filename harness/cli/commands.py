@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 from harness.cli.usage import Parser
-from harness.manifests import offers
+from harness.manifests import Offer, offers
 
 SERVER: Final = "base_url=http://localhost:8000/v1,model=Qwen/Qwen3-8B"
 
@@ -41,19 +41,16 @@ def commands() -> dict[str, Command]:
     """Name → command, in the order of `harness --help`."""
     from harness.cli.parser import CORE
 
-    found = dict(CORE)
-    for name, offer in offers("commands").items():
-        found[name] = _offered(offer.extension.load, offer.value)
-    return found
+    return CORE | {name: _offered(offer) for name, offer in offers("commands").items()}
 
 
-def _offered(load: Callable[[str], Any], value: Mapping[str, Any]) -> Command:
+def _offered(offer: Offer) -> Command:
     return Command(
-        value["help"],
-        value["usage"],
-        lambda: load(value["run"]),
-        lambda parser: load(value["options"])(parser),
-        tuple(value.get("examples", ())),
+        offer.value["help"],
+        offer.value["usage"],
+        offer.load_function,
+        lambda parser: offer.load_function("options")(parser),
+        tuple(offer.value.get("examples", ())),
     )
 
 

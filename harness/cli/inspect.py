@@ -102,7 +102,7 @@ def _checks(plays: Sequence[tuple[Plan, Place]]) -> tuple[list[str], list[str]]:
     """What checks of extensions say, up to the first that finds something wrong: (problems, lines for the reader)."""
     lines: list[str] = []
     for offer in offers("checks").values():
-        found = list(offer.load()(plays))
+        found = list(offer.load_function()(plays))
         lines += [one for one in found if isinstance(one, str)]
         if problems := list(dict.fromkeys(str(one) for one in found if isinstance(one, UserError))):
             return problems, lines

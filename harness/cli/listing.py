@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 
+from harness.absent import missing
 from harness.cli.parser import KINDS
 from harness.config.editors import schema_text
 from harness.config.project import find
 from harness.errors import DataError
-from harness.manifests import missing, offers
+from harness.manifests import offers
 from harness.parameters import json_schema
 
 
@@ -19,7 +20,7 @@ def listing(options: argparse.Namespace) -> int:
         if getattr(options, name) is not None:
             if options.kind not in (None, "tasks"):
                 raise DataError(f"--{name} lists tasks", hint=f"Give: harness list tasks --{name} [WORD]")
-            listed_elsewhere: int = offer.load()(options)
+            listed_elsewhere: int = offer.load_function()(options)
             return listed_elsewhere
     project = find()
     if options.kind is None:

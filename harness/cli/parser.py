@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import sys
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from harness import __version__
 from harness.cli import options as opt
 from harness.cli.commands import SERVER, Command, commands
 from harness.cli.usage import Parser
+from harness.errors import UserError
 from harness.manifests import offers
 
 KINDS = {
@@ -116,10 +118,17 @@ def _score(command: Parser) -> None:
 
 
 def _added(name: str, command: Parser) -> None:
-    """The options that extensions add to a command of the core."""
+    """The options that extensions add to a command of the core; one that fails at it adds none, and says so."""
     for offer in offers("after").values():
         if name in offer.value:
-            offer.extension.load(offer.value[name])(command)
+            try:
+                offer.load_function(name)(command)
+            except Exception as error:
+                from harness.installed import culprit
+
+                if culprit(error) is None and not isinstance(error, UserError):
+                    raise
+                print(f"warning: the extension {offer.extension.name} adds no options: {error}", file=sys.stderr)
 
 
 def _report(command: Parser) -> None:

@@ -80,8 +80,8 @@ class Parser(argparse.ArgumentParser):
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
+            from harness.absent import bringer
             from harness.errors import near
-            from harness.manifests import bringer
 
             choices = [str(choice) for choice in action.choices]
             name = action.metavar if isinstance(action.metavar, str) else action.dest

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.errors import Place
-from harness.manifests import offers
+from harness.manifests import offers, usable
 
 if TYPE_CHECKING:
     from harness import api
@@ -116,7 +116,9 @@ def keys_of(spec: Spec, data: Mapping[str, Any] | None = None) -> list[SpecKey]:
     """The keys of extensions that a spec has, or a variant of it with this data."""
     data = spec.data if data is None else data
     return [
-        offer.load()(name, data[name], spec) for name, offer in offers("keys").items() if data.get(name) is not None
+        offer.load_class(SpecKey)(name, data[name], spec)
+        for name, offer in offers("keys").items()
+        if data.get(name) is not None
     ]
 
 
@@ -125,10 +127,10 @@ def measured(data: Mapping[str, Any]) -> dict[str, Any]:
     kept = dict(data)
     for name, offer in offers("keys").items():
         if isinstance(data.get(name), Mapping):
-            kept[name] = offer.load().measured(data[name])
+            kept[name] = offer.load_class(SpecKey).measured(data[name])
     return kept
 
 
 def seating_keys() -> list[str]:
     """The names of the keys that say who plays."""
-    return [name for name, offer in offers("keys").items() if offer.load().seats_agents]
+    return [name for name, key in usable("keys", SpecKey).items() if key.seats_agents]

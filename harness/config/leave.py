@@ -72,5 +72,5 @@ def _confinement(what: str) -> Callable[[str], Any]:
     """A function of the extension that confines programs, by its name in the manifest. Raises `SetupError`."""
     if (offer := offers("confinement").get(what)) is None:
         raise SetupError("programs that models wrote run confined only, and no installed extension confines them")
-    function: Callable[[str], Any] = offer.load()
+    function: Callable[[str], Any] = offer.load_function()
     return function

@@ -15,6 +15,7 @@ import itertools
 import sys
 import traceback
 import types
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,7 +28,7 @@ from harness.config._mounting import mount
 from harness.config.prompts import FORM, SUFFIX, PromptSet
 from harness.engine_api import Engine
 from harness.errors import DataError, HarnessError, Place, PluginError, SpecError, UserError, near
-from harness.manifests import bringer, missing_module, offers
+from harness.manifests import offers
 from harness.storage.plugin_errors import DIGEST, MOUNT
 
 
@@ -167,6 +168,8 @@ class Project:
     def _import(self, kind: str, name: str, place: Place | None) -> type[Any]:
         word, file = KINDS[kind].singular, self.file(kind, name)
         if file is None:
+            from harness.absent import bringer
+
             hint = bringer(name, kind) or self._near(name, [listed.name for listed in self.listing(kind)], kind)
             raise PluginError(f"there is no {word} {name!r}", place=place, hint=hint)
         before = len(sys.modules)
@@ -179,6 +182,8 @@ class Project:
         except HarnessError:
             raise
         except (Exception, SystemExit) as error:
+            from harness.absent import missing_module
+
             if (why := missing_module(error)) is not None:
                 raise PluginError(f"{word} {name!r} {why}", place=place) from None
             raise PluginError(
@@ -300,9 +305,17 @@ def builtin() -> Project:
     package = Path(__file__).resolve().parent.parent
     for folder in (package.with_name(BUILTIN), package.parent):
         if (folder / MARKER).is_file():
-            brought = (offer.extension.file.parent / offer.value for offer in offers("projects").values())
-            return replace(_open(folder, ()), parents=tuple(_open(root, ()) for root in brought))
+            return replace(_open(folder, ()), parents=tuple(_brought()))
     raise DataError("the built-in project is missing from this installation", hint="Reinstall mas-eval-harness.")
+
+
+def _brought() -> Iterator[Project]:
+    """The projects of extensions; one with a mistake is left out, with a warning."""
+    for offer in offers("projects").values():
+        try:
+            yield _open(offer.extension.file.parent / offer.value, ())
+        except UserError as error:
+            warnings.warn(f"the extension {offer.extension.name} brings no plugins: {error}", stacklevel=2)
 
 
 def _open(root: Path, via: tuple[Path, ...]) -> Project:

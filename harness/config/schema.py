@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final, NotRequired, Required, TypedDict
 
 from harness.api import Range
+from harness.config.keys import SpecKey
 from harness.config.limits import LimitsEntry
-from harness.manifests import offers
+from harness.errors import PluginError
+from harness.manifests import offers, usable
 from harness.parameters import (
     OPEN,
     PLUGIN,
@@ -119,15 +122,22 @@ SPEC: Final[Schema] = {
 def whole_schema() -> Schema:
     """JSON Schema of a spec with what all extensions add, for editors."""
     tables = {**SPEC["properties"]["tables"], "items": json_schema(whole_entry_type())}
-    keys = {name: key_shape(name) for name in offers("keys")}
+    keys: dict[str, Schema] = {}
+    for name in usable("keys", SpecKey):
+        with contextlib.suppress(PluginError):  # who uses it is told
+            keys[name] = key_shape(name)
     return {**SPEC, "properties": {**SPEC["properties"], **keys, "tables": tables}}
 
 
 def key_shape(name: str) -> Schema:
     """JSON Schema of what stands under a key of specs; {} for a key that there is not."""
     offered = offers("keys").get(name)
-    shape = SPEC["properties"].get(name, {}) if offered is None else json_shape(offered.load().entry)
-    return shape or {}
+    if offered is None:
+        return SPEC["properties"].get(name) or {}
+    try:
+        return json_shape(offered.load_class(SpecKey).entry) or {}
+    except (AttributeError, TypeError) as error:
+        raise offered.mistake(f"its `entry` is no annotation that YAML can write: {error}") from error
 
 
 def spec_problems(data: Mapping[str, Any]) -> Iterator[tuple[ValuePath, str]]:

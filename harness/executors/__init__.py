@@ -16,7 +16,7 @@ from harness import approvals
 from harness.api import Facts
 from harness.config.plan import Plan
 from harness.errors import Place, SpecError, near, raise_all
-from harness.manifests import bringer, offers
+from harness.manifests import offers
 from harness.parameters import faults
 from harness.runtime.options import Options
 from harness.runtime.runner import Work
@@ -64,7 +64,8 @@ def executors() -> dict[str, Callable[[], type[Executor]]]:
 
         return Local
 
-    return {"local": local, **{name: offer.load for name, offer in offers("executors").items()}}
+    offered = {name: functools.partial(offer.load_class, Executor) for name, offer in offers("executors").items()}
+    return {"local": local, **offered}
 
 
 def choose_executor(plan: Plan, options: Options) -> Executor:
@@ -88,6 +89,8 @@ def choose_executor(plan: Plan, options: Options) -> Executor:
         raise SpecError(message, place=place(), hint=f"Available: {', '.join(sorted(known))}.")
     name, arguments = body["use"], {key: value for key, value in body.items() if key != "use"}
     if name not in known:
+        from harness.absent import bringer
+
         hint = bringer(name, "executors") or near(name, known)
         raise SpecError(f"there is no executor {name!r}", place=place("use"), hint=hint)
     cls = known[name]()

@@ -15,8 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
-from harness.errors import near
-from harness.manifests import Offer, bringer, offers
+from harness.manifests import Offer, offers, usable
 
 from .entry import TableEntry
 
@@ -85,24 +84,33 @@ class TableKind(ABC):
         """Fill it with the episodes that its `where` lets through. Raises `SpecError`."""
 
 
-def _is_key(offer: Offer) -> bool:
+def is_key(offer: Offer) -> bool:
+    """Whether an entry takes the kind by a key of its name."""
     return isinstance(offer.value, Mapping) and bool(offer.value.get("key"))
 
 
-def kind_of(entry: Any) -> tuple[type[TableKind] | None, list[str]]:
-    """The kind of table that an entry takes (None: a plain one), and why it is not one."""
+def _loaded(offer: Offer) -> type[TableKind]:
+    """The class that a manifest names. Raises as `Offer.load_class`; `PluginError` too where it has no `entry`."""
+    kind = offer.load_class(TableKind)
+    if not typing.is_typeddict(getattr(kind, "entry", None)):
+        raise offer.mistake(f"the class {kind.__name__} has no `entry`, a TypedDict with the keys that it adds")
+    return kind
+
+
+def kind_of(entry: Any) -> tuple[type[TableKind] | None, list[tuple[str, str]]]:
+    """The kind of table that an entry takes (None: a plain one), and why it is not one: (key of the entry, problem)."""
     if not isinstance(entry, Mapping):
         return None, []
     offered = offers("tables")
-    words = [name for name, offer in offered.items() if not _is_key(offer)]
-    taken = [(name, name) for name, offer in offered.items() if _is_key(offer) and name in entry]
+    taken = [(name, name) for name, offer in offered.items() if is_key(offer) and name in entry]
     if "kind" in entry:
-        if entry["kind"] not in words:
-            advice = bringer(str(entry["kind"]), "tables") or near(str(entry["kind"]), words)
-            return None, [f"'kind' is {entry['kind']!r}. {advice}"]
+        if (name := entry["kind"]) not in [known for known, offer in offered.items() if not is_key(offer)]:
+            from .entry_mistakes import wrong_kind  # what only a mistake needs
+
+            return None, [("kind", wrong_kind(name))]
         taken.insert(0, ("kind", entry["kind"]))
-    others = [f"{taken[0][0]}: {key} is another kind of table: make one entry of each" for key, _ in taken[1:]]
-    return (offered[taken[0][1]].load() if taken else None), others
+    others = [(key, f"{taken[0][0]}: {key} is another kind of table: make one entry of each") for key, _ in taken[1:]]
+    return (_loaded(offered[taken[0][1]]) if taken else None), others
 
 
 @functools.cache
@@ -113,7 +121,7 @@ def entry_type(kind: type[TableKind] | None) -> Any:
 
 def whole_entry_type() -> Any:
     """The `TypedDict` with the keys of all kinds there are, for editors."""
-    return _with_keys([offer.load() for offer in offers("tables").values()])
+    return _with_keys(usable_kinds().values())
 
 
 def _with_keys(kinds: Iterable[type[TableKind]]) -> Any:
@@ -121,10 +129,6 @@ def _with_keys(kinds: Iterable[type[TableKind]]) -> Any:
     return TypedDict("TableEntry", {name: hint for part in hints for name, hint in part.items()}, total=False)  # type: ignore[operator]
 
 
-def owners(key: str) -> list[str]:
-    """How an entry takes the kinds that have this key: "kind: ranks", "compare"."""
-    return [
-        name if _is_key(offer) else f"kind: {name}"
-        for name, offer in offers("tables").items()
-        if key in typing.get_type_hints(offer.load().entry)
-    ]
+def usable_kinds() -> dict[str, type[TableKind]]:
+    """Name → kind, without those that cannot be loaded."""
+    return {name: kind for name, kind in usable("tables", TableKind).items() if hasattr(kind, "entry")}

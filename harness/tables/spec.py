@@ -9,12 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
-from harness.errors import KEY, SpecError, near
+from harness.errors import KEY, SpecError, UserError, near
 from harness.parameters import ValuePath, problems
+from harness.storage.plugin_errors import describe
 
 from .entry import Means
 from .groups import RowGroup, label_of, parsed, wrong_members
-from .kinds import TableKind, entry_type, kind_of, owners
+from .kinds import TableKind, entry_type, kind_of
 from .split import Split, with_split, wrong_split
 from .table import DIGITS, Digits, Errors, ErrorStyle, Figure, Units, text
 
@@ -179,15 +180,34 @@ def check(
     mistakes += [f"{key}: unknown metric {x!r}. {near(x, choices)}" for key, x in needed if x not in choices]
     if entry.kind:
         possible_values = {label: [*map(text, values)] for label, values in values_of.items()}
-        mistakes += entry.kind.check(entry, possible_values, metrics)
+        try:
+            mistakes += entry.kind.check(entry, possible_values, metrics)
+        except Exception as error:
+            mistakes.append(_failure(type(entry.kind), error))
     if published is not None:
         ids = list(published)
         mistakes += [f"published: unknown table {i!r}. {near(i, ids)}" for i in entry.published if i not in ids]
     return mistakes
 
 
+def _failure(kind: type[TableKind], error: Exception) -> str:
+    return f"the kind of table {kind.__module__}.{kind.__name__} fails: {describe(error)}"
+
+
 def _read(entry: Any) -> tuple[TableSpec | None, list[str]]:
-    """The spec, or None and every reason why there is none."""
+    """The spec, or None and every reason why there is none. Raises `PluginError` for a kind that cannot be loaded."""
+    try:
+        return _parsed(entry)
+    except UserError:
+        raise
+    except Exception as error:
+        kind, _ = kind_of(entry)
+        if kind is None:
+            raise
+        return None, [_failure(kind, error)]
+
+
+def _parsed(entry: Any) -> tuple[TableSpec | None, list[str]]:
     try:
         entry = json.loads(json.dumps(entry))  # what a Python caller gives, as YAML would give it
     except (TypeError, ValueError, RecursionError) as error:
@@ -198,8 +218,8 @@ def _read(entry: Any) -> tuple[TableSpec | None, list[str]]:
         for path, what in entry_problems(entry)
     )
     mistakes = list(dict.fromkeys(wrong))
-    kind, _ = kind_of(entry)
-    if isinstance(entry, dict):
+    kind, wrong_kind = kind_of(entry)
+    if isinstance(entry, dict) and not wrong_kind:
         needed = kind.needs if kind else ("rows", "cell")
         mistakes += [f"missing required key {key!r}" for key in needed if key not in entry]
     if mistakes:
@@ -241,11 +261,10 @@ def _read(entry: Any) -> tuple[TableSpec | None, list[str]]:
 def entry_problems(entry: Any) -> Iterator[tuple[ValuePath, str]]:
     """What is wrong with the keys and types of an entry, as `parameters.problems` says it."""
     kind, mistakes = kind_of(entry)
-    yield from (((), mistake) for mistake in mistakes)
-    known = entry_type(kind)
-    for path, what in problems(entry, known):
-        of = owners(str(path[0])) if path[1:] == (KEY,) else []
-        yield path, f"{path[0]}: it belongs to {', '.join(sorted(of))}" if of else what
+    if mistakes or any(problems(entry, entry_type(kind))):
+        from .entry_mistakes import explained  # what only a mistake needs
+
+        yield from explained(entry, kind, mistakes)
 
 
 _PAIRS: Final[tuple[Literal["ratio", "loss"], ...]] = ("ratio", "loss")

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from harness import manifests
+from harness import absent, manifests
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = sorted(folder.parent.name for folder in (ROOT / "harness" / "extensions").glob("*/extension.toml"))
@@ -58,8 +58,8 @@ def run(path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_index_is_that_of_the_manifests() -> None:
-    assert manifests.INDEX.read_text("utf-8") == manifests.index(), "python -m harness.manifests > harness/shipped.toml"
-    assert [*manifests._index()] == SHIPPED  # the file reads back
+    assert absent.INDEX.read_text("utf-8") == absent.index(), "python -m harness.manifests > harness/shipped.toml"
+    assert [*absent._index()] == SHIPPED  # the file reads back
 
 
 def test_the_first_command_works_without_all_others(tmp_path: Path) -> None:
@@ -100,13 +100,13 @@ def test_a_manifest_names_the_extensions_that_its_modules_import(name: str) -> N
 
 
 def test_an_extension_that_lacks_another_is_not_offered(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = {name: one for name, one in manifests._found().items() if name != "worlds"}
-    monkeypatch.setattr(manifests, "_found", lambda: found)
+    found = {name: one for name, one in manifests.found().items() if name != "worlds"}
+    monkeypatch.setattr(manifests, "found", lambda: found)
     manifests.extensions.cache_clear()
     try:
         assert not {"declared", "games", "textarena"} & manifests.extensions().keys()
-        assert manifests.missing()["declared"] == "needs the extension worlds"
-        assert manifests.missing()["worlds"].startswith("is not installed: pip install")
+        assert absent.missing()["declared"] == "needs the extension worlds"
+        assert absent.missing()["worlds"].startswith("is not installed: pip install")
     finally:
         manifests.extensions.cache_clear()
 

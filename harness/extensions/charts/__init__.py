@@ -23,7 +23,7 @@ Maker = Callable[[Material, ChartOptions], Chart]
 
 def kinds() -> dict[str, Maker]:
     """Name → what makes a chart of that kind, of all extensions."""
-    return {name: offer.load() for name, offer in offers("charts").items()}
+    return {name: offer.load_function() for name, offer in offers("charts").items()}
 
 
 def chart(kind: str, material: Material, choice: ChartOptions) -> Chart:

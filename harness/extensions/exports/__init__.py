@@ -57,7 +57,7 @@ def export(
     forms = offers("exports")
     if to not in forms:
         raise DataError(f"no form {to!r} to export to. {near(to, forms)}")
-    form: ExportForm = forms[to].load()
+    form = forms[to].load_instance(ExportForm)
     if repo is not None and to != "hub":
         raise DataError(f"a repo is for the form 'hub', not for {to!r}")
     if public and repo is None:

@@ -8,6 +8,7 @@ import itertools
 import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import choix
@@ -15,6 +16,7 @@ import numpy
 import pytest
 from openskill.models import PlackettLuce
 
+from harness.cli import main
 from harness.config.project import builtin
 from harness.errors import SpecError
 from harness.extensions.pages.html import page
@@ -503,3 +505,27 @@ def test_twenty_contestants_and_every_pair() -> None:
         for k in range(3)
     ]
     assert len(shown(made(episodes(games)))) == 20
+
+
+@pytest.mark.parametrize(
+    "entry, place, words",
+    [
+        ("comapre: {}, rows: model, cell: score", "4:5", "unknown key 'comapre'. Did you mean compare?"),
+        ("kind: ratng, of: score", "4:11", "'kind' is 'ratng'. Did you mean rating?"),
+        ("kind: null, of: score", "4:11", "'kind' must be a name, found nothing. Available: cross_play, rating"),
+        ("kind: 3, rows: model, cell: score", "4:11", "'kind' must be a name, found 3. Available: cross_play"),
+        ("kind: [rating], of: score", "4:11", "'kind' must be a name, found ['rating']. Available: cross_play"),
+        ("kind: compare, cell: score", "4:11", "'kind' is 'compare', which an entry takes by a key of that name"),
+        ("of: score, rows: model, cell: score", "4:5", "of: it belongs to kind: cross_play, kind: rating"),
+        ("effects: game, kind: rating, of: score", "4:14", "kind: effects is another kind of table"),
+    ],
+)
+def test_a_mistake_in_the_kind_is_told_once_at_its_value(
+    entry: str, place: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = tmp_path / "spec.yaml"
+    lines = "\n    ".join(entry.split(", "))
+    spec.write_text(f"extends: arithmetic\ntables:\n  - title: T\n    {lines}\n")
+    assert main(["validate", str(spec)]) == 2
+    told = capsys.readouterr().err.strip()
+    assert told.startswith(f"{spec}:{place}: {words}") and "\n" not in told

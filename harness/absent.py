@@ -1,0 +1,103 @@
+"""What is not here: extensions that are not installed, or cannot be used, and what to do. Loaded for messages alone."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import json
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from harness import manifests
+from harness.errors import SetupError, UserError
+from harness.installed import checked, claims
+from harness.manifests import OWN, Extension, Offer
+
+INDEX: Final = Path(__file__).with_name("shipped.toml")
+"""What each extension that ships brings, also where its folder is missing; `index` makes it."""
+
+
+def lacking(extension: Extension) -> str | None:
+    """The packages that it needs and that are not installed, in words; None if there are none."""
+    missing = [name for name in extension.packages if not _is_installed(name)]
+    what = f"needs {' and '.join(missing)}: {_install(extension.distribution, extension.extra)}"
+    return what if missing else None
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return importlib.util.find_spec(package) is not None
+    except (ImportError, ValueError):  # the package around it is missing, or it was put into sys.modules by hand
+        return False
+
+
+def raise_import_error(offer: Offer, module: str, error: BaseException, key: str) -> NoReturn:
+    """Say why the module that an offer names under a key cannot be imported. Raises as `Offer.load`."""
+    one = offer.extension
+    if missing_module(error) is not None or isinstance(error, UserError):
+        raise error
+    if not isinstance(error, ModuleNotFoundError) or error.name is None:
+        raise offer.mistake(f"{module} cannot be imported: {type(error).__name__}: {error}", key) from error
+    if error.name.partition(".")[0] == one.package.partition(".")[0]:
+        raise offer.mistake(f"there is no module {error.name}", key) from None
+    why = f"the extension {one.name} needs {error.name}, which is not installed"
+    raise SetupError(why, hint=f"Install it: {_install(one.distribution, one.extra)}") from error
+
+
+def missing() -> dict[str, str]:
+    """Name → why an extension that ships, or is installed, cannot be used here, and what to do."""
+    found, usable = manifests.found(), manifests.extensions()
+    why = {name: f"is not installed: {_install(OWN, one.get('extra'))}" for name, one in _index().items()}
+    for name, one in found.items():
+        absent = [need for need in one.needs if need not in usable]
+        why[name] = f"needs the extension {' and '.join(absent)}" if absent else lacking(one) or ""
+    for broken in manifests.read_all()[1]:
+        name = broken.name if broken.name not in found else f"{broken.name} (another one)"
+        why[name] = f"cannot be used: {broken.error}"
+    return {name: text for name, text in sorted(why.items()) if text}
+
+
+def bringer(what: str, *points: str) -> str | None:
+    """For a name that nothing here has: which extension would bring it, and what to do; None if none would.
+
+    `points`: the tables of manifests in which it could stand; "options": of the commands of the core.
+    """
+    known: dict[str, Mapping[str, Any]] = {**_index(), **{name: one.points for name, one in manifests.found().items()}}
+    known |= {one.name: one.points for one in manifests.read_all()[1] if one.name not in manifests.extensions()}
+    for name, brought in known.items():
+        if name not in manifests.extensions() and any(what in brought.get(point, ()) for point in points):
+            return f"{what!r} comes with the extension {name}, which {missing()[name]}"
+    return None
+
+
+def missing_module(error: BaseException) -> str | None:
+    """The same for code that imports an extension which is not here; None for all other errors."""
+    parts = str(error.name).split(".") if isinstance(error, ModuleNotFoundError) else []
+    if parts[:2] != ["harness", "extensions"] or len(parts) < 3 or parts[2] in manifests.found():
+        return None
+    return f"comes with the extension {parts[2]}, which {missing().get(parts[2], 'is not installed')}"
+
+
+@functools.cache
+def _index() -> Mapping[str, Mapping[str, Any]]:
+    return tomllib.loads(INDEX.read_text("utf-8"))
+
+
+def index() -> str:
+    """The content of `INDEX`, from the manifests: a line for each extension, with the names that it brings."""
+    lines = ["# What each extension that ships brings. Made by: python -m harness.manifests > harness/shipped.toml"]
+    for file in manifests.shipped():
+        one = checked(f"{manifests.GROUP}.{file.parent.name}", file)
+        parts = [f'summary = "{one.summary}"', *([f'extra = "{one.extra}"'] if one.extra else [])]
+        brought: dict[str, Any] = {point: [*names] for point, names in one.points.items()}
+        own = set(claims(one.points)) - {(point, name) for point in one.points for name in one.points[point]}
+        brought["options"] = sorted(name for _, name in own)
+        parts += [f"{point} = {json.dumps(names)}" for point, names in brought.items() if names]
+        lines.append(f"{one.name} = {{{', '.join(parts)}}}")
+    return "\n".join(lines) + "\n"
+
+
+def _install(distribution: str, extra: object) -> str:
+    return f"pip install '{distribution}[{extra}]'" if extra else f"pip install --force-reinstall {distribution}"

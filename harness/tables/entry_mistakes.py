@@ -1,0 +1,64 @@
+"""What is wrong with an entry of `tables:`, in words. Loaded where something is."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from harness.absent import bringer
+from harness.errors import KEY, near
+from harness.manifests import offers
+from harness.parameters import ValuePath, problems
+
+from .kinds import TableKind, entry_type, is_key, usable_kinds
+
+
+def explained(
+    entry: Any, kind: type[TableKind] | None, mistakes: Iterable[tuple[str, str]]
+) -> Iterator[tuple[ValuePath, str]]:
+    """What is wrong with the keys and types of an entry, as `parameters.problems` says it; each mistake once.
+
+    Args:
+        entry: as it stands in YAML.
+        kind, mistakes: as `kind_of` gives them.
+    """
+    known, wrong = entry_type(kind), dict(mistakes)
+    yield from (((key,), mistake) for key, mistake in wrong.items())
+    if wrong:  # then keys of other kinds are no further mistakes
+        own = known.__annotations__
+        entry = {key: one for key, one in entry.items() if key not in wrong and (key in own or not owners(str(key)))}
+    for path, what in problems(entry, known):
+        if path[1:] == (KEY,):
+            key = str(path[0])
+            if of := owners(key):
+                what = f"{key}: it belongs to {', '.join(sorted(of))}"
+            elif " comes with " not in what:
+                what = f"unknown key {key!r}. {near(key, [*known.__annotations__, *keys_of_kinds()])}"
+        yield path, what
+
+
+def wrong_kind(name: Any) -> str:
+    """What is wrong with `kind:`, which names no kind of table."""
+    offered = offers("tables")
+    words = [known for known, offer in offered.items() if not is_key(offer)]
+    if not isinstance(name, str):
+        found = "nothing" if name is None else repr(name)
+        return f"'kind' must be a name, found {found:.60}. {near('', words)} A plain table has no kind."
+    if name in offered:
+        return f"'kind' is {name!r}, which an entry takes by a key of that name: write {name}: … instead"
+    return f"'kind' is {name!r}. {bringer(name, 'tables') or near(name, words)}"
+
+
+def owners(key: str) -> list[str]:
+    """How an entry takes the kinds that have this key: "kind: ranks", "compare"."""
+    return [
+        name if is_key(offers("tables")[name]) else f"kind: {name}"
+        for name, kind in usable_kinds().items()
+        if key in typing.get_type_hints(kind.entry)
+    ]
+
+
+def keys_of_kinds() -> list[str]:
+    """The keys by which an entry takes a kind."""
+    return [name for name, offer in offers("tables").items() if is_key(offer)]
