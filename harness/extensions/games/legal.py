@@ -6,7 +6,7 @@ import functools
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,10 +72,13 @@ class LegalAction(Reply):
     Attributes:
         options: the names of the legal actions, all different.
         label: what announces the action.
+        also: (what people write for an action, its name): read in the same ways where no name is found. What stands for
+            several actions is left out.
     """
 
     options: tuple[str, ...] = field()
     label: str = "ACTION"
+    also: tuple[tuple[str, str], ...] = ()
 
     @property
     def fields(self) -> tuple[ReplyField, ...]:
@@ -84,7 +87,7 @@ class LegalAction(Reply):
 
     def parse(self, text: str) -> Parsed:
         """The action that `text` names."""
-        text, names = valid(spoken(text)), _Names(self.options)
+        text, names = valid(spoken(text)), _Names(self.options, self.also)
         found, lines = "", masked(text) if "{" in text else text
         for match in itertools.islice(last_labels(lines, marker_pattern(f"{self.label}:")), _LABELS):
             start = end_of(_MARKS, text, match.end())
@@ -113,11 +116,25 @@ class LegalAction(Reply):
 class _Names:
     """Finds the one name that a text means, from the strictest reading to the loosest."""
 
-    def __init__(self, names: tuple[str, ...]) -> None:
-        self._names = names
+    def __init__(self, names: tuple[str, ...], also: Sequence[tuple[str, str]] = ()) -> None:
+        self._names, self._pairs = names, also
 
     def named(self, text: str) -> str | None:
         """The name that a whole text means; None if it is none, or could be several."""
+        name = self._own(text)
+        if name is None and self._pairs and (other := self._others._own(text)) is not None:
+            return self._also[other]
+        return name
+
+    @functools.cached_property
+    def _also(self) -> dict[str, str]:
+        return _unique(self._pairs)
+
+    @functools.cached_property
+    def _others(self) -> _Names:
+        return _Names(tuple(self._also))
+
+    def _own(self, text: str) -> str | None:
         if text in self._names:
             return text
         for text_as, names in ((text.strip(WRAPPING), self._bare), (_folded(text), self._folded)):
@@ -196,6 +213,6 @@ def _borders(name: str) -> set[int]:
 
 def _unique(pairs: Iterable[tuple[Any, str]]) -> dict[Any, str]:
     """Key → name, without the keys of several names."""
-    found = list(pairs)
-    count = Counter(key for key, _ in dict.fromkeys(found))
+    found = [*dict.fromkeys(pairs)]
+    count = Counter(key for key, _ in found)
     return {key: name for key, name in found if key and count[key] == 1}

@@ -16,6 +16,7 @@ from harness.extensions.worlds import World
 
 from .loading import Loaded
 from .readable import readable
+from .spoken import also
 from .witness import Played, Seen, witness
 
 _NOTHING = "Non-terminal"
@@ -183,7 +184,11 @@ class GameState(World):
 
     def reply(self, agent: str) -> LegalAction | None:
         """One of the legal actions, by name."""
-        return LegalAction(self.legal(self.rules.seat[agent])[1]) if self.acts(agent) else None
+        if not self.acts(agent):
+            return None
+        seat = self.rules.seat[agent]
+        actions, names = self.legal(seat)
+        return LegalAction(names, also=also(self.rules.loaded.name, self.state, seat, actions, names))
 
     def step(self, actions: Mapping[str, Action], rng: random.Random) -> GameState:
         """The state after these actions; in a simultaneous node once all agents have acted."""

@@ -8,6 +8,7 @@ from typing import Any
 import pyspiel
 import pytest
 
+from harness.extensions.games.legal import LegalAction
 from tests.extensions.games.test_openspiel import GRIDS, KINDS, MOST, ONE_PLAYER, SLOW_TO_LOAD, first, task_of
 from tests.helpers.commands import invoke
 
@@ -128,3 +129,54 @@ def test_the_list_says_what_can_be_played_and_why_not(capsys: pytest.CaptureFixt
     code, _, err = invoke(capsys, "list", "tasks", "--openspiel", "zzz")
     assert code == 2 and "no game of OpenSpiel has 'zzz' in its name" in err
     assert invoke(capsys, "list", "metrics", "--openspiel")[0] == 2
+
+
+FORMS = [
+    ("chess", "e2e4", "e4"),
+    ("chess", "**g1-f3**", "Nf3"),
+    ("chess", "1. e4", "e4"),
+    ("chess", "e2e4 or d2d4", None),
+    ("chess", "e2e5", None),
+    ("connect_four", "Column 3.", "x3"),
+    ("connect_four", "column 3 or column 4", None),
+    ("connect_four", "column 9", None),
+    ("hanabi", "play card 0", "(Play 0)"),
+    ("hanabi", "Play card 7", None),
+]
+
+
+@pytest.mark.parametrize(("game", "text", "move"), FORMS)
+def test_moves_are_read_in_the_forms_that_people_use(game: str, text: str, move: str | None) -> None:
+    task = task_of(game)
+    case = first(task)
+    world = task.world(case, random.Random(0))
+    [reply] = [reply for agent in case.agents if (reply := world.reply(agent)) is not None]
+    assert reply.parse(f"I think so.\nACTION: {text}").action == move
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("game", ["chess", "connect_four", "crazy_eights", "euchre", "gin_rummy", "hanabi(players=3)",
+                                  "hearts", "oh_hell", "skat", "spades"])  # fmt: skip
+def test_what_people_write_for_a_move_never_means_another(game: str) -> None:
+    task = task_of(game)
+    case, rng = first(task), random.Random(3)
+    world = task.world(case, rng)
+    for _ in range(12):
+        acting: dict[str, Any] = {agent: reply for agent in case.agents if (reply := world.reply(agent)) is not None}
+        for reply in acting.values():
+            pairs = {(reply.parse(f"ACTION: {name}").action, name) for name in reply.options}
+            assert all(read == name for read, name in pairs)
+            for written, name in reply.also:
+                read = reply.parse(f"ACTION: {written}").action
+                assert read == name or (read is None and sum(one == written for one, _ in reply.also) > 1), written
+        world = world.step({agent: rng.choice(reply.options) for agent, reply in acting.items()}, rng)
+
+
+def test_cards_and_hints_in_words() -> None:
+    task = task_of("hanabi(players=3)")
+    reply: Any = task.world(first(task), random.Random(0)).reply("Player-0")
+    hint = next(name for name in reply.options if name.startswith("(Reveal player +2 rank"))
+    assert reply.parse(f"ACTION: hint {hint[-2]}s to Player-2").action == hint
+    card = LegalAction(("HT", "H9"), also=(("ten of hearts", "HT"), ("a card", "HT"), ("a card", "H9")))
+    assert card.parse("ACTION: Ten of Hearts").action == "HT"
+    assert card.parse("ACTION: a card").error

@@ -1,0 +1,93 @@
+"""What people write for moves, besides the names that OpenSpiel has for them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+Others = Callable[[Any, int, Sequence[int], Sequence[str]], Iterator[tuple[str, str]]]
+_SUITS = {"S": "spades", "H": "hearts", "D": "diamonds", "C": "clubs"}
+_RANKS = {"A": "ace", "K": "king", "Q": "queen", "J": "jack", "T": "10"}
+_CARD = re.compile(r"(Play )?(?:([SHDC])([2-9TJQKA])|([2-9TJQKA])([SHDCshdc]))")
+_HANABI = re.compile(r"\((?:(Play|Discard) (\d)|Reveal player \+(\d) (?:color (\w)|rank (\d)))\)")
+_HANABI_COLORS = {"R": "red", "Y": "yellow", "G": "green", "W": "white", "B": "blue"}
+
+
+def chess(state: Any, seat: int, actions: Sequence[int], names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The square from and the square to, as chess programs write it: e2e4, e7e8q."""
+    import pyspiel
+
+    board = state.board()
+    for action, name in zip(actions, names, strict=True):
+        move = pyspiel.chess.action_to_move(action, board).to_lan()
+        yield move, name
+        yield f"{move[:2]}-{move[2:]}", name
+
+
+def columns(state: Any, seat: int, actions: Sequence[int], names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """A column by its number."""
+    for name in names:
+        yield f"column {name[1:]}", name
+
+
+def cards(state: Any, seat: int, actions: Sequence[int], names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Cards in words, and with rank and suit the other way round."""
+    for name in names:
+        if card := _CARD.fullmatch(name):
+            suit, rank = (card[2] or card[5]).upper(), card[3] or card[4]
+            words = _RANKS.get(rank, rank)
+            for written in (suit + rank, rank + suit, f"{words} of {_SUITS[suit]}", f"the {words} of {_SUITS[suit]}"):
+                if written != name:
+                    yield written, name
+            if rank == "T":
+                yield from ((f"{suit}10", name), (f"10{suit}", name), (f"ten of {_SUITS[suit]}", name))
+
+
+def gin_rummy(state: Any, seat: int, actions: Sequence[int], names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Draws and discards in words."""
+    yield from cards(state, seat, actions, names)
+    for name in names:
+        if name in ("Draw stock", "Draw upcard"):
+            yield f"draw from the {name[5:]}", name
+            yield f"draw the {name[5:]}", name
+        elif _CARD.fullmatch(name):
+            yield f"discard {name}", name
+
+
+def hanabi(state: Any, seat: int, actions: Sequence[int], names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Cards by their places, and hints to a player by its name."""
+    players = state.get_game().num_players()
+    for name in names:
+        if not (move := _HANABI.fullmatch(name)):
+            continue
+        if move[1]:
+            yield f"{move[1]} card {move[2]}", name
+            continue
+        told, target = move[4] or move[5], f"Player-{(seat + int(move[3])) % players}"
+        for what in (f"{'color' if move[4] else 'rank'} {told}", _HANABI_COLORS.get(told, f"{told}s")):
+            yield from ((f"{verb} {what} to {target}", name) for verb in ("reveal", "hint"))
+            yield from ((f"{verb} {target} {what}", name) for verb in ("tell", "hint"))
+
+
+_OTHERS: dict[str, Others] = {
+    "chess": chess,
+    "connect_four": columns,
+    "crazy_eights": cards,
+    "euchre": cards,
+    "gin_rummy": gin_rummy,
+    "hanabi": hanabi,
+    "hearts": cards,
+    "oh_hell": cards,
+    "skat": cards,
+    "spades": cards,
+}
+
+
+def also(game: str, state: Any, seat: int, actions: Sequence[int], names: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """(what people write, the name of the action) for the legal actions of a seat, without what is a name itself."""
+    others = _OTHERS.get(game)
+    if others is None:
+        return ()
+    taken = {name.casefold() for name in names}
+    return tuple(pair for pair in others(state, seat, actions, names) if pair[0].casefold() not in taken)
