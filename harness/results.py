@@ -142,9 +142,8 @@ class Run:
         published = list(published)
         if not published:
             return []
-        from harness.report.published import against  # what only papers' figures need
-
         cited = {name for table in self.table_specs for name in table.published}
+        against = report_part("against", "a comparison with published figures")
         shown = against((table for table in published if table.id in cited), self.spec, find())
         compared = {table.id: table for table in shown}
         return [compared.get(table.id, table) for table in published]

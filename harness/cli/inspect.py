@@ -17,7 +17,7 @@ from harness.errors import CombinedSpecError, Place, SpecError, UserError
 from harness.evaluation import STAGES, unfilled
 from harness.manifests import offers
 from harness.printable import clean_name
-from harness.report.published import load_published
+from harness.results import report_part
 from harness.tables import check as check_table
 from harness.tables import check_headline, read_prices
 
@@ -111,6 +111,7 @@ def _checks(plays: Sequence[tuple[Plan, Place]]) -> tuple[list[str], list[str]]:
 
 def _published(project: Project, stem: str) -> list[str]:
     """The ids of the tables in `results/published/<stem>.yaml`; reading all the files would take longest of all."""
+    load_published = report_part("published", "published:")
     files = [file for folder in project.published() for file in folder.glob("*.yaml") if stem in (file.stem, "*")]
     return [table.id for file in files for table in load_published(file)]
 

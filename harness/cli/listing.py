@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+from typing import Any
 
 from harness.absent import missing
 from harness.cli.parser import KINDS
-from harness.config.editors import schema_text
 from harness.config.project import find
 from harness.errors import DataError
 from harness.manifests import offers
@@ -42,11 +42,16 @@ def schema(options: argparse.Namespace) -> int:
     """Print JSON Schema: of specs with the plugins' parameters, of all plugins of a kind, or of one."""
     project = find()
     if options.kind and options.name:
-        print(json.dumps(json_schema(project.load(options.kind, options.name)), indent=2))
+        plugin: Any = project.load(options.kind, options.name)
+        print(json.dumps(json_schema(plugin), indent=2))
         return 0
     if options.kind:
-        names = [listed.name for listed in project.listing(options.kind)]
-        print(json.dumps({n: json_schema(project.load(options.kind, n)) for n in names}, indent=2))
+        plugins: dict[str, Any] = {
+            one.name: project.load(options.kind, one.name) for one in project.listing(options.kind)
+        }
+        print(json.dumps({name: json_schema(plugin) for name, plugin in plugins.items()}, indent=2))
         return 0
-    print(schema_text(project))
+    from harness.results import report_part
+
+    print(report_part("schema", "the JSON Schema of specs")(project))
     return 0

@@ -8,12 +8,14 @@ import shutil
 from pathlib import Path
 
 from harness.approvals import MARKER
-from harness.config.editors import SCHEMA, schema_text
 from harness.config.project import find
 from harness.errors import DataError, near
+from harness.manifests import offers
 
 PACKAGE = Path(__file__).parent.parent
 SCAFFOLD = PACKAGE / "scaffold"
+SCHEMA = "spec.schema.json"
+"""Beside `harness.yaml`: where the specs of a new project look for it."""
 STARTERS = PACKAGE / "starters"
 """A folder a kind of task; in names and texts of its files `__NAME__` stands for the task's name."""
 COMMANDS = ("validate", "show --case 0 --spec", "eval --spec")
@@ -48,7 +50,8 @@ def _project(folder: Path) -> int:
 
 def _describe(root: Path) -> None:
     """Write what the first line of the specs refers to, with the plugins as they are: editors complete and check it."""
-    (root / SCHEMA).write_text(schema_text(find(root)) + "\n", "utf-8")
+    if (offer := offers("reports").get("schema")) is not None:
+        (root / SCHEMA).write_text(offer.load_function()(find(root)) + "\n", "utf-8")
 
 
 def _task(names: list[str], kind: str | None) -> int:

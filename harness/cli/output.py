@@ -27,8 +27,7 @@ def published(options: argparse.Namespace) -> list[Published]:
     """The papers' figures, if the options ask for them."""
     if not options.with_published:
         return []
-    from harness.report.published import load_published  # what only this option needs
-
+    load_published = report_part("published", "--with_published")
     return [t for folder in find().published() for t in load_published(folder)]
 
 

@@ -1,16 +1,14 @@
-"""A spec as its YAML has it: what `validate` checks first and editors complete."""
+"""A spec as its YAML has it: what `validate` checks first."""
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final, NotRequired, Required, TypedDict
 
 from harness.api import Range
 from harness.config.keys import SpecKey
 from harness.config.limits import LimitsEntry
-from harness.errors import PluginError
-from harness.manifests import offers, usable
+from harness.manifests import offers
 from harness.parameters import (
     OPEN,
     PLUGIN,
@@ -23,7 +21,6 @@ from harness.parameters import (
     schema_problems,
 )
 from harness.tables import HeadlineEntry, PricesEntry, TableEntry
-from harness.tables.kinds import whole_entry_type
 from harness.tables.spec import entry_problems
 
 _Number = float | str  # or the ${variable} that the matrix turns into one; `resolve` checks what comes of it
@@ -117,16 +114,6 @@ SPEC: Final[Schema] = {
     **json_schema(SpecEntry),
 }
 """JSON Schema of a spec, without what extensions add."""
-
-
-def whole_schema() -> Schema:
-    """JSON Schema of a spec with what all extensions add, for editors."""
-    tables = {**SPEC["properties"]["tables"], "items": json_schema(whole_entry_type())}
-    keys: dict[str, Schema] = {}
-    for name in usable("keys", SpecKey):
-        with contextlib.suppress(PluginError):  # who uses it is told
-            keys[name] = key_shape(name)
-    return {**SPEC, "properties": {**SPEC["properties"], **keys, "tables": tables}}
 
 
 def key_shape(name: str) -> Schema:

@@ -1,4 +1,4 @@
-"""Tables made visible: text, Markdown, CSV, LaTeX; published figures (`published`)."""
+"""Tables made visible: text, Markdown, CSV, LaTeX."""
 
 from .render import FORMATS, render
 

@@ -22,23 +22,6 @@ Stratum = Sequence[tuple[Hashable, float]]
 """The observations of one condition, each with the cluster it belongs to."""
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """What a test of "no difference" between two samples came to.
-
-    Attributes:
-        difference: mean of the first sample minus mean of the second.
-        statistic: the test's own statistic (t, or a count); None where undefined.
-        pvalue: two-sided; None where undefined (fewer than two observations, no variance but that of rounding).
-        df: degrees of freedom of a t test.
-    """
-
-    difference: float | None
-    statistic: float | None
-    pvalue: float | None
-    df: float | None = None
-
-
 def mean(numbers: Sequence[float]) -> Statistic:
     """Mean and standard error of the mean σ/√N with ddof = 1 (eq. 1 and 2).
 
@@ -167,7 +150,7 @@ def interval(
         return wilson(values.count(1), stat.n)
     if stat.stderr is None:
         return None
-    flat = _is_rounding(stat.stderr, values)
+    flat = is_rounding(stat.stderr, values)
     if binary:
         low, high = 0.0, 1.0
     elif flat:
@@ -199,29 +182,6 @@ def t_quantile(df: float, level: float = 0.975) -> float:
 # ------------------------------------------------------------------------------------------- tests
 
 
-def welch(a: Sequence[float], b: Sequence[float]) -> Comparison:
-    """Welch's unequal-variances t test of two independent samples."""
-    return clustered_welch([list(enumerate(a))], [list(enumerate(b))])
-
-
-def clustered_welch(a: Sequence[Stratum], b: Sequence[Stratum]) -> Comparison:
-    """Welch's t test of two means over strata, with clustered errors and degrees of freedom."""
-    first, second = clustered(a), clustered(b)
-    difference = None if first.value is None or second.value is None else first.value - second.value
-    # Not scipy's ttest_ind: it warns or gives NaN for constant samples and single observations.
-    if first.stderr is None or second.stderr is None or difference is None:
-        return Comparison(difference, None, None)
-    stderr = math.hypot(first.stderr, second.stderr)
-    if _is_rounding(stderr, [x for stratum in (*a, *b) for _, x in stratum]):
-        return Comparison(difference, None, None)
-    from scipy.special import stdtr
-
-    score = difference / stderr
-    shares = [(s.stderr or 0.0) / stderr for s in (first, second)]  # Welch–Satterthwaite, scaled against underflow
-    df = 1 / sum(share**4 / s.df for share, s in zip(shares, (first, second), strict=True))
-    return Comparison(difference, score, float(2 * stdtr(df, -abs(score))), df)
-
-
 def holm(pvalues: Sequence[float]) -> list[float]:
     """Holm–Bonferroni adjusted p-values, in the order given (Holm, 1979).
 
@@ -238,14 +198,6 @@ def holm(pvalues: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def _is_rounding(stderr: float, numbers: Sequence[float]) -> bool:
+def is_rounding(stderr: float, numbers: Sequence[float]) -> bool:
     """Whether what varies is only how numbers of this size are rounded: 0.3 − 0.1 and 0.4 − 0.2 are one difference."""
     return stderr <= 1e-14 * max(map(abs, numbers))
-
-
-def detectable(stderr: float | None, df: int, power: float = 0.8) -> float | None:
-    """The smallest difference that a two-sided test at 0.05 finds with this power: (t₀.₉₇₅ + t_power) · SE.
-
-    Miller (2024), Section 5, solved for the difference.
-    """
-    return None if stderr is None else (t_quantile(df) + t_quantile(df, power)) * stderr

@@ -275,7 +275,7 @@ class Published:
         covers: label → the values its figures were averaged over; where a run differs, the table says so.
         warnings: what a reader must know before comparing.
         profile: the spec that plays as the figures were made; None where there is none.
-        differs: how the run beside it is another game than that; filled by `harness.report.against`.
+        differs: how the run beside it is another game than that; which an extension says.
     """
 
     id: str

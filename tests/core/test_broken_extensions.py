@@ -11,9 +11,10 @@ from harness.cli import main
 from harness.cli.parser import CORE
 from harness.config.keys import seating_keys
 from harness.config.project import find
-from harness.config.schema import SPEC, whole_schema
+from harness.config.schema import SPEC
 from harness.errors import PluginError
 from harness.executors import executors
+from harness.extensions.editors.schema import whole_schema
 from harness.installed import OF_THE_CORE, checked
 
 TOP = 'name = "echo"\nsummary = "Says things again."\n'

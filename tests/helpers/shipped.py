@@ -3,7 +3,7 @@
 import functools
 
 from harness.config.project import builtin
-from harness.report.published import load_published
+from harness.extensions.papers.published import load_published
 from harness.tables import Published
 
 

@@ -16,6 +16,7 @@ from harness.tables.table import Cell, Column, NumberForm, Row, Table, text
 
 from . import paired
 from .kinds import Compare
+from .welch import Comparison, welch_test
 
 _COLUMNS: Final[dict[str, tuple[str, NumberForm]]] = {
     "base": ("base", "quantity"),
@@ -41,7 +42,7 @@ class _Test:
     metric: str
     base: Sequence[EpisodeScore]
     other: Sequence[EpisodeScore]
-    welch: stats.Comparison
+    welch: Comparison
     pairs: int
     keys: int
     paired: paired.Paired
@@ -148,7 +149,7 @@ def _test(
         metric,
         base,
         other,
-        stats.clustered_welch([observations(other, metric, cluster)], [observations(base, metric, cluster)]),
+        welch_test([observations(other, metric, cluster)], [observations(base, metric, cluster)]),
         len(both),
         len(before.keys() | after.keys()),
         paired.test([(before[pair], after[pair]) for pair in both], metric, cluster),
@@ -164,7 +165,7 @@ def _by_pair(scores: Iterable[EpisodeScore], metric: str, paired_by: Sequence[st
     return {key: group for key, group in groups.items() if paired.number(group, metric) is not None}
 
 
-def _holm(tests: Sequence[stats.Comparison | paired.Paired]) -> list[float | None]:
+def _holm(tests: Sequence[Comparison | paired.Paired]) -> list[float | None]:
     """The corrected p-values, None for what has none and so was no test."""
     adjusted = iter(stats.holm([test.pvalue for test in tests if test.pvalue is not None]))
     return [None if test.pvalue is None else next(adjusted) for test in tests]
@@ -251,7 +252,7 @@ def _notes(
 
 
 def _undefined(
-    name: str, tests: Sequence[stats.Comparison | paired.Paired], few: int, lacking: str, flat: str
+    name: str, tests: Sequence[Comparison | paired.Paired], few: int, lacking: str, flat: str
 ) -> Iterable[str]:
     """What Holm's correction runs over, and why rows have no p-value."""
     tested = sum(test.pvalue is not None for test in tests)

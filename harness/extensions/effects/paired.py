@@ -76,10 +76,18 @@ def paired(strata: Iterable[stats.Stratum], width: float = math.inf, *, binary: 
             ends = stats.interval(filled, (-width, width), shares=False)
     if ends and pvalue is not None and stat.value is not None:
         ends = _agreeing(ends, stat.value, pvalue)
-    smallest = stats.detectable(stat.stderr, stat.df) if stat.stderr and stat.clusters >= FEWEST else None
+    smallest = detectable(stat.stderr, stat.df) if stat.stderr and stat.clusters >= FEWEST else None
     if smallest is not None and smallest > width:
         smallest = None
     return Paired(stat.value, pvalue, ends, smallest, stat.n, stat.clusters)
+
+
+def detectable(stderr: float | None, df: int, power: float = 0.8) -> float | None:
+    """The smallest difference that a two-sided test at 0.05 finds with this power: (t₀.₉₇₅ + t_power) · SE.
+
+    Miller (2024), Section 5, solved for the difference.
+    """
+    return None if stderr is None else (stats.t_quantile(df) + stats.t_quantile(df, power)) * stderr
 
 
 def _adjusted(stat: stats.Clustered, width: float) -> stats.Interval:

@@ -16,8 +16,8 @@ from harness.api import Episode, Metric, Statistic
 from harness.config import spec
 from harness.config.project import builtin
 from harness.errors import DataError
+from harness.extensions.papers.published import load_published
 from harness.report import render
-from harness.report.published import load_published
 from harness.tables import EpisodeScore, Published, Record, TableSpec, build, check, stats
 from tests.helpers import shipped
 

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from harness.extensions.effects import paired
-from harness.tables import EpisodeScore, stats
+from harness.tables import EpisodeScore
 
 Pvalue = float | None
 
@@ -138,7 +138,7 @@ def test_five_clusters_can_detect_nothing() -> None:
     values = [0.5, 0.4, 0.6, 0.45, 0.55, 0.5]
     assert paired.paired([[*enumerate(values[:5])]], 1.0).detectable is None
     assert paired.paired([[*enumerate(values)]], 1.0).detectable == pytest.approx(
-        stats.detectable(float(scipy.stats.sem(values)), 5)
+        paired.detectable(float(scipy.stats.sem(values)), 5)
     )
 
 
@@ -161,8 +161,8 @@ def test_intervals_of_differences_of_shares_cover_what_they_promise(n: int) -> N
 def test_the_detectable_difference_is_found_in_four_of_five_comparisons() -> None:
     n, generator = 30, numpy.random.default_rng(3)
     found = 0
-    smallest = stats.detectable(1 / n**0.5, n - 1)
+    smallest = paired.detectable(1 / n**0.5, n - 1)
     for sample in generator.normal(smallest, 1, (2000, n)):
         found += scipy.stats.ttest_1samp(sample, 0).pvalue < 0.05
     assert found / 2000 == pytest.approx(0.8, abs=0.03)
-    assert stats.detectable(None, 3) is None
+    assert paired.detectable(None, 3) is None

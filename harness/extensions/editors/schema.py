@@ -7,21 +7,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from harness import parameters
-from harness.config._additions import ADDS
+from harness.config.additions import ADDS
+from harness.config.keys import SpecKey
 from harness.config.project import KINDS, Listed, Project
-from harness.config.schema import MetricEntry, whole_schema
+from harness.config.schema import SPEC, MetricEntry, key_shape
 from harness.config.spec import ALIASES
-from harness.errors import UserError
-from harness.parameters import PLUGIN, Schema
+from harness.errors import PluginError, UserError
+from harness.manifests import usable
+from harness.parameters import PLUGIN, Schema, json_schema
+from harness.tables.kinds import whole_entry_type
 
-SCHEMA: Final = "spec.schema.json"
-"""Beside `harness.yaml`: where the specs of a new project look for it."""
 _SWEPT: Final[Schema] = {"$ref": "#/$defs/swept"}
 _LATER: Final[Schema] = {"$ref": "#/$defs/later"}
 _NULL: Final[Schema] = {"type": "null"}
@@ -61,6 +63,16 @@ def spec_schema(project: Project) -> Schema:
     }
 
 
+def whole_schema() -> Schema:
+    """JSON Schema of a spec with what all extensions add."""
+    tables = {**SPEC["properties"]["tables"], "items": json_schema(whole_entry_type())}
+    keys: dict[str, Schema] = {}
+    for name in usable("keys", SpecKey):
+        with contextlib.suppress(PluginError):  # who uses it is told
+            keys[name] = key_shape(name)
+    return {**SPEC, "properties": {**SPEC["properties"], **keys, "tables": tables}}
+
+
 def schema_text(project: Project) -> str:
     """`spec_schema` as JSON, a line a key: that shows what changed, and indentation would double it."""
     return json.dumps(spec_schema(project), indent=0)
@@ -75,9 +87,10 @@ def _either(key: str) -> Schema:
 def _body(project: Project, kind: str, name: str) -> Schema:
     """The parameters of a plugin, and what a spec says beside them; of one that cannot be loaded, anything."""
     try:
-        body = parameters.json_schema(project.load(kind, name))
+        plugin: Any = project.load(kind, name)
     except UserError:  # `validate` says what is wrong with it
         return {"properties": {}}
+    body = parameters.json_schema(plugin)
     beside = parameters.json_schema(MetricEntry)["properties"] if kind == "metrics" else {}
     return {**body, "properties": {**beside, **body["properties"]}}
 

@@ -11,9 +11,10 @@ from typing import Any
 import jsonschema
 import pytest
 
+from harness.cli.new import SCHEMA
 from harness.config import yamls
-from harness.config.editors import SCHEMA, spec_schema
 from harness.config.project import find
+from harness.extensions.editors.schema import spec_schema
 from harness.parameters import faults
 from tests.helpers.commands import invoke
 

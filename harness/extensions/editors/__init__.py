@@ -1,0 +1,1 @@
+"""JSON Schema of spec files in a form for editors."""

@@ -1,0 +1,1 @@
+"""Figures that papers have published, beside a run's own."""
