@@ -134,7 +134,7 @@ _APART = re.compile(r"[\t\ufeff!]|[|>][-+0-9]*#")
 """Where libyaml and PyYAML read some texts differently: PyYAML reads these everywhere."""
 
 
-class _Dumper(yaml.SafeDumper):
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
     """Its inverse: knows that the text "1e-3" needs quotes."""
 
 
