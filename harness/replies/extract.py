@@ -29,7 +29,8 @@ ANSWER = ("answer", "final answer", "preferred answer", "result", "solution")
 _EDGE = r"^[ \t>#*_`([\d.)•|-]{0,12}(?:my[ \t]+)?"
 _TO = r"(?:[ \t_]+\(?(?:to|for)\b[^:：\n<>\"{}]{0,60}?)"
 """What may follow a name: "to my neighbors"."""
-_NEXT = re.compile(r"[ \t]*(?:#{1,6}[ \t]*\S|\*\*[^*\n]{1,60}\*\*[ \t]*$|[*_`]*+\w++[*_` \t]*+[:：]|<\w+>|\[\w+\])")
+_LABEL = r"[*_`]*+(?:\w++|[A-Z]{2,20}(?:[ _-][A-Z]{2,20}){1,2})[*_` \t]*+[:：]"
+_NEXT = re.compile(rf"[ \t]*(?:#{{1,6}}[ \t]*\S|\*\*[^*\n]{{1,60}}\*\*[ \t]*$|{_LABEL}|<\w+>|\[\w+\])")
 """A line that begins another field."""
 _LINES = 20
 """Lines of a field below its heading."""
@@ -105,7 +106,7 @@ def field_of(text: str, *called: str) -> Statement | None:
         default=None,
     )
     if label is not None:
-        end = _line_end(lines, label.end())
+        end = line_end(lines, label.end())
         if lines[label.end() : end].strip(WRAPPING) and _fence(lines, label.end()) is None:
             return Statement(text[label.end() : end], label.end(), end, inline=True)
         bare = not lines[label.end() : end].strip(WRAPPING)
@@ -124,10 +125,6 @@ def field_of(text: str, *called: str) -> Statement | None:
     )
 
 
-_FRAME = re.compile(
-    r"(?:^|[\n\"'“„‘`<\[{|/])[ \t>#*_`(\[\d.)•|-]*(?:my[ \t]+)?(?:public|short|final|preferred)?[ _-]?$", re.IGNORECASE
-)
-"""What stands before a name that is no word of a sentence."""
 _COLON = re.compile(r"[ \t*_`)\]]*[:：]")
 
 
@@ -139,22 +136,29 @@ def _may_have(text: str, called: tuple[str, ...], colon: bool = True) -> bool:
     low = text.lower()
     if len(low) != len(text):  # a letter of which lower case has two
         return True
-    for word in _last_words(called):
+    words, frame = _begins(called)
+    for word in words:
         at = low.find(word)
         while at >= 0:
             end = at + len(word)
             is_label = _COLON.match(text, end) is not None
-            if (is_label and colon) or (
-                _FRAME.search(text, max(0, at - 40), at) and not (is_label and text[at - 1 : at].isspace())
-            ):
+            framed = not (is_label and (colon or text[at - 1 : at].isspace())) and frame.search(
+                text, max(0, at - 60), at
+            )
+            if framed or (is_label and colon):
                 return True
             at = low.find(word, end)
     return False
 
 
 @lru_cache(maxsize=64)
-def _last_words(called: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(re.split(r"[ _-]", name.lower())[-1] for name in called))
+def _begins(called: tuple[str, ...]) -> tuple[tuple[str, ...], re.Pattern[str]]:
+    """The last words of names, and what stands before one that is no word of a sentence, the other words among it."""
+    words = [re.split(r"[ _-]", name.lower()) for name in called]
+    others = ("[ _-]?".join(map(re.escape, word[:-1])) for word in words)
+    before = "|".join(dict.fromkeys(("public", "short", "final", "preferred", *others)))
+    frame = rf"(?:^|[\n\"'“„‘`<\[{{|/])[ \t>#*_`(\[\d.)•|-]*(?:my[ \t]+)?(?:{before})?[ _-]?$"
+    return tuple(dict.fromkeys(word[-1] for word in words)), re.compile(frame, re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,10 +230,11 @@ def _in_broken_object(text: str, names: _Names) -> Statement | None:
     for i, key in reversed(list(enumerate(keys))):
         if _is_named(key[1], names):
             end = keys[i + 1].start() if i + 1 < len(keys) else len(text)
-            values = json_fields(f'{{"{key[1]}": {text[key.end() : end]}', (key[1],))
+            closing = "}" if i + 1 < len(keys) else ""  # before another key a value is whole
+            values = json_fields(f'{{"{key[1]}": {text[key.end() : end]}{closing}', (key[1],))
             if key[1] not in values:  # its string is never closed
                 return None
-            return Statement(_as_text(values[key[1]]), key.start() + 1, end, "" if i + 1 < len(keys) else "}")
+            return Statement(_as_text(values[key[1]]), key.start() + 1, end, "" if closing else "}")
     return None
 
 
@@ -240,7 +245,7 @@ def _element(text: str, names: _Names) -> Statement | None:
     opening = deque(names.opening.finditer(text, 0, before), 1)
     if not opening:
         return None
-    end = before if closing else _line_end(text, opening[0].end())
+    end = before if closing else line_end(text, opening[0].end())
     return Statement(text[opening[0].end() : end], opening[0].start(), closing[0].end() if closing else end)
 
 
@@ -261,18 +266,18 @@ def _below(text: str, lines: str, at: int) -> Statement | None:
     that of another field."""
     if (fence := _fence(lines, at)) is not None:
         return _fenced(text, lines, *fence)
-    start = end_of(BLANK, text, _line_end(lines, at))
+    start = end_of(BLANK, text, line_end(lines, at))
     if text[start : start + 1] == "{" and lines[start : start + 1] == " ":  # an object, which may be the field's text
-        end = _line_end(text, end_of(BLANK, lines, start) - 1)
+        end = line_end(text, end_of(BLANK, lines, start) - 1)
         if text_in(text[start:end]) is not None:
             return Statement(text[start:end], start, end)
-    start = end_of(BLANK, lines, _line_end(lines, at))
-    if start >= len(lines) or _NEXT.match(lines, start, _line_end(lines, start)):
+    start = end_of(BLANK, lines, line_end(lines, at))
+    if start >= len(lines) or _NEXT.match(lines, start, line_end(lines, start)):
         return None
-    first = end = _line_end(lines, start)
+    first = end = line_end(lines, start)
     for _ in range(_LINES):
         begin = end + 1
-        stop = _line_end(lines, begin) if begin < len(lines) else begin
+        stop = line_end(lines, begin) if begin < len(lines) else begin
         if begin >= len(lines) or _FENCE.match(lines, begin, stop):
             break
         if _NEXT.match(lines, begin, stop):
@@ -284,10 +289,10 @@ def _below(text: str, lines: str, at: int) -> Statement | None:
 def _fence(lines: str, at: int) -> tuple[int, int, int] | None:
     """The fence that opens behind `at` on its line, or on the next one that is not empty, as (where it starts, where
     what it encloses does, where that ends); one that opens behind `at` must be closed."""
-    end = _line_end(lines, at)
+    end = line_end(lines, at)
     inline = _FENCE.match(lines, at, end) is not None
     start = at if inline else end_of(BLANK, lines, end)
-    opened = _line_end(lines, start)
+    opened = line_end(lines, start)
     if not inline and not _FENCE.match(lines, start, opened):
         return None
     closing = _CLOSING.search(lines, opened + 1)
@@ -298,14 +303,14 @@ def _fence(lines: str, at: int) -> tuple[int, int, int] | None:
 
 def _fenced(text: str, lines: str, start: int, begin: int, stop: int) -> Statement | None:
     """What a fence encloses: all of it where another field follows behind it, else what stands before another field."""
-    end = _line_end(lines, stop)
+    end = line_end(lines, stop)
     if not _NEXT_LINE.search(lines, end):
         following = _NEXT_LINE.search(lines, begin, stop)
         if following is not None:
             end = stop = following.start()
         elif stop == len(lines):  # never closed
             begin = end_of(BLANK, lines, begin)
-            end = stop = _line_end(lines, begin)
+            end = stop = line_end(lines, begin)
         if not lines[begin:stop].strip(WRAPPING) and text_in(text[begin:stop]) is None:
             return None  # an object in which another field stands
     return Statement(text[begin:stop], start, end) if text[begin:stop].strip(WRAPPING) else None
@@ -339,6 +344,7 @@ def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _line_end(text: str, start: int) -> int:
+def line_end(text: str, start: int) -> int:
+    """Where the line ends that `start` is in."""
     end = text.find("\n", start)
     return len(text) if end < 0 else end

@@ -40,7 +40,10 @@ def read(reply: Reply, text: str, max_chars: int = MAX_CHARS) -> Parsed:
     if len(text) > max_chars:
         return Parsed(error=f"too long: {len(text):,} characters, at most {max_chars:,} are read")
     return guarded(
-        "reply", reply, lambda: _parsed(reply, text), lambda bug: Parsed(error=f"the reply hits a bug: {bug}")
+        "reply",
+        reply,
+        lambda: _checked(reply.parse(text), "parse"),
+        lambda bug: Parsed(error=f"the reply hits a bug: {bug}"),
     )
 
 
@@ -90,10 +93,6 @@ def guarded(stage: str, plugin: object, act: Callable[[], T], otherwise: Callabl
 def note_bugs(note: Note) -> None:
     """Call `note` from now on for every bug in this task, and in tasks and threads that start in it."""
     _note.set(note)
-
-
-def _parsed(reply: Reply, text: str) -> Parsed:
-    return _checked(reply.parse(text), "parse")
 
 
 def _checked(parsed: Parsed, method: str) -> Parsed:

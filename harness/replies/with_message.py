@@ -12,7 +12,7 @@ from harness.api import Action, Facts, Parsed, Reply, ReplyField
 
 from .aside import spoken, unfenced
 from .characters import WRAPPING, Parsing, literal, marker_pattern, valid
-from .extract import Statement, field_of, text_in
+from .extract import Statement, field_of, line_end, text_in
 
 _NOTHING = frozenset({"", "none", "n/a", "na", "-", "–", "—", "null", "no message", "nothing"})
 _TEMPLATE = re.compile(r"\[[^\]]{0,80}\bor [\"'“‘]none[\"'”’]\]", re.IGNORECASE)
@@ -95,7 +95,7 @@ class MessageLine(Reply):
 
     def line_end(self, text: str, start: int, after: int) -> int:
         """Where the line ends that `start` is in, or `until:` begins in it, not before `after`."""
-        end = _line_end(text, start)
+        end = line_end(text, start)
         match = re.compile(rf"{re.escape(self.until)}\s*:", re.IGNORECASE).search(text, min(after, end), end)
         return match.start() if match else end
 
@@ -196,8 +196,3 @@ class ActionWithMessage(Reply):
         allowed = self.act.constraint() or {}
         texts = [*map(literal, allowed.get("choice", ())), *(allowed[key] for key in ("regex",) if key in allowed)]
         return {"regex": f"{self.line.pattern()}\\n({'|'.join(texts)})"} if texts else None
-
-
-def _line_end(text: str, start: int) -> int:
-    end = text.find("\n", start)
-    return len(text) if end < 0 else end
