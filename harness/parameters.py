@@ -96,7 +96,7 @@ class Field(NamedTuple):
 
 @functools.cache
 def fields(cls: Any) -> dict[str, Field]:
-    """The fields of a dataclass or `TypedDict` that YAML may set, by name."""
+    """The fields of a dataclass or `TypedDict` that YAML may set, by name, without a `_` at its end."""
     hints, missing = typing.get_type_hints(cls, include_extras=True), dataclasses.MISSING
     if typing.is_typeddict(cls):
         required = {name: name in cls.__required_keys__ for name in hints}  # where annotations do not say it themselves
@@ -108,7 +108,8 @@ def fields(cls: Any) -> dict[str, Field]:
     for f in dataclasses.fields(cls):
         if f.init and not f.name.startswith("_"):
             default = f.default if f.default is None or isinstance(f.default, (str, int, float)) else missing
-            result[f.name] = Field(hints[f.name], f.default is missing and f.default_factory is missing, default)
+            is_required = f.default is missing and f.default_factory is missing
+            result[f.name.removesuffix("_")] = Field(hints[f.name], is_required, default)
     return result
 
 
@@ -231,8 +232,8 @@ Refer = Callable[[str | type[ParameterType], Any, ValuePath], Any]
 
 def built(cls: type, arguments: Mapping[str, Any], refer: Refer) -> dict[str, Any]:
     """The arguments of a plugin, from what YAML has written and `faults` has passed."""
-    known_fields = fields(cls)
-    return {name: build(known_fields[name].hint, value, refer, (name,)) for name, value in arguments.items()}
+    known, own = fields(cls), {f.name.removesuffix("_"): f.name for f in dataclasses.fields(cls)}
+    return {own[name]: build(known[name].hint, value, refer, (name,)) for name, value in arguments.items()}
 
 
 def build(hint: Any, value: Any, refer: Refer, path: ValuePath = ()) -> Any:

@@ -35,6 +35,7 @@ GROUPS: dict[str, dict[str, Sequence[Any]]] = {
         "agentsnet_quick": (),
         "agentsnet_scale": (),
         "arithmetic": (),
+        "arithmetic_votes": (),
         "darkforest_quick": (),
         "dpbench": ("dpbench/always_left", "dpbench/polite", "dpbench/odd_even", "dpbench/chandy_misra"),
         "dpbench_quick": ("dpbench/always_left", "dpbench/polite", "dpbench/odd_even", "dpbench/chandy_misra"),

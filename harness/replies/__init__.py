@@ -18,7 +18,7 @@ from .fields import json_fields
 from .freetext import FreeText
 from .likelihoods import Continuation, Likelihoods, likelihoods_of
 from .with_message import ActionWithMessage, MessageLine
-from .wrapped import WrappedReply
+from .wrapped import WrappedReply, act_of
 
 __all__ = [
     "ANSWER",
@@ -33,6 +33,7 @@ __all__ = [
     "Parsing",
     "Verb",
     "WrappedReply",
+    "act_of",
     "field_of",
     "fields_of",
     "json_fields",

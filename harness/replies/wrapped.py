@@ -58,3 +58,13 @@ class WrappedReply(Reply):
     def constraint(self) -> Mapping[str, Any] | None:
         """The inner form's."""
         return self.inner.constraint()
+
+
+def has_fields(action: Action) -> bool:
+    """Whether an action is {"act": action, "said": {field: value}} (`harness.extensions.declared.contract`)."""
+    return isinstance(action, Mapping) and set(action) == {"act", "said"}
+
+
+def act_of(action: Action) -> Action:
+    """The act of an action, without the fields beside it; an action without such fields is its own act."""
+    return action["act"] if has_fields(action) else action

@@ -6,6 +6,7 @@ import math
 import random
 
 from harness.api import Action, Policy, Turn, plugin
+from harness.extensions.declared.contract import with_fields
 from harness.extensions.panels.ballots import CandidateBallot
 from harness.replies import Likelihoods, likelihoods_of
 
@@ -13,6 +14,8 @@ from harness.replies import Likelihoods, likelihoods_of
 @plugin
 class Random(Policy):
     """Chooses uniformly among the legal options. Without finite options it does nothing.
+
+    Beside an action it says a value by chance in each field that the task's `reply:` declares.
 
     On a ballot it prefers some of the candidates, in an order, all such lists of a length equally likely.
 
@@ -28,7 +31,8 @@ class Random(Policy):
         if isinstance(turn.reply, CandidateBallot):
             labels = turn.reply.candidates
             return turn.reply.of(rng.sample(labels, rng.randint(1, len(labels))))
-        return rng.choice(turn.reply.options) if turn.reply.options else turn.reply.noop
+        action = rng.choice(turn.reply.options) if turn.reply.options else turn.reply.noop
+        return with_fields(turn.reply, action, rng)
 
 
 def _log_likelihood(text: str, form: Likelihoods, rng: random.Random) -> float:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from harness.api import Action, Case, Range, Reply, Turn, derive_seed, plugin
 from harness.errors import PluginError, near
+from harness.extensions.declared.contract import contract_of
 from harness.extensions.panels.ballots import CandidateBallot
 from harness.extensions.panels.with_confidence import AnswerWithConfidence
 from harness.extensions.simulated.policies import InformedPolicy
@@ -138,8 +139,11 @@ class Simulated(InformedPolicy):
             return turn.reply.noop
         is_right = self._last_answer in right
         stated = turn.reply.style != "none" and unstated >= skill.unstated
+        answer, contract = self._last_answer, contract_of(reply)
+        if contract is not None:
+            answer = contract.with_values(answer, {"confidence": skill.confidence(is_right, level)})
         return {
-            "answer": self._last_answer,
+            "answer": answer,
             "confidence": skill.confidence(is_right, level) if stated else None,
             "malformed": malformed < skill.malformed_if(is_right),
         }
@@ -209,7 +213,8 @@ def candidates(reply: Reply, case: Case, count: int) -> tuple[list[Action], list
 
     Both are empty if the case has no answer key.
     """
-    target = case.target
+    contract, target = contract_of(reply), case.target
+    reply = reply if contract is None else contract.act
     texts: Sequence[Any] = target.get("answers", ()) if isinstance(target, Mapping) else ()
     right = [action for text in texts if (action := _action(reply, str(text))) is not None]
     if not right:

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from harness.api import Action, Case, Outcome, Play, Protocol, Range, Task, Turn, plugin
 from harness.extensions.panels.panels import ballot, candidate, majority
 from harness.extensions.panels.questions import QuestionTask
+from harness.replies import act_of
 
 
 @plugin
@@ -58,7 +59,7 @@ class Single(Protocol):
             ]
             whole = isinstance(task, QuestionTask) and task.grades_raw_replies
             answers = {
-                move.agent: move.action if whole or candidate(task, case, move.action) is not None else None
+                move.agent: act_of(move.action) if whole or candidate(task, case, move.action) is not None else None
                 for move in moves
             }
             samples += answers.values()

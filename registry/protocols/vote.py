@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from harness.api import Case, Play, Range, Task, plugin
 from harness.errors import PluginError
 from harness.extensions.panels.panels import Opinion, Panel, Ties, majority
+from harness.extensions.panels.questions import QuestionTask
 
 _UNSURE = 0.5
 """The confidence of a vote that has none, as DarkForest's c_miss."""
@@ -41,12 +42,16 @@ class Vote(Panel):
     reads_text = False
 
     def __post_init__(self) -> None:
-        if self.weights == "confidence" and self.confidence == "none":
-            hint = "Set confidence: line, json or likelihood."
-            raise PluginError("weights: confidence needs votes that have one", hint=hint, at=("weights",))
         for agent, weight in self._weights.items():
             if not 0 <= weight < float("inf"):
                 raise PluginError(f"the weight of {agent} is {weight}; it must be 0 or more", at=("weights", agent))
+
+    def misfit(self, task: Task) -> str | None:
+        """Votes that their confidence weighs must have one."""
+        stated = self.confidence != "none" or (isinstance(task, QuestionTask) and "confidence" in task.beside)
+        if self.weights == "confidence" and not stated:
+            return "weights: confidence needs votes that have one. Set confidence: line, json or likelihood"
+        return super().misfit(task)
 
     def play(self, task: Task, case: Case, agents: Sequence[str], rng: random.Random) -> Play:
         """Yield one batch, or as many as `calls` needs."""

@@ -141,7 +141,8 @@ def _answers(source: ChartRun) -> Iterator[tuple[str, str, float, bool]]:
         if line.get("k") != "move" or (game := games.get(line["e"])) is None:
             continue
         (task, case), action, key = game, line.get("a"), (line["e"], line["s"])
-        answer, number = split_confidence(action)[0], confidence(action)
+        answer, number, _ = split_confidence(action)
+        number = confidence(action) if number is None else number
         if (options := shares(action)) is None:
             answers[key] = answer
         elif line["t"] == "confidence":

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from harness.api import Action, Case, Facts, Grading, Outcome, Protocol, Range, Reply, derive_seed
 from harness.errors import DataError, Place, PluginError
+from harness.extensions.declared.fields import ReplyEntry, ReplyFields
 from harness.extensions.panels.panels import Panel
 from harness.extensions.panels.questions import GRADES, Question, QuestionTask
 from harness.replies import unquoted
@@ -61,6 +62,9 @@ class DatasetTask(QuestionTask):
             decide, as in lm-eval: "multiple_choice" is the form letter; filters (`harness.extensions.datasets.filters`)
             read whole replies; and without either the answer is text.
         output_type, filter_list: see `answer`.
+        reply: what agents write beside the answer, each on its line, such as `{reason: text, answer: , confidence:
+            {number: [0, 1]}}`. The answer stands where `answer:` does, by default last. A panel takes a `confidence`
+            for that of the answer.
         instruction: how to write the answer, in words, after the question; by default the form's own.
         scored: "loglikelihood": nothing is written; the options' log-likelihoods decide. Without an instruction.
         continuation: the texts that are then scored: each option's "letter", or its "text", which the question does not
@@ -94,6 +98,7 @@ class DatasetTask(QuestionTask):
     answer: dict[str, Any] | None = None
     output_type: Literal["generate_until", "multiple_choice"] = "generate_until"
     filter_list: list[dict[str, Any]] = field(default_factory=list)
+    reply_: ReplyEntry = field(default_factory=dict)
     instruction: str | None = None
     scored: Scored | None = None
     continuation: What | None = None
@@ -113,6 +118,10 @@ class DatasetTask(QuestionTask):
             self.dataset_kwargs,
         )
         self._form = self.form()
+        self._beside = ReplyFields(self.reply_, "answer")
+        if self._beside.values and (self.scored or self._form.filters or self._form.name == "filtered"):
+            what = "log-likelihoods decide" if self.scored else "filters read whole replies"
+            raise PluginError(f"reply: {what}; nothing stands beside an answer", at=("reply",), hint="Leave it out.")
         if self.continuation and not self.scored:
             hint = "Set scored: loglikelihood, or leave it out."
             raise PluginError("continuation says which texts are scored; nothing is", hint=hint, at=("continuation",))
@@ -168,6 +177,11 @@ class DatasetTask(QuestionTask):
     def writes_text(self) -> bool:
         """False if options are `scored`."""
         return self.scored is None
+
+    @property
+    def beside(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The names of the fields of `reply`."""
+        return self._beside.names
 
     @property
     def grading(self) -> Grading:
@@ -365,12 +379,13 @@ class DatasetTask(QuestionTask):
             "n": len(case.agents),
             "question": case.public["question"],
             "choices": case.public["choices"],
-            "instruction": "" if self.scored else instruction,
+            "instruction": "" if self.scored else self._beside.instruction(instruction),
         }
 
     def reply(self, case: Case, agent: str) -> Reply:
         """The declared form; the log-likelihoods of the options where they are `scored`."""
-        return (self._form if self._scored is None else self._scored).reply(case.public["choices"])
+        form = (self._form if self._scored is None else self._scored).reply(case.public["choices"])
+        return self._beside.around(form)
 
     def question_of(self, case: Case) -> Question:
         """The row's question without examples, and its choices."""

@@ -15,7 +15,7 @@ from harness.api import Action, Case, Facts, Move, Outcome, Parsed, Protocol, Ra
 from harness.errors import PluginError
 from harness.extensions.panels.peers import peer_text
 from harness.extensions.panels.questions import QuestionTask
-from harness.replies import Continuation, Likelihoods, WrappedReply, says_nothing
+from harness.replies import Continuation, Likelihoods, WrappedReply, act_of, says_nothing
 from harness.replies.likelihoods import shares
 from harness.replies.reading import guarded, read
 
@@ -106,6 +106,8 @@ class Panel(Protocol):
                 return "its agents read what others answer, and this task scores options: nothing is written"
             if self.confidence != "none":
                 return f"no one states a confidence ({self.confidence}) where nothing is written; leave confidence out"
+        if self.confidence in ("line", "json") and isinstance(task, QuestionTask) and task.beside:
+            return "it says beside answers what its `reply:` says: `confidence: {number: [0, 1]}` there, none here"
         if self.confidence == "likelihood" and not self._options(task, task.example()):
             return "confidence: likelihood needs questions with options; answers of this task are free. Use line"
         return None
@@ -300,6 +302,7 @@ def candidate(task: Task, case: Case, action: Action) -> str | None:
 
 
 def _compared(task: Task, case: Case, action: Action) -> str | None:
+    action = act_of(action)
     if action is None or (isinstance(action, str) and says_nothing(action)):
         return None
     text = str(task.canonical(case, action))

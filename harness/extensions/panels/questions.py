@@ -34,10 +34,12 @@ class QuestionTask(Task):
     Attributes:
         grades_raw_replies: whether `grade` reads every reply, also one in which there is no answer to compare.
         replies_needed: how many replies to a question `grade` takes at least, where one agent answers alone.
+        beside: the names of fields that replies have beside the answer (`harness.extensions.declared.contract`).
     """
 
     grades_raw_replies = False
     replies_needed = 1
+    beside: tuple[str, ...] = ()
 
     @property
     def writes_text(self) -> bool:

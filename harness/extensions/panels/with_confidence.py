@@ -15,7 +15,7 @@ from harness.replies.characters import says_nothing
 from harness.replies.extract import Statement, field_of
 from harness.replies.fields import broken_object, fields_by_key, json_fields
 from harness.replies.options import KEYS as ANSWERS
-from harness.replies.wrapped import WrappedReply
+from harness.replies.wrapped import WrappedReply, has_fields
 
 Style = Literal["none", "line", "json"]
 """How a confidence is stated: not at all, in a last line `Confidence: 0.8`, or as a field of one JSON object."""
@@ -69,12 +69,12 @@ class AnswerWithConfidence(WrappedReply):
 
     def says(self, action: Action) -> Facts:
         """What the inner form says, and the confidence."""
-        answer, number, _ = split_confidence(action)
+        answer, number, _ = _parts(action)
         return {**self.inner.says(answer), **({} if self.style == "none" else {"confidence": number})}
 
     def written(self, action: Action) -> str:
         """The inner form's reply with the line below it; or one JSON object."""
-        answer, number, _ = split_confidence(action)
+        answer, number, _ = _parts(action)
         if self.style == "json":
             said = self.inner.says(answer).get("answer")
             said = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
@@ -173,10 +173,18 @@ def _refused(constant: str) -> None:
 
 
 def split_confidence(action: Action) -> tuple[Action, float | None, bool]:
-    """(answer, confidence, malformed) of an action of `AnswerWithConfidence`. A plain answer has no confidence."""
-    if _has_confidence(action):
-        return action["answer"], action["confidence"], action["malformed"]
-    return action, None, False
+    """(answer, confidence, malformed) of an action of `AnswerWithConfidence`. A plain answer has no confidence.
+
+    Of an answer with fields beside it the answer alone, and the confidence that a field of that name says.
+    """
+    answer, number, malformed = _parts(action)
+    if has_fields(answer):
+        return answer["act"], answer["said"].get("confidence"), malformed
+    return answer, number, malformed
+
+
+def _parts(action: Action) -> tuple[Action, float | None, bool]:
+    return (*(action[key] for key in KEYS),) if _has_confidence(action) else (action, None, False)
 
 
 def _has_confidence(action: Action) -> bool:

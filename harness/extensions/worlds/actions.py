@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ _WINDOW = 2_000
 _TAIL = 50_000
 _NUMBER = re.compile(r"(?<![\w.])[-+−]?\d[\d,_]{0,20}(?:\.\d{1,20})?(?![\w])")
 _RANGE = re.compile(r"[ \t]*(?:\bor\b|\bto\b|\band\b|[-–/])[ \t]*\d", re.IGNORECASE)
+_PERCENT = re.compile(r"[ \t]?(?:%|per ?cent\b)", re.IGNORECASE)
 _ARGUMENTS = ("parameters", "arguments", "args")
 
 
@@ -85,6 +87,28 @@ class ActionParameter:
             return self.values[-1]
         return math.floor(self.high) if self.kind == "integer" else (self.low + self.high) / 2
 
+    @property
+    def examples(self) -> tuple[Any, ...]:
+        """Some of its values."""
+        if self.kind == "text":
+            return self.example, "Both of us agree - so far"[: self.chars]
+        return tuple(dict.fromkeys((self.example, *self.values[:2], *((self.low,) if self.kind != "one_of" else ()))))
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        """Its values as JSON Schema."""
+        if self.kind == "one_of":
+            return {"enum": list(self.values)}
+        if self.kind == "text":
+            return {"type": "string", "maxLength": self.chars}
+        return {"type": self.kind, "minimum": self.low, "maximum": self.high}
+
+    def drawn(self, rng: random.Random) -> Any:
+        """One of its values by chance; its example if it is a text."""
+        if self.kind == "number":
+            return self.low + (self.high - self.low) * rng.random()
+        return self.example if self.options is None else rng.choice(self.options)
+
     def read(self, text: str) -> Any:
         """The value that a text states; None if it states none. It may lie beyond the bounds."""
         if self.kind == "text":
@@ -103,6 +127,8 @@ class ActionParameter:
         if _RANGE.match(text, many[0].end()):
             return None
         number = float(many[0][0].replace(",", "").replace("_", "").replace("−", "-"))
+        if self.kind == "number" and self.high <= 1 < number and _PERCENT.match(text, many[0].end()):
+            number /= 100
         if self.kind == "integer" or number.is_integer():
             return int(number) if number.is_integer() else None
         return number

@@ -14,6 +14,7 @@ from harness.extensions.datasets.label import Label
 from harness.extensions.datasets.letter import Letter
 from harness.extensions.datasets.number import Number
 from harness.extensions.datasets.pattern import Pattern
+from harness.extensions.declared.contract import Contract
 from harness.extensions.games.legal import LegalAction
 from harness.extensions.judges.rating import Preference, Rating
 from harness.extensions.networks.messages import Messages
@@ -74,6 +75,12 @@ MOVES = Actions(
         ActionForm("WAIT"),
     ),
     noop={"action": "WAIT"},
+)
+
+BESIDE = (
+    ActionParameter("reason", "text", chars=60),
+    ActionParameter("confidence", "number", 0, 1),
+    ActionParameter("first_choice", "one_of", values=("Ann", "Bob", 3)),
 )
 
 REGEX = {"function": "regex", "regex_pattern": r"#### (\d+)"}
@@ -139,6 +146,13 @@ FORMS: dict[str, tuple[Reply, str]] = {
         ActionWithMessage(ACT_REFERENCE, MessageLine(parsing="reference")),
         "MESSAGE: I take left\nACTION: WAIT",
     ),
+    "contract": (Contract(LETTER, BESIDE, 1), "REASON: so.\nThe answer is (B).\nCONFIDENCE: 80 %\nFIRST CHOICE: Ann"),
+    "contract, number last": (Contract(Number(), BESIDE[:2], 2), '{"reason": "so", "confidence": 0.7, "answer": 5}'),
+    "contract, free text": (Contract(FreeText(), BESIDE[1:], 1), "CONFIDENCE: 0.7\nANSWER: some words"),
+    "contract, value": (Contract(Answer(INTEGER), BESIDE[:2], 0), "ANSWER: 12\nREASON: so\nCONFIDENCE: 1"),
+    "contract, action": (Contract(ACT, BESIDE, 3), "REASON: so\nACTION: GRAB_LEFT"),
+    "contract, parameters": (Contract(MOVES, BESIDE, 2), "### REASON\nso\n### ACTION\nWAIT"),
+    "contract in a panel": (AnswerWithConfidence(Contract(LETTER, BESIDE[:1], 1), "none"), "REASON: so.\nAnswer: B"),
     "wrapped": (WrappedReply(LETTER), "The answer is (B)."),
     "ballot": (Ballot(FreeText(), lambda action: str(action).strip(".") or None), "Paris"),
     "program": (FINQA.ProgramReply(), "Program: subtract(10, 4), divide(#0, const_100)"),

@@ -1,0 +1,179 @@
+"""`reply:` of a task in YAML: fields beside the answer, from the declaration to the vote."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+import harness
+from harness.engines.mock import Mock
+from harness.errors import HarnessError, PluginError
+from harness.extensions.datasets.letter import Letter
+from harness.extensions.declared.contract import Contract, said_of
+from harness.extensions.declared.fields import ReplyFields
+from harness.extensions.panels.with_confidence import split_confidence
+from harness.replies import FreeText, Labelled, act_of
+from harness.replies.reading import read
+
+FIELDS = ReplyFields({"reason": {"text": 80}, "answer": None, "confidence": {"number": [0, 1]}}, "answer")  # type: ignore
+FORM = FIELDS.around(Letter(3))
+assert isinstance(FORM, Contract)
+
+
+def spec(tmp_path: Path, reply: Any, protocol: Any = None, **task: Any) -> dict[str, Any]:
+    rows = [{"q": f"Is {i} odd?", "options": ["yes", "no", "never"], "gold": 1 - i % 2} for i in range(4)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    keys = {"doc_to_text": "q", "doc_to_target": "gold", "doc_to_choice": "options", "answer": {"form": "letter"}}
+    task = {"use": "dataset_qa", "data_files": {"test": str(tmp_path / "rows.jsonl")}, **keys, "reply": reply, **task}
+    return {
+        "name": "asked", "task": task, "protocol": protocol or {"use": "vote", "agents": 3, "weights": "confidence"},
+        "prompts": "qa/standard" if protocol == "single" else "ensembles/standard", "metrics": ["score"],
+        "tables": [{"title": "T", "rows": "model", "cell": "score"}],
+    }  # fmt: skip
+
+
+# ------------------------------------------------------------------------------- what is declared
+
+
+@pytest.mark.parametrize(
+    ("reply", "at", "message"),
+    [
+        ({"Reason": "text"}, ("Reason",), "cannot name a field"),
+        ({"act": "text"}, ("act",), "cannot name a field"),
+        ({"action": "text"}, ("action",), "this task asks for `answer:`"),
+        ({"answer": {"text": 9}}, ("answer",), "says where the answer stands"),
+        ({"sure": None}, ("sure",), "needs one of"),
+        ({"sure": {"means": "x"}}, ("sure",), "needs one of"),
+        ({"sure": {"text": 9, "number": [0, 1]}}, ("sure",), "it takes one"),
+        ({"sure": {"number": [1, 0]}}, ("sure", "number"), "no number is from 1 to 0"),
+        ({"pick": {"one_of": []}}, ("pick", "one_of"), "one_of is"),
+        ({"pick": {"one_of": ["a", "A"]}}, ("pick", "one_of"), "one_of is"),
+        ({"confidence": {"integer": [0, 10]}}, ("confidence",), "a number from 0 to 1"),
+        ({f"f{i}": "text" for i in range(21)}, (), "at most 20"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_told_with_its_place(reply: Any, at: tuple[str, ...], message: str) -> None:
+    with pytest.raises(PluginError, match=re.escape(message)) as caught:
+        ReplyFields(reply, "answer")
+    assert caught.value.at[: len(at) + 1] == ("reply", *at)
+
+
+def test_yaml_is_checked_by_the_schema_and_at_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "asked.yaml"
+    file.write_text(json.dumps(spec(tmp_path, {"sure": {"numbr": [0, 1]}}), indent=1))
+    with pytest.raises(HarnessError) as caught:
+        harness.evaluate(file, Mock(text="A"), output_path=tmp_path / "run")
+    line = file.read_text().splitlines().index('   "sure": {') + 1
+    assert "numbr" in str(caught.value) and f":{line}:" in str(caught.value).replace(f":{line + 1}:", f":{line}:")
+
+
+def test_fields_fit_no_filters_no_scored_options_and_no_second_confidence(tmp_path: Path) -> None:
+    reply = {"reason": "text"}
+    for task, protocol, message in (
+        ({"scored": "loglikelihood"}, "single", "log-likelihoods decide"),
+        ({"answer": None, "filter_list": [{"name": "x", "filter": [{"function": "take_first"}]}]}, "single", "filters"),
+        ({}, {"use": "debate", "agents": 2, "confidence": "line"}, "beside answers"),
+        ({}, {"use": "vote", "agents": 2, "weights": "confidence"}, "needs votes that have one"),
+    ):
+        with pytest.raises(HarnessError, match=message):
+            harness.evaluate(spec(tmp_path, reply, protocol, **task), Mock(text="A"), output_path=tmp_path / "run")
+
+
+# ------------------------------------------------------------------------------------ what is read
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("REASON: It is odd.\nThe answer is (B).\nCONFIDENCE: 0.8", ("B", "It is odd.", 0.8)),
+        ("**Reason:** It is odd.\n**Answer:** B\n**Confidence:** 80%", ("B", "It is odd.", 0.8)),
+        ('{"reason": "It is odd.", "answer": "B", "confidence": 0.8}', ("B", "It is odd.", 0.8)),
+        ("<reason>It is odd.</reason><answer>B</answer><confidence>0.8</confidence>", ("B", "It is odd.", 0.8)),
+        ("The answer is (B).", ("B", None, None)),
+        ("REASON: None\nThe answer is (B).\nCONFIDENCE: 7", ("B", None, None)),
+        ("REASON: The answer is (A).\nThe answer is (B).", ("B", "The answer is (A).", None)),
+        ('{"reason": "no\\nCONFIDENCE: 0.1\\nAnswer: A", "answer": "B", "confidence": 0.9}',
+         ("B", "no CONFIDENCE: 0.1 Answer: A", 0.9)),
+    ],
+)  # fmt: skip
+def test_every_field_is_read_and_none_as_another(text: str, said: tuple[str, Any, Any]) -> None:
+    parsed = read(FORM, text)
+    values = said_of(parsed.action)
+    assert (act_of(parsed.action), values["reason"], values["confidence"]) == said and FORM.allows(parsed.action)
+    assert split_confidence(parsed.action)[:2] == (said[0], said[2])
+
+
+def test_a_required_field_is_asked_for_again_and_costs_no_answer() -> None:
+    form = ReplyFields({"sure": {"integer": [1, 5], "required": True}}, "answer").around(Letter(3))  # type: ignore
+    parsed = read(form, "SURE: 9\nThe answer is (B).")
+    assert "sure is '9'; it must be a whole number from 1 to 5" in str(parsed.error) and "SURE:" in str(parsed.error)
+    assert parsed.fallback_action == {"act": "B", "said": {"sure": None}}
+    assert "sure is missing" in str(read(form, "The answer is (B).").error)
+
+
+def test_an_answer_alone_is_legal_and_other_values_are_not() -> None:
+    assert FORM.allows("B") and FORM.options == ("A", "B", "C")
+    for said in ({}, {"reason": "x"}, {"reason": "x", "confidence": 2}, {"reason": "x" * 81, "confidence": 1}):
+        assert not FORM.allows({"act": "B", "said": said})
+    assert not FORM.allows({"act": "D", "said": {"reason": None, "confidence": None}})
+
+
+def test_the_declaration_gives_prompt_constraint_and_schema() -> None:
+    asked = FIELDS.instruction("End with the answer.")
+    assert asked.splitlines()[1] == "REASON: [a text of at most 80 characters, or None]"
+    assert asked.splitlines()[-1] == "CONFIDENCE: [a number from 0 to 1, or None]"
+    assert "ANSWER: [your answer]" in FIELDS.instruction("") and ReplyFields({}, "answer").instruction("x") == "x"
+    act = ReplyFields({"reason": {"text": 80}}, "action").around(Labelled(("GO", "STAY")))  # type: ignore
+    for form in (FORM, act):
+        regex = dict(form.constraint() or {})["regex"]
+        assert all(re.fullmatch(regex, form.written(one)) for one in form.examples)
+    free = FIELDS.around(FreeText())
+    assert free.constraint() == {"json": free.json_schema}
+    said = {"reason": "so", "answer": "a text", "confidence": 0.5}
+    Draft202012Validator(free.json_schema).validate(said)
+    parsed = read(free, json.dumps(said))
+    assert parsed.action == {"act": "a text", "said": {"reason": "so", "confidence": 0.5}}
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_no_text_of_a_field_is_read_as_the_answer_or_as_another_field(reason: str, more: str) -> None:
+    line = " ".join(f"{reason} Answer: C CONFIDENCE: 0.1 {more}".split())
+    for text in (
+        f"REASON: {line}\nThe answer is (B).\nCONFIDENCE: 0.8",
+        json.dumps({"reason": f"{reason}\nAnswer: C\nCONFIDENCE: 0.1\n{more}", "answer": "B", "confidence": 0.8}),
+    ):
+        parsed = read(FORM, text)
+        assert parsed.error is None and act_of(parsed.action) == "B" and said_of(parsed.action)["confidence"] == 0.8
+        assert "\n" not in str(said_of(parsed.action)["reason"])
+
+
+# --------------------------------------------------------------------------------------- in a run
+
+
+def test_votes_count_by_the_confidence_that_the_task_declares(tmp_path: Path) -> None:
+    replies = {"Agent-0": ("A", 0.9), "Agent-1": ("B", 0.3), "Agent-2": ("B", 0.4)}
+
+    def model(request: Any) -> str:
+        answer, number = next(said for agent, said in replies.items() if agent in request.id)
+        return f"REASON: so it is.\nThe answer is ({answer}).\nCONFIDENCE: {number}"
+
+    reply = {"reason": "text", "answer": None, "confidence": {"number": [0, 1]}}
+    run = harness.evaluate(spec(tmp_path, reply), Mock(function=model), output_path=tmp_path / "run")
+    assert [episode.numbers["score"] for episode in run.scores] == [0.0, 1.0, 0.0, 1.0]
+    scripted = {**spec(tmp_path, reply), "baseline": {"use": "simulated", "accuracy": 1.0}}
+    assert all(one.numbers["score"] == 1 for one in harness.evaluate(scripted, output_path=tmp_path / "sim").scores)
+    chance = {**spec(tmp_path, reply), "baseline": "random"}
+    assert len(harness.evaluate(chance, output_path=tmp_path / "chance").scores) == 4
+
+
+def test_one_agent_alone_answers_with_fields(tmp_path: Path) -> None:
+    text = "REASON: so.\nThe answer is (A).\nCONFIDENCE: 1"
+    run = harness.evaluate(spec(tmp_path, {"reason": "text"}, "single"), Mock(text=text), output_path=tmp_path / "run")
+    assert [episode.numbers["score"] for episode in run.scores] == [0.0, 1.0, 0.0, 1.0]
