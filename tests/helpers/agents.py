@@ -9,9 +9,11 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pytest
+
 from harness.api import Completion
 from harness.engine_api import Request, Thread
-from harness.errors import EngineError
+from harness.errors import EngineError, RequestError
 from harness.extensions.agents.agent import Agent
 
 T = TypeVar("T")
@@ -40,6 +42,18 @@ class Talk:
     async def say(self, text: str) -> str:
         """The answer's text."""
         return (await self.ask(text)).text
+
+
+async def hung(talk: Talk, text: str, heard: Callable[[], bool]) -> str:
+    """The error of a message to which no reply comes: the agent's time passes once it has heard the message."""
+    reply, loop = asyncio.create_task(talk.say(text)), asyncio.get_running_loop()
+    while not heard() and not reply.done():
+        await asyncio.sleep(0)
+    now, later = loop.time, talk.engine.timeout
+    loop.time = lambda: now() + later  # type: ignore[method-assign]
+    with pytest.raises(RequestError) as caught:
+        await reply
+    return str(caught.value)
 
 
 def using(work: Callable[[Agent], Awaitable[T]], log: Path | None = None, **fields: Any) -> T:

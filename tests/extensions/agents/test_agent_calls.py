@@ -17,7 +17,7 @@ import pytest
 from harness.engine_api import Request, Thread
 from harness.errors import EngineFatalError, RequestError, SetupError
 from harness.extensions.agents.agent import Agent
-from tests.helpers.agents import Talk, using
+from tests.helpers.agents import Talk, hung, using
 from tests.helpers.commands import ROOT, invoke
 
 Write = Callable[[str], str]
@@ -191,13 +191,17 @@ def reply(messages):
 HANGS = """
 import asyncio, threading
 
+heard = threading.Event()
+
 def reply(messages):
     if messages[-1]["content"] == "hang":
+        heard.set()
         threading.Event().wait()
     return "well"
 
 async def waiting(messages):
     if messages[-1]["content"] == "hang":
+        heard.set()
         await asyncio.Event().wait()
     return "well"
 
@@ -206,6 +210,7 @@ class Object:
         self.heard = [m["content"] for m in messages]
     def reply(self, message):
         if message == "hang":
+            heard.set()
             threading.Event().wait()
         return "/".join(self.heard) or "well"
 """
@@ -213,9 +218,14 @@ class Object:
 
 @pytest.mark.parametrize("name", ["reply", "waiting", "Object"])
 def test_a_hang_ends_at_its_time_and_the_next_message_is_answered(module: Write, name: str) -> None:
-    call = f"{module(HANGS)}:{name}"
-    hung, well = answers(call, "hang", "go on", timeout=2)
-    assert hung == f"error: {call} gave no reply within 2 s"
+    code = module(HANGS)
+
+    async def work(engine: Agent) -> tuple[str, str]:
+        talk = Talk(engine)
+        return await hung(talk, "hang", lambda: sys.modules[code].heard.is_set()), await talk.say("go on")
+
+    error, well = using(work, call=f"{code}:{name}")
+    assert error == f"{code}:{name} gave no reply within 30 s"
     assert well == ("Be kind./hang/" if name == "Object" else "well")
 
 

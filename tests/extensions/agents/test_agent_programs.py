@@ -15,7 +15,7 @@ import pytest
 
 from harness.errors import EngineFatalError, RequestError, SetupError
 from harness.extensions.agents.agent import Agent
-from tests.helpers.agents import Talk, all_end, lives, using
+from tests.helpers.agents import Talk, all_end, hung, lives, using
 
 ROOT = Path(__file__).parents[3]
 PYTHON = [sys.executable, "-I", "-S"]
@@ -46,7 +46,7 @@ for line in sys.stdin:
         case "once": say(text="once"); sys.exit(0)
         case "kill": os.kill(os.getpid(), signal.SIGKILL)
         case "half": sys.stdout.write('{"text": "ha'); sys.exit(0)
-        case "hang": time.sleep(1000)
+        case "hang": open(__file__ + ".heard", "w").close(); time.sleep(1000)
         case "close": os.close(1); time.sleep(1000)
         case "garbage": sys.stdout.write("Hello!\n"); sys.stdout.flush()
         case "bytes": os.write(1, b'{"text": "\xff\xfe"}\n')
@@ -151,9 +151,14 @@ def test_a_line_too_many_is_not_taken_for_the_next_reply(command: list[str]) -> 
 
 
 def test_a_hang_ends_at_its_time_and_its_process_with_it(command: list[str]) -> None:
-    pid, hung, after = answers(command, "question", "hang", "turn", timeout=4)
-    assert hung == "error: prog gave no reply within 4 s" and after == "1"
-    assert all_end([json.loads(pid)["pid"]])
+    async def work(engine: Agent) -> tuple[str, str, str]:
+        talk = Talk(engine)
+        question = await talk.say("question")
+        return question, await hung(talk, "hang", Path(f"{command[-1]}.heard").exists), await talk.say("turn")
+
+    question, error, after = using(work, command=command, label="prog")
+    assert error == "prog gave no reply within 30 s" and after == "1"
+    assert all_end([json.loads(question)["pid"]])
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from aiohttp import web
 from harness.api import Completion
 from harness.errors import EngineFatalError, RefusedError, RequestError, SetupError
 from harness.extensions.agents.agent import Agent
-from tests.helpers.agents import Talk
+from tests.helpers.agents import Talk, hung
 
 T = TypeVar("T")
 Answer = Callable[[dict[str, Any]], Any]
@@ -136,13 +136,16 @@ def test_what_a_server_does_wrong(reply: Any, error: type[Exception], message: s
 
 
 def test_a_hang_ends_at_its_time() -> None:
+    heard = asyncio.Event()
+
     class Hanging(Server):
         async def post(self, request: web.Request) -> web.StreamResponse:
+            heard.set()
             await asyncio.Event().wait()
             raise AssertionError
 
-    with pytest.raises(RequestError, match="no whole answer within"):
-        using(Hanging(lambda question: None), lambda engine: Talk(engine).say("hi"), timeout=0.1)
+    error = using(Hanging(lambda question: None), lambda engine: hung(Talk(engine), "hi", heard.is_set))
+    assert "no whole answer within" in error
 
 
 def test_a_server_that_is_not_there_and_an_address_with_a_password() -> None:
