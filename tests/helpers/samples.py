@@ -2,8 +2,8 @@
 
 `@pytest.mark.sampled` keeps of a test's parameters as few combinations as have each value of each parameter once,
 `@pytest.mark.sampled(5)` keeps five, evenly spread. The others get the marker `slow`. Property tests draw `QUICK`
-examples by default, and `LONG` ones in the group `slow`, in which all of them run again, or with
-HYPOTHESIS_PROFILE=long; `examples(n)` is for those that want more or fewer.
+examples by default, the same ones each time, and `LONG` others in the group `slow`, in which all of them run again,
+or with HYPOTHESIS_PROFILE=long; `examples(n)` is for those that want more or fewer.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ class Samples:
                 name,
                 deadline=None,
                 max_examples=count,
+                derandomize=name == "quick",  # the default run finds what it found before; the long one looks further
                 suppress_health_check=[hypothesis.HealthCheck.too_slow],
             )
         gc.disable()  # collecting tests makes many objects and hardly any garbage
