@@ -70,16 +70,18 @@ def evaluate(
         TypeError: an option that does not exist.
     """
     keys = {name: options.pop(name, None) for name in ("limit", "seed", "repeats")}
-    model_args = options.pop("model_args", None) or {}
+    model_args = options.pop("model_args", None)
     added = {name: options.pop(name, None) for name in after.parameters()}
     unknown = next((name for name in options if name not in NAMES), None)
     if unknown is not None:
-        raise TypeError(f"evaluate() has no option {unknown!r}. {near(unknown, [*NAMES, *keys, *added])}")
+        from harness.absent import bringer
+
+        advice = bringer(unknown, "options") or near(unknown, [*NAMES, *keys, *added])
+        raise TypeError(f"evaluate() has no option {unknown!r}. {advice}")
     how = Options(**options)
     project = project or find()
     with approvals.allowing(how.allow_code_execution):
-        if isinstance(model, str):
-            model = resolve.engine({"use": model, **model_args}, project)
+        model = resolve.given_engine("model", model, model_args, project)
         asked_for = after.given(project, added)
         loaded = _loaded(spec, project, overrides, **keys)
         return execute(resolve.plan(loaded, project, model), how, on_score, asked_for=asked_for)

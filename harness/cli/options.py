@@ -9,6 +9,7 @@ from dataclasses import fields
 from typing import Any
 
 from harness.cli.usage import Parser
+from harness.manifests import offers
 from harness.runtime.options import NAMES, Options
 
 LIMITS = ("max_calls", "max_tokens_total", "max_time", "max_error_rate", "max_concurrency")
@@ -107,6 +108,7 @@ def add_run_options(command: argparse._ActionsContainer, *names: str) -> None:
     texts = re.findall(r"^        (\w+): (.*(?:\n            .*)*)", Options.__doc__ or "", re.MULTILINE)
     lines = {name: " ".join(text.rstrip(".").replace("%", "%%").split()) for name, text in texts}
     about = {name: re.sub(r"[;.] in Python .*", "", text, flags=re.IGNORECASE) for name, text in lines.items()}
+    about["executor"] = about["executor"].replace(" (", f": local, {', '.join(offers('executors'))} (", 1)
     for field in (field for field in fields(Options) if field.name in names):
         kind = field.type.removesuffix(" | None")
         more: dict[str, Any] = {"metavar": "N", "type": whole(1)}

@@ -74,9 +74,13 @@ class Parser(argparse.ArgumentParser):
             if name.startswith("--") and " " not in name and not any(option.startswith(name) for option in options):
                 import difflib
 
-                long_options = [option for option in options if option.startswith("--")]
-                close = " or ".join(difflib.get_close_matches(name, long_options, n=3, cutoff=0.65))
-                self.error(f"unknown option {name}" + (f". Did you mean {close}?" if close else ""))
+                from harness.absent import bringer
+
+                if (advice := bringer(name.removeprefix("--"), "options", "lists")) is None:
+                    long_options = [option for option in options if option.startswith("--")]
+                    close = " or ".join(difflib.get_close_matches(name, long_options, n=3, cutoff=0.65))
+                    advice = f"Did you mean {close}?" if close else None
+                self.error(f"unknown option {name}{f'. {advice}' if advice else ''}")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:

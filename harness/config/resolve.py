@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from harness import api, parameters
 from harness.config.building import PlaceOf, Reference, make, parts_of, policy_name, split
@@ -103,6 +103,19 @@ def engine(reference: Reference, project: Project, place_of: PlaceOf | None = No
     return built
 
 
+def given_engine(name: str, given: Any, arguments: Any, project: Project, at: PlaceOf | None = None) -> Engine | None:
+    """What is given as an engine, or by its name, under the parameter `name`. Raises `SpecError`, `PluginError`."""
+    if not isinstance(arguments, Mapping | None):
+        raise SpecError(f"{name}_args must be a mapping of the engine's fields, found {arguments!r:.60}")
+    if isinstance(given, str):
+        return engine({"use": given, **(arguments or {})}, project, at)
+    if not isinstance(given, Engine | None):
+        raise SpecError(f"{name} must be an engine or the name of one, found {given!r:.60}")
+    if arguments:
+        raise SpecError(f"{name}_args without the name of an engine", hint=f"Name one: {name}='mock', …")
+    return given
+
+
 def metrics(spec: Spec, project: Project) -> dict[str, api.Metric]:
     """The spec's metrics alone, for reading finished runs. Raises `SpecError`, `PluginError`."""
     complete(spec, project)
@@ -150,27 +163,26 @@ class _Resolver:
         )
         task.stands_in(Path(self.spec.file).parent)
         self.check_fit(variant, task, protocol)
-        if (
-            type(protocol).possible_agents is not api.Protocol.possible_agents
-        ):  # it brings its own: agents that are not there show now
+        if type(protocol).possible_agents is not api.Protocol.possible_agents:  # of its own: they must be there
             try:
                 protocol.possible_agents(task.example())
             except PluginError as error:
                 raise SpecError(error.message, place=self.spec.place("protocol", *error.at), hint=error.hint) from None
-        seating = next((key for key in keys_of(self.spec, variant.data) if key.seats_agents), None)
-        groups = tuple(self.groups(variant) if seating is None else self.contestants(seating, variant))
+        seating = [key for key in keys_of(self.spec, variant.data) if key.seats_agents]
+        if len(seating) > 1:
+            self.refuse_second(seating[0].name, seating[1].name)
+        groups = tuple(self.contestants(seating[0], variant) if seating else self.groups(variant))
         for group in groups:
             player = group.policy() if group.policy is not None else None
             if player is not None and (why := player.misfit(task)) is not None:
                 own = variant.data.get("agents", {}).get(group.name)
                 its = isinstance(own, Mapping) and not own.keys().isdisjoint(("policy", "baseline"))
-                place = group.place if its or seating is not None else self.spec.place("baseline")
+                place = group.place if its or seating else self.spec.place("baseline")
                 raise SpecError(f"this policy cannot play {split(variant.data['task'])[0]}: {why}", place=place)
         names = [group.name for group in groups]
         if (absent := next((name for name in protocol.agent_groups if name not in names), None)) is not None:
-            message = (
-                f"protocol {split(variant.data['protocol'])[0]!r} names a group {absent!r} that `agents:` does not have"
-            )
+            name = split(variant.data["protocol"])[0]
+            message = f"protocol {name!r} names a group {absent!r} that `agents:` does not have"
             raise SpecError(message, place=self.spec.place("protocol"), hint=near(absent, names))
         constrained = bool(variant.data.get("constrained"))
         return Condition(variant.id, variant.labels, task, protocol, groups, constrained, self.limits(variant))
@@ -188,12 +200,16 @@ class _Resolver:
             arguments = key.task_arguments(cls, arguments)
         return {"use": name, **arguments} if arguments != given else reference
 
+    def refuse_second(self, first: str, second: str) -> NoReturn:
+        """Two keys say who plays. Raises `SpecError`."""
+        hint = f"Drop one of them; in a spec that extends another, `{second}:` without a value takes it away."
+        message = f"{second}: and {first}: both say who plays"
+        raise SpecError(message, place=self.spec.place(second, KEY), hint=hint)
+
     def contestants(self, key: SpecKey, variant: Variant) -> Iterator[Group]:
         """Those whom a key seats, as groups without agents."""
         if "agents" in variant.data:
-            hint = "Drop one of them; in a spec that extends another, `agents:` without a value takes it away."
-            message = f"agents: and {key.name}: both say who plays"
-            raise SpecError(message, place=self.spec.place("agents", KEY), hint=hint)
+            self.refuse_second(key.name, "agents")
         models = {"model", *self.spec.get("models", {})}
         for contestant, body, path in key.contestants():
             at = functools.partial(key.place, *path)

@@ -325,8 +325,11 @@ def _assign(data: dict[str, Any], places: dict[ValuePath, Place], assignment: st
             if key not in here and i == 0 and schema.key_shape(key).get("type") == "object":
                 here[key] = {}  # a mapping that the spec may have and does not
             if not isinstance(here.get(key), dict | list):
+                from harness.absent import bringer
+
                 mappings = [str(k) for k, v in here.items() if isinstance(v, dict | list)]
-                raise SpecError(f"{'.'.join(keys[: i + 1])!r} is no mapping. {near(key, mappings)}", place=place)
+                advice = (bringer(key, "keys") if i == 0 else None) or near(key, mappings)
+                raise SpecError(f"{'.'.join(keys[: i + 1])!r} is no mapping. {advice}", place=place)
         steps.append(step)
         here = here[step]
     steps.append(_step(here, keys[-1], keys[:-1], place))

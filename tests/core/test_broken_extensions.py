@@ -305,3 +305,23 @@ def test_manifests_are_read_for_their_own_package(tmp_path: Path) -> None:
     file.write_text("name = ")
     with pytest.raises(PluginError, match=r"extension\.toml"):
         checked("harness_echo", file)
+
+
+SEATS = """
+from harness.config.keys import SpecKey
+
+class Duel(SpecKey):
+    entry = bool
+    seats_agents = True
+
+class Melee(Duel):
+    pass
+"""
+
+
+def test_two_keys_that_both_seat_agents_are_refused(install: Install, tmp_path: Path, capsys: Capture) -> None:
+    install(f'{TOP}[keys]\nduel = "seats:Duel"\nmelee = "seats:Melee"\n', {"seats.py": SEATS})
+    spec = tmp_path / "spec.yaml"
+    spec.write_text("extends: arithmetic\nduel: true\nmelee: true\n")
+    assert main(["validate", str(spec)]) == 2
+    assert f"{spec}:3:1: melee: and duel: both say who plays" in capsys.readouterr().err

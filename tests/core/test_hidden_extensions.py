@@ -14,7 +14,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from harness import absent, manifests
+from harness import absent, evaluate, manifests
+from harness.cli import main
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = sorted(folder.parent.name for folder in (ROOT / "harness" / "extensions").glob("*/extension.toml"))
@@ -34,6 +35,10 @@ BROUGHT = {
     "declared": ("validate", "networks/coloring"),
     "sandbox": ("validate", "humaneval"),
     "effects": ("validate", "agentsnet_camoc"),
+    "calibration": ("eval", "--spec", "agentsnet_quick", "--set", "fit.limit=3"),
+    "judges": ("eval", "--spec", "agentsnet_quick", "--judge", "mock"),
+    "lm_eval": ("list", "tasks", "--include_path", "tasks"),
+    "textarena": ("list", "tasks", "--textarena"),
 }
 """Extension → a command that needs it."""
 
@@ -85,6 +90,29 @@ def test_what_lacks_an_extension_says_its_name(name: str, tmp_path: Path) -> Non
         refused = run(path, *BROUGHT[name])
         assert refused.returncode == 2 and "Traceback" not in refused.stderr
         assert f"comes with the extension {name}, which is not installed: pip install" in refused.stderr
+
+
+def test_an_option_of_an_extension_that_is_not_here_names_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of two extensions, in this process; the test above asks each."""
+    found = {name: one for name, one in manifests.found().items() if name not in ("calibration", "judges")}
+    monkeypatch.setattr(manifests, "found", lambda: found)
+    cached = (manifests.extensions, manifests.offers)
+    for one in cached:
+        one.cache_clear()
+    try:
+        for command in (("eval", "--spec", "x", "--judge", "mock"), ("score", "x", "--judge_args=a=1")):
+            with pytest.raises(SystemExit, match="2"):
+                main(command)
+            assert "comes with the extension judges, which is not installed: pip" in capsys.readouterr().err
+        assert main(["validate", "agentsnet_quick", "--set", "fit.limit=3"]) == 2
+        assert "'fit' comes with the extension calibration" in capsys.readouterr().err
+        with pytest.raises(TypeError, match=r"no option 'judge'.*comes with the extension judges, which is not"):
+            evaluate("agentsnet_quick", judge="mock")
+    finally:
+        for one in cached:
+            one.cache_clear()
 
 
 @pytest.mark.parametrize("name", SHIPPED)

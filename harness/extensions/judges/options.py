@@ -53,6 +53,4 @@ def engine_of(judge: Engine | str | None, arguments: str | Mapping[str, Any] | N
     def place(*path: Hashable) -> Place:
         return Place("--judge" if path in ((), ("use",)) else "--judge_args")
 
-    if not isinstance(judge, str):
-        return judge
-    return resolve.engine({"use": judge, **(arguments or {})}, project, place)
+    return resolve.given_engine("judge", judge, arguments, project, place)

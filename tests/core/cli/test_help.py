@@ -35,6 +35,11 @@ def test_the_options_of_eval_stand_in_groups(capsys: pytest.CaptureFixture[str])
     assert out.count("\n  harness eval ") == 2
 
 
+def test_the_executors_stand_in_the_help_of_eval(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = invoke(capsys, "eval", "--help")
+    assert "where episodes run: local, ray (default: what the spec says" in " ".join(out.split())
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_has_one_line_in_the_list_and_ends_with_its_examples(
     capsys: pytest.CaptureFixture[str], command: str

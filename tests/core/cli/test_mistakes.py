@@ -2,11 +2,15 @@
 
 import contextlib
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from harness import evaluate
 from harness.cli.evaluate import pairs
+from harness.engines.mock import Mock
 from harness.errors import SpecError
 from tests.helpers.commands import ROOT, TOY, eval_toy, invoke
 
@@ -208,3 +212,17 @@ def test_a_text_of_model_args_needs_no_quotes_for_its_colon(
     assert code == 0, err
     said = json.dumps(text.strip('"'))
     assert said in (tmp_path / "r" / "journal.jsonl").read_text()
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"model": 3}, "model must be an engine or the name of one, found 3"),
+        ({"model_args": {"replies": []}}, "model_args without the name of an engine"),
+        ({"model": Mock(), "model_args": {"replies": []}}, "model_args without the name of an engine"),
+        ({"model": "mock", "model_args": "replies"}, "model_args must be a mapping of the engine's fields"),
+    ],
+)
+def test_evaluate_says_what_is_wrong_with_the_model(given: dict[str, Any], says: str, tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=re.escape(says)):
+        evaluate(TOY, output_path=tmp_path / "run", **given)

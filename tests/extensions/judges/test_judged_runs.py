@@ -356,3 +356,16 @@ def test_a_model_may_play_and_judge_and_the_spec_may_name_another_judge(tmp_path
 def test_a_metric_for_finished_runs_is_refused_before_a_run(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="judge_metric is for finished runs"):
         harness.evaluate("judged", judge_metric={"name": "good"}, output_path=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "given, says",
+    [
+        ({"judge": 3}, "judge must be an engine or the name of one, found 3"),
+        ({"judge": Mock(), "judge_args": {"text": "7"}}, "judge_args without the name of an engine"),
+        ({"judge": "mock", "judge_args": 3}, "judge_args must be a mapping of the engine's fields, found 3"),
+    ],
+)
+def test_what_is_no_judge_is_refused(given: dict[str, Any], says: str, tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=says):
+        harness.evaluate(spec(), Mock(), output_path=tmp_path / "run", **given)
