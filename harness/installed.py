@@ -27,6 +27,7 @@ _SHAPES: Final[Mapping[str, Any]] = {
     "checks": "reference",
     "confinement": "reference",
     "engines": "module",
+    "gates": "reference",
     "executors": "reference",
     "commands": {**_RUN, "options": "reference", "help": "text", "usage": "text", "examples?": "texts"},
     "lists": {**_RUN, "help": "text", "folders?": "texts by name"},

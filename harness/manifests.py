@@ -29,8 +29,8 @@ OWN: Final = "mas-eval-harness"
 """The distribution of the harness itself."""
 SHIPPED: Final = Path(__file__).parent / "extensions"
 POINTS: Final = (
-    "projects", "keys", "tables", "after", "checks", "confinement", "engines", "executors", "commands", "lists",
-    "reports", "charts", "exports",
+    "projects", "keys", "tables", "after", "checks", "confinement", "engines", "gates", "executors", "commands",
+    "lists", "reports", "charts", "exports",
 )  # fmt: skip
 """The tables of a manifest."""
 T = TypeVar("T")

@@ -13,13 +13,13 @@ import contextlib
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from harness.api import Completion, Facts
 from harness.engine_api import Engine, LikelihoodRequest, Request, Retries, Sleeps
-from harness.engines._wrapper import Wrapper
 from harness.engines.budget import Budget, Usage
 from harness.engines.priority import PriorityGate
+from harness.engines.wrapper import Wrapper
 from harness.errors import (
     BudgetSpentError,
     ContextLengthError,
@@ -28,9 +28,32 @@ from harness.errors import (
     SetupError,
 )
 
-if TYPE_CHECKING:
-    from harness.engines.request_log import RequestLog
-    from harness.engines.switcher import EngineSwitcher
+
+class Log(Protocol):
+    """Writes down every call."""
+
+    def check(self) -> None:
+        """Raise `StorageError` if it can write no more."""
+
+    def write(
+        self, model: str, request: Request | LikelihoodRequest, messages: int, result: Completion | EngineError
+    ) -> None:
+        """Write down what became of a call. `messages`: how many the engine saw of its thread."""
+
+
+class Switcher(Protocol):
+    """Lets one of several engines be started at a time. `switches`: how often one was."""
+
+    switches: int
+
+    async def enter(self, engine: Gate) -> None:
+        """Wait until `engine` is the one that works; `leave` must follow. Raises `EngineFatalError` if it cannot."""
+
+    def leave(self) -> None:
+        """One request is done."""
+
+    async def close(self) -> None:
+        """Switch no more."""
 
 
 def is_cancelled() -> bool:
@@ -81,8 +104,8 @@ class Shared:
 
     stop: Stop = field(default_factory=Stop)
     usage: Usage = field(default_factory=lambda: Usage(Budget()))
-    log: RequestLog | None = None
-    switcher: EngineSwitcher | None = None
+    log: Log | None = None
+    switcher: Switcher | None = None
 
 
 class Gate(Wrapper, Retries):

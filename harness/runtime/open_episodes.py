@@ -13,7 +13,7 @@ import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from harness import storage
 from harness.api import Case, Episode, Facts, Move, Outcome
@@ -21,7 +21,9 @@ from harness.config.leave import confined
 from harness.config.plan import Condition, Plan, episode_id, protocol_seed
 from harness.engine_api import AsksPeople, Engine, Replays, RunsPrograms, WritesLog
 from harness.engines.gate import Gate, Shared, Stop
+from harness.engines.wrapper import Wrapper
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError
+from harness.manifests import offers
 from harness.replies.reading import note_bugs
 from harness.runtime import session
 from harness.runtime._garbage import rare_collections
@@ -33,9 +35,6 @@ from harness.runtime.seats import seats
 from harness.runtime.steps import Recorded, Steps
 from harness.storage.plugin_errors import ERRORS, ErrorLog
 from harness.tables import EpisodeScore
-
-if TYPE_CHECKING:
-    from harness.engines.cache import Cache
 
 Take = Callable[[], Awaitable[Job | None]]
 """Gives the next episode to play; None when there will be no more."""
@@ -55,7 +54,7 @@ class Episodes:
     def __init__(self, work: Work, worker: int | None = None) -> None:
         self.work, self.folder, self.options = work, work.folder, work.options
         self.moves, self.on_score, self.usage, self.worker = work.moves, work.on_score, work.usage, worker
-        self.engines: dict[str, Gate | Cache] = {}
+        self.engines: dict[str, Wrapper] = {}
         self.errors = ErrorLog(self._file(ERRORS))
         alone = any(all(group.policy is not None for group in c.groups) for c in self.plan.conditions)
         self.stop, self.gates = Stop(goes_on=alone), dict[str, Gate]()
@@ -130,16 +129,13 @@ class Episodes:
         stack.callback(self._journal_rest)
         log = None
         if self.options.log_requests and self.plan.engines:
-            from harness.engines.request_log import RequestLog  # what only this option needs
-
-            log = stack.enter_context(contextlib.closing(RequestLog(self._file("requests.jsonl"))))
+            requests = _offered("request_log", "--log_requests")(self._file("requests.jsonl"))
+            log = stack.enter_context(contextlib.closing(requests))
         if any(isinstance(engine, RunsPrograms) and engine.confined for engine in self.plan.engines.values()):
             stack.enter_context(confined(self.options.sandbox))
         switcher = None
         if self.options.one_engine_at_a_time:
-            from harness.engines.switcher import EngineSwitcher  # what only this option needs
-
-            switcher = EngineSwitcher(self.plan.engines)
+            switcher = _offered("switcher", "--one_engine_at_a_time")(self.plan.engines)
         shared = Shared(self.stop, self.usage, log, switcher)
         one = session.current() if switcher is None else None
         for name, engine in (await session.taken_from(one, self.plan.engines.items())).items():
@@ -173,23 +169,21 @@ class Episodes:
     def _file(self, name: str) -> Path:
         return self.folder / (name if self.worker is None else storage.of_worker(name, self.worker))
 
-    def _gated(self, name: str, engine: Engine, shared: Shared) -> Gate | Cache:
+    def _gated(self, name: str, engine: Engine, shared: Shared) -> Wrapper:
         # What failed in a recorded run is its result.
         rate = 1.0 if isinstance(engine, Replays) else self.options.max_error_rate
         width = self.options.max_concurrency
-        caches: list[Cache] = []
+        caches: list[Any] = []
 
         def is_known() -> bool:
             return name in self.work.known or any(cache.hits for cache in caches)
 
         self.gates[name] = gate = Gate(engine, width, rate, shared=shared, is_known=is_known)
-        gated: Gate | Cache = gate
-        if self.options.use_cache or self.shares:
-            from harness.engines.cache import Cache  # what only such runs need
+        gated: Wrapper = gate
         if self.options.use_cache:
-            caches.append(gated := Cache(gated, self.options.use_cache))
+            caches.append(gated := _offered("cache", "--use_cache")(gated, self.options.use_cache))
         if self.shares:
-            caches.append(gated := Cache(gated, self.folder / "shared.sqlite", share=True))
+            caches.append(gated := _offered("cache", "share_calls")(gated, self.folder / "shared.sqlite", share=True))
         return gated
 
     def _journal_rest(self) -> None:
@@ -272,6 +266,16 @@ class Episodes:
             finally:
                 self.playing.discard(this)
             await asyncio.sleep(0)  # episodes of policies never wait; let others and Ctrl-C in
+
+
+def _offered(name: str, option: str) -> Any:
+    """The class that an extension offers by `[gates]`. Raises `SetupError` where none does; `option` asks for it."""
+    if (offer := offers("gates").get(name)) is None:
+        from harness.absent import bringer
+
+        message = f"{option} comes with an extension that is not installed"
+        raise SetupError(message, hint=bringer(name, "gates"))
+    return offer.load()
 
 
 class _OpenEpisode:

@@ -24,7 +24,6 @@ from harness.errors import BudgetSpentError, DataError
 from harness.evaluation import execute
 from harness.runtime.options import Options
 from harness.runtime.runner import BudgetReachedError, RunStoppedError
-from tests.core.engines.test_shared_calls import SPEC
 from tests.helpers.fake_openai import FakeOpenAI, status
 from tests.helpers.journals import as_killed, sealed
 from tests.helpers.toy import TOY, results, run
@@ -211,6 +210,18 @@ def test_a_damaged_count_is_reported_with_its_line(tmp_path: Path, asked: str) -
 
 # --------------------------------------------------------------- with caches, several engines, two phases
 
+SPEC: dict[str, Any] = {
+    "name": "x",
+    "task": {"use": "arithmetic", "size": 5, "terms": 2},
+    "protocol": "${how.protocol}",
+    "prompts": "qa/standard",
+    "matrix": {"how": [
+        {"name": "alone", "protocol": {"use": "vote", "agents": 3, "invalid": "vote"}},
+        {"name": "voted", "protocol": {"use": "vote", "agents": 3}},
+        {"name": "again", "protocol": {"use": "vote", "agents": 3, "ties": "none"}},
+    ]},
+    "metrics": ["score", {"use": "tokens", "name": "tokens"}],
+}  # fmt: skip
 QA: dict[str, Any] = {**SPEC, "metrics": ["score", "calls"]}
 
 

@@ -17,8 +17,8 @@ from typing import Any
 
 from harness.api import Completion, Facts
 from harness.engine_api import Describes, Engine, LikelihoodRequest, Request, Thread
-from harness.engines._wrapper import Wrapper
 from harness.engines.identity import identity
+from harness.engines.wrapper import Wrapper
 from harness.errors import DataError, StorageError
 
 

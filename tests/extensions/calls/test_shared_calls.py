@@ -11,27 +11,16 @@ import harness
 from harness.api import Completion
 from harness.config import project, resolve, spec
 from harness.engine_api import Engine, Request, Thread
-from harness.engines.cache import Cache
 from harness.engines.gate import Gate, Shared
 from harness.engines.mock import Mock
-from harness.engines.switcher import EngineSwitcher
 from harness.errors import EngineFatalError, RequestError, SetupError
 from harness.evaluation import execute
+from harness.extensions.calls.cache import Cache
+from harness.extensions.calls.switcher import EngineSwitcher
 from harness.runtime.options import Options
+from tests.core.engines.test_budgets import SPEC
 
 BUILTIN = project.builtin()
-SPEC: dict[str, Any] = {
-    "name": "x",
-    "task": {"use": "arithmetic", "size": 5, "terms": 2},
-    "protocol": "${how.protocol}",
-    "prompts": "qa/standard",
-    "matrix": {"how": [
-        {"name": "alone", "protocol": {"use": "vote", "agents": 3, "invalid": "vote"}},
-        {"name": "voted", "protocol": {"use": "vote", "agents": 3}},
-        {"name": "again", "protocol": {"use": "vote", "agents": 3, "ties": "none"}},
-    ]},
-    "metrics": ["score", {"use": "tokens", "name": "tokens"}],
-}  # fmt: skip
 
 
 class Counted:

@@ -1,0 +1,1 @@
+"""What stands before an engine where an option asks for it."""
