@@ -48,6 +48,7 @@ GROUPS: dict[str, dict[str, Sequence[Any]]] = {
     },
     "Games and tournaments": {
         "game_suite": (FIRST,),
+        "games_understood": (),
         "hanabi": (FIRST,),
         "negotiation": (FIRST,),
         "repeated_dilemmas": (FIRST,),

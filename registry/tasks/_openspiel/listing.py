@@ -10,6 +10,11 @@ from .loading import INSTALL, PLAYERS, load, package, refusal
 from .rules import rules_of
 
 
+def playable() -> list[str]:
+    """The games that can be played without parameters, by their short names. Raises `SetupError`."""
+    return [name for name, _, _, _, why in games("") if not why]
+
+
 def games(word: str) -> list[tuple[str, str, str, str, str]]:
     """(name, players, "open" or "hidden", "rules" if there are some in our words, what keeps it from play) of games.
 
