@@ -56,6 +56,11 @@ class Switcher(Protocol):
         """Switch no more."""
 
 
+given_up: list[str] = []
+"""What engines had begun and was given up, such as loading a model: `python -m harness` then ends at once. Python would
+wait for what that has started, or die of what it does in a process that is half gone."""
+
+
 def is_cancelled() -> bool:
     """Whether the present task is to end, as after Ctrl-C."""
     task = asyncio.current_task()

@@ -24,7 +24,6 @@ KNOWN: dict[str, int] = {
     "config/resolve.py": 1,
     "engine_api.py": 7,
     "engines/sampling.py": 2,
-    "engines/tool_calls.py": 3,
     "evaluation.py": 5,
     "report/render.py": 2,
     "runtime/_record.py": 1,

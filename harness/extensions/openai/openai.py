@@ -26,7 +26,6 @@ from harness.engine_api import (
     Thread,
 )
 from harness.engines.sampling import normalise
-from harness.engines.tool_calls import REMEDY, offered, takes_no_tools
 from harness.errors import (
     ContextLengthError,
     EngineError,
@@ -36,6 +35,7 @@ from harness.errors import (
     SetupError,
     near,
 )
+from harness.extensions.calls.tool_calls import REMEDY, offered, takes_no_tools
 from harness.extensions.openai import _bodies
 from harness.extensions.openai import prompt_logprobs as scoring
 from harness.extensions.openai.replicas import KEY, PROBE, Replica, Replicas, SendsKey, endpoint, public

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from harness.api import Completion, Facts, Reply, plugin
 from harness.engine_api import AsksPeople, Describes, Engine, Reports, Request, Retries
-from harness.engines.tool_calls import storable
 from harness.errors import EngineFatalError, SetupError
 from harness.extensions.agents.conversations import LONGEST, Conversations
+from harness.extensions.calls.tool_calls import storable
 from harness.extensions.people._desk import Desk, can_read, is_terminal
 from harness.printable import clean_name
 from harness.replies.reading import read

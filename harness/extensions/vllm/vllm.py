@@ -31,7 +31,6 @@ from harness.engine_api import (
     Thread,
     WritesLog,
 )
-from harness.engines.background import in_background
 from harness.engines.gate import is_cancelled
 from harness.engines.priority import PriorityGate
 from harness.engines.sampling import normalise
@@ -51,6 +50,7 @@ from harness.extensions.vllm._vllm_requests import (
     try_request,
 )
 from harness.extensions.vllm._vllm_tools import ReadCalls, call_reader
+from harness.extensions.vllm.background import in_background
 from harness.extensions.vllm.engine_output import Output, one_line
 from harness.extensions.vllm.load import Listener, Load, listen_only
 from harness.extensions.vllm.reasoning import vllm_parser

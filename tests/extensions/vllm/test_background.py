@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.engines import background
-from harness.engines.background import in_background
+from harness.extensions.vllm import background
+from harness.extensions.vllm.background import in_background
 
 ROOT = Path(__file__).parents[3]
 
@@ -37,7 +37,7 @@ def test_it_says_how_long_it_takes(caplog: pytest.LogCaptureFixture, monkeypatch
 @pytest.mark.parametrize("obeys", [True, False])
 def test_who_is_cancelled_does_not_wait_for_the_work(obeys: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background, "PATIENCE", 30.0 if obeys else 0.0)
-    monkeypatch.setattr(background, "_given_up", given := list[str]())
+    monkeypatch.setattr(background, "given_up", given := list[str]())
     begun, given_up, end = threading.Event(), threading.Event(), threading.Event()
 
     def work() -> None:
@@ -62,7 +62,7 @@ PROGRAM = """
 import asyncio, os, sys, threading
 from pathlib import Path
 from harness.cli.terminal import clean_streams
-from harness.engines.background import in_background
+from harness.extensions.vllm.background import in_background
 from harness.extensions.vllm.engine_output import Output
 
 clean_streams()

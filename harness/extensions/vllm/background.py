@@ -6,12 +6,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
-import sys
 import threading
 import time
 from collections.abc import Callable
 from typing import TypeVar
+
+from harness.engines.gate import given_up
 
 T = TypeVar("T")
 EVERY = 15.0
@@ -19,7 +19,6 @@ EVERY = 15.0
 PATIENCE = 0.5
 """Seconds that work has to end once it was given up."""
 _log = logging.getLogger(__name__)
-_given_up: list[str] = []
 
 
 async def in_background(title: str, work: Callable[[], T], give_up: Callable[[], None]) -> T:
@@ -61,20 +60,9 @@ async def in_background(title: str, work: Callable[[], T], give_up: Callable[[],
     except asyncio.CancelledError:
         give_up()
         await asyncio.to_thread(thread.join, PATIENCE)
-        _given_up.append(title)
+        given_up.append(title)
         raise
     if failure:
         error = failure[0]
         raise error if isinstance(error, Exception) else RuntimeError(f"{type(error).__name__}: {error}") from error
     return result[0]
-
-
-def leave(code: int) -> int:
-    """The exit code of this process. Where work was given up, ends the process here and now: Python would wait for what
-    that has started, or die of what it does in a process that is half gone."""
-    if _given_up:
-        for stream in (sys.stdout, sys.stderr):
-            if stream is not None:
-                stream.flush()
-        os._exit(code)
-    return code
