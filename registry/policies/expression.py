@@ -12,6 +12,7 @@ from typing import Any
 
 from harness.api import Action, Policy, Reply, Turn, plugin
 from harness.errors import Place, PluginError
+from harness.extensions.declared.contract import Contract
 from harness.extensions.declared.expressions import (
     FUNCTIONS,
     RANDOM,
@@ -81,7 +82,7 @@ class ByExpression(Policy):
             action = _value(self.act, known, run)
             if action is None:
                 action = reply.noop
-            elif isinstance(reply, Actions) and isinstance(action, str):
+            elif isinstance(action, str) and isinstance(reply.act if isinstance(reply, Contract) else reply, Actions):
                 action = {"action": action}
             if action != reply.noop and not reply.allows(action):
                 what = f"act gives {action!r:.200}, which is no action in turn {turn.name!r}"
@@ -138,6 +139,7 @@ def _value(text: Expression, known: frozenset[str], run: Names) -> Any:
 
 def _possible(reply: Reply) -> str:
     """What a policy could do instead."""
+    reply = reply.act if isinstance(reply, Contract) else reply
     if isinstance(reply, Actions):
         listed = [
             f"{form.usage}{''.join(f', {one.name} {one.words}' for one in form.parameters)}" for form in reply.forms

@@ -13,7 +13,7 @@ from harness.errors import PluginError
 from harness.extensions.networks import NeighborChannel
 from harness.extensions.panels.traffic import Traffic
 from harness.extensions.worlds import SteppedTask
-from harness.replies import ActionWithMessage, Choice, Labelled, MessageLine, Parsing
+from harness.replies import ActionWithMessage, Choice, Labelled, MessageLine, Parsing, act_of
 from harness.replies.reading import read
 
 
@@ -76,6 +76,12 @@ class Steps(Protocol):
         if self.talk_rounds > 1 and self.order == "sequential":
             message = f"talk_rounds: {self.talk_rounds} needs simultaneous order; sequential order takes 0 or 1"
             raise PluginError(message)
+
+    def misfit(self, task: Task) -> str | None:
+        """Messages of talk and a field `message` would have one label."""
+        if self.talk_rounds and "message" in getattr(task, "beside", ()):
+            return "its talk is a line MESSAGE, as the field `message` of the task's `reply:`: rename the field"
+        return None
 
     def play(self, task: Task, case: Case, agents: Sequence[str], rng: random.Random) -> Play:
         """Yield the batches of talk and the batch of actions of each timestep."""
@@ -203,7 +209,9 @@ class _Game:
         for agent, act in acts.items():
             self.waited[agent] = self.waited[agent] + 1 if self.world.backoff(agent) is not None else 0
             if self.rules.memory:
-                self.memory[agent].append({**before.observation(agent), "timestep": self.timesteps, "action": act})
+                self.memory[agent].append(
+                    {**before.observation(agent), "timestep": self.timesteps, "action": act_of(act)}
+                )
 
     def act(self, move: Move) -> Action:
         """Return the agent's action; the no-op if its turn failed."""

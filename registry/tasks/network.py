@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 from harness.api import Case, Facts, Outcome, Range, Reply, derive_seed, plugin
 from harness.errors import PluginError
+from harness.extensions.declared.contract import said_of
 from harness.extensions.declared.expressions import (
     FUNCTIONS,
     RANDOM,
@@ -25,9 +26,11 @@ from harness.extensions.declared.expressions import (
     names,
     random_functions,
 )
+from harness.extensions.declared.fields import ReplyEntry, ReplyFields
 from harness.extensions.declared.tasks import DeclaredTask
 from harness.extensions.declared.wordings import Wording
 from harness.extensions.networks import Adjacency, Honest, Network, NetworkTask, diameter, honest, topology_of, valid
+from harness.replies import act_of
 
 from ._network.answers import AnswerEntry, AnswerRule
 from ._network.graphs import Graphs, Source
@@ -69,6 +72,8 @@ class DeclaredNetwork(DeclaredTask, NetworkTask):
             `neighbors`, `n`, `options` (of the answer), those of `shared`, and its own ones of `known`.
         question: what each agent is asked at the end, a template as well.
         answer: the form of an answer.
+        reply: what agents write beside it, each on its line: `{reason: text, answer: , confidence: {number: [0, 1]}}`.
+            In constraints `said[a]` is what an agent said, None in fields that it left out.
         constraints: name → what must hold for every edge, agent or pair, or for the network.
         soft: name → what should hold: it counts in `score` alone.
         score: an expression over the shares of constraints by name (1 where nothing counts), `answered`, `answer`,
@@ -94,6 +99,7 @@ class DeclaredNetwork(DeclaredTask, NetworkTask):
     question: str
     answer: AnswerEntry
     constraints: dict[str, Constraint]
+    reply_: ReplyEntry = field(default_factory=dict)
     soft: dict[str, Constraint] = field(default_factory=dict)
     score: Expression | None = None
     graphs: Graphs = "small_world"
@@ -114,7 +120,10 @@ class DeclaredNetwork(DeclaredTask, NetworkTask):
         self._check_names()
         self._facts = self._compiled_facts()
         self._answers = AnswerRule(self.answer, (*NETWORK, *self.shared, *self.known))
-        known = (*NETWORK, *self._facts)
+        self._beside = ReplyFields(self.reply_, "answer")
+        if self._beside.values and "said" in self._facts:
+            raise PluginError("`said` is what agents say beside answers: rename the fact", at=("reply",))
+        known = (*NETWORK, *self._facts, *(("said",) if self._beside.values else ()))
         self._rules = {
             name: Rule.of(name, entry, (*known, *OUTCOME), self._answers.free, (key, name))
             for key in ("constraints", "soft")
@@ -236,21 +245,21 @@ class DeclaredNetwork(DeclaredTask, NetworkTask):
 
     def context(self, case: Case, agent: str) -> Facts:
         """The facts of all network tasks and the agent's own, `goal`, `question` and `answer_format` in words."""
-        reply = self.reply(case, agent)
+        reply = self._answers.reply(case.private[agent]["answer"])
         basic = super().context(case, agent)
         facts = {**basic, **case.public["shared"], **case.private[agent]["known"]}
         texts = {**facts, "options": list(reply.options or ())}
         return {
             **facts,
             "goal": self._goal(texts),
-            "question": self._question(texts),
+            "question": "\n\n".join(filter(None, (self._question(texts), *self._beside.words("your final answer")))),
             "answer_format": self._answers.words(reply),
             "marker": self._answers.marker,
         }
 
     def reply(self, case: Case, agent: str) -> Reply:
         """The declared form."""
-        return self._answers.reply(case.private[agent]["answer"])
+        return self._beside.around(self._answers.reply(case.private[agent]["answer"]))
 
     # ---------------------------------------------------------------------------------------- grades
 
@@ -299,7 +308,12 @@ class DeclaredNetwork(DeclaredTask, NetworkTask):
             agent: team.answers[agent] if agent in team.answers else valid(self, case, outcome, agent)
             for agent in case.agents
         }
-        readable = {agent: self._answers.value(case.private[agent]["answer"], one) for agent, one in answers.items()}
+        readable = {
+            agent: self._answers.value(case.private[agent]["answer"], act_of(one)) for agent, one in answers.items()
+        }
+        if self._beside.values:
+            nothing = dict.fromkeys(self._beside.names)
+            values["said"] = {agent: {**nothing, **said_of(one)} for agent, one in answers.items()}
         hidden = {name: case.target[name] for name in self.hidden}
         return names(
             {**values, **case.public["shared"], **facts, **hidden, "answer": readable, "honest": list(team.agents)}

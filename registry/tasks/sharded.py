@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field, fields
 from typing import Annotated, Any, Literal, TypedDict
 
-from harness.api import Action, Case, Facts, Outcome, Range, plugin
+from harness.api import Action, Case, Facts, Outcome, Range, Reply, plugin
 from harness.errors import PluginError, near
 from harness.extensions.declared.expressions import (
     RANDOM,
@@ -20,6 +20,7 @@ from harness.extensions.declared.expressions import (
     names,
     random_functions,
 )
+from harness.extensions.declared.fields import ReplyEntry, ReplyFields
 from harness.extensions.declared.tasks import DeclaredTask
 from harness.extensions.declared.wordings import Wording
 from harness.extensions.sharded import Items, ShardedTask, credit_for, cuts
@@ -96,6 +97,8 @@ class Sharded(DeclaredTask, ShardedTask):
             "own": every agent has an answer of its own.
         form: the form of an answer: one of the names, `{one_of: [words]}`, or `{form: name, words: in words}`. With
             `one_of` agents read the list, unless `words` says something else.
+        reply: what agents write beside the answer, each on its line: `{reason: text, answer: , confidence: {number:
+            [0, 1]}}`.
         digits: the decimals that the task asks for; any rounding is right. Without it numbers are exact.
         tolerance: how far a number may be from the right one.
         right: whether an answer is right, an expression over `answer`, `truth` and `agent` (a number), where several
@@ -121,6 +124,7 @@ class Sharded(DeclaredTask, ShardedTask):
     truth: Expression
     answers: Literal["all", "one", "own"] = "all"
     form: FormName | FormEntry = "integer"
+    reply_: ReplyEntry = field(default_factory=dict)
     digits: Annotated[int, Range(ge=0, le=15)] | None = None
     tolerance: Annotated[float, Range(ge=0)] | None = None
     right: Expression | None = None
@@ -130,7 +134,9 @@ class Sharded(DeclaredTask, ShardedTask):
     domain: Literal["paper", "hardened"] = field(default="paper", init=False)  # SILO-Bench's own tasks have another
 
     def __post_init__(self) -> None:
-        self._declared = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
+        self._beside = ReplyFields(self.reply_, "answer")
+        own = (f.name for f in fields(self) if f.init and (f.name != "reply_" or self.reply_))
+        self._declared = {name: getattr(self, name) for name in own}
         base = ("agents", "per_agent")
         known = [*base]
         for name in self.draw:
@@ -369,7 +375,17 @@ class Sharded(DeclaredTask, ShardedTask):
 
     def context(self, case: Case, agent: str) -> Facts:
         """The context of sharded tasks, with the declaration, from which scripted agents make the task again."""
-        return {**super().context(case, agent), "problem": self.problem, "declared": self._declared}
+        context = {**super().context(case, agent), "problem": self.problem, "declared": self._declared}
+        return {**context, "task": "\n\n".join(filter(None, (context["task"], *self._beside.words("your answer"))))}
+
+    @property
+    def beside(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The names of the fields of `reply`."""
+        return self._beside.names
+
+    def reply(self, case: Case, agent: str) -> Reply:
+        """A value of the declared form, and the fields of `reply` beside it."""
+        return self._beside.around(super().reply(case, agent))
 
     def is_right(self, case: Case, agent: int, answer: Action) -> bool:
         """Equal to the truth as far as `digits` or `tolerance` ask for it; or what `right` says."""

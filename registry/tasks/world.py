@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from harness.api import Case, Facts, Outcome, Range, Reply, derive_seed, plugin
 from harness.errors import PluginError
 from harness.extensions.declared.expressions import Expression, ExpressionError, is_number, names, random_functions
+from harness.extensions.declared.fields import ReplyEntry
 from harness.extensions.declared.tasks import DeclaredTask
 from harness.extensions.declared.wordings import Wording
 from harness.extensions.worlds import SteppedTask
@@ -26,7 +27,8 @@ class DeclaredWorld(DeclaredTask, SteppedTask):
     as a mapping agent → value, `step` and `rounds` (how many so far), `actions` (agent → the name of its action, of the
     step under way or else of the last one; agents that did nothing are left out) and `parameters` (agent → the
     parameters of that action: `parameters[a].litres`). In what concerns one agent also `me` (its name), `number` (its
-    position, from 0) and `mine` (its own variables: `mine.catch`).
+    position, from 0) and `mine` (its own variables: `mine.catch`). With `reply`, `said` is agent → what it said beside
+    that action, None in fields that it left out: `said[a].confidence`.
 
     A step: the lines of `before`, the effects of the actions, one agent after another, and the lines of `after`; then,
     if all agents that have a turn have acted, the lines of `each_round`.
@@ -46,6 +48,8 @@ class DeclaredWorld(DeclaredTask, SteppedTask):
         sees: what the acting agent observes.
         turn: whether an agent has a turn now; by default always.
         actions: what agents can do.
+        reply: what agents write beside their action, each on its line: `{reason: text, confidence: {number: [0, 1]}}`.
+            The action stands where `action:` does, by default last.
         noop: the action, without parameters, of an agent whose turn fails; by default it does nothing.
         conflict: whose effects come first in a simultaneous step: "order", that of `agents`, or "random". An action
             that is no longer possible when its turn comes has no effect. What all actions do together stands in
@@ -76,6 +80,7 @@ class DeclaredWorld(DeclaredTask, SteppedTask):
     sees: dict[str, Expression] = field(default_factory=dict)
     turn: Expression | None = None
     actions: dict[str, ActionEntry | None]
+    reply_: ReplyEntry = field(default_factory=dict)
     noop: str | None = None
     conflict: Literal["order", "random"] = "order"
     before: dict[str, Expression] = field(default_factory=dict)
@@ -107,6 +112,11 @@ class DeclaredWorld(DeclaredTask, SteppedTask):
     def grades(self) -> tuple[str, ...]:
         """The names of the scores."""
         return tuple(self.scores)
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """The names of the fields of `reply`."""
+        return self._rules.beside.names
 
     @property
     def facts(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -148,13 +158,16 @@ class DeclaredWorld(DeclaredTask, SteppedTask):
     def context(self, case: Case, agent: str) -> Facts:
         """`name`, `number`, `agents`, what `knows` names, `rules`, `known` and `actions`.
 
+        `rules` ends with how to write the fields of `reply`.
         `known` has what `knows` names and `rules` does not mention; `actions` each action's name, usage, meaning and
         parameters.
         """
         knows = case.private.get(agent, {})
         facts = {"name": agent, "number": case.agents.index(agent), "agents": list(case.agents), **knows}
         known = {name: value for name, value in knows.items() if name not in self._text.uses}
-        return {**facts, "rules": self._text(facts), "known": known, "actions": self._rules.described_all()}
+        asked = self._rules.beside.words("the line with your action")
+        rules = "\n\n".join(filter(None, (self._text(facts), *asked)))
+        return {**facts, "rules": rules, "known": known, "actions": self._rules.described_all()}
 
     def world(self, case: Case, rng: random.Random) -> DeclaredState:
         """The first state."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Literal, TypedDict
 
 from harness.api import Range, Reply
@@ -71,21 +71,29 @@ class ReplyFields:
         """The form of a reply with these fields; the act's own form where there are none."""
         return Contract(act, self.values, self.place, self.required) if self.values else act
 
-    def lines(self, values: Sequence[ActionParameter] | None = None) -> tuple[list[str], list[str]]:
-        """How the fields before and behind the act are written; `values` are those of now, if bounds change."""
-        lines = [format_line(one, one.name in self.required) for one in (self.values if values is None else values)]
+    def lines(self) -> tuple[list[str], list[str]]:
+        """How the fields before and behind the act are written."""
+        lines = [format_line(one, one.name in self.required) for one in self.values]
         return lines[: self.place], lines[self.place :]
 
     def instruction(self, act: str) -> str:
         """How to write an answer and the fields, for prompts. `act` says how to write the answer; "" in any way."""
         if not self.values:
             return act
-        before, behind = self.lines()
         if not act:
+            before, behind = self.lines()
             return "\n".join(["End your reply with these lines:", *before, "ANSWER: [your answer]", *behind])
-        first = ["Before your answer, write on a line of its own each:", *before] if before else []
-        last = ["After your answer, write on a line of its own each:", *behind] if behind else []
-        return "\n".join([*first, *([""] if first else []), act, *([""] if last else []), *last])
+        first, last = self.words("your answer")
+        return "\n\n".join(filter(None, (first, act, last)))
+
+    def words(self, act: str) -> tuple[str, str]:
+        """How to write the fields before and behind the act, in words; `act` names it. "" where there are none."""
+        both = zip(("Before", "After"), self.lines(), strict=True)
+        first, last = (
+            "\n".join([f"{where} {act}, write on a line of its own each:", *lines]) if lines else ""
+            for where, lines in both
+        )
+        return first, last
 
 
 def field_of(

@@ -24,6 +24,7 @@ from harness.extensions.worlds import SteppedTask
 from harness.runtime.steps import drive
 from harness.storage.plugin_errors import describe
 
+from .contract import with_fields
 from .tasks import DeclaredTask
 
 CASES = 20
@@ -145,7 +146,8 @@ def _player(seed: int, late: float) -> Any:
     def choose(turn: Turn) -> Action:
         if time.process_time() > late:
             raise _LateError
-        return rng.choice(turn.reply.options) if turn.reply.options else turn.reply.noop
+        action = rng.choice(turn.reply.options) if turn.reply.options else turn.reply.noop
+        return with_fields(turn.reply, action, rng)
 
     return choose
 

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 from harness.api import Action, Case, Facts, Outcome, Range, Reply, Task, derive_seed
 from harness.extensions.networks import FAMILIES, Family, LocalTask, adjacency_of
 from harness.extensions.panels.questions import GRADES, Question, QuestionTask, panel_grades
+from harness.replies import act_of
 
 from .answers import MARKER, Answer, AnswerForm, normalise, same
 
@@ -257,7 +258,7 @@ class ShardedTask(_Problem):
         seats = [
             i for i, agent in enumerate(case.agents) if self.answers_count(i) and agent not in case.unscored
         ]  # whose answers count
-        answers = {i: outcome.group if alone else outcome.answers.get(case.agents[i]) for i in seats}
+        answers = {i: act_of(outcome.group if alone else outcome.answers.get(case.agents[i])) for i in seats}
         right = {i: a is not None and self.is_right(case, i, a) for i, a in answers.items()}
         partial = [
             1.0 if right[i] else 0.0 if answer is None else self.credit_of(case, i, answer)

@@ -16,7 +16,8 @@ MEANINGS = {
     "me": "the agent's name", "number": "the agent's position", "mine": "the agent's own variables",
     "agents": "the names of all agents", "n": "the number of agents", "step": "the number of steps so far",
     "rounds": "the number of rounds so far", "actions": "the names of the actions of a step",
-    "parameters": "the parameters of these actions", "end": "how the game ended",
+    "parameters": "the parameters of these actions", "said": "what agents say beside their actions",
+    "end": "how the game ended",
     "timesteps": "the number of steps", "honest": "the scored agents",
 }  # fmt: skip
 """The names that worlds have, and what they stand for."""

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, TypedDict
 from harness.api import Action, Range, Reply
 from harness.errors import KEY, PluginError, near
 from harness.extensions.declared.expressions import Compiled, Expression, ExpressionError, Names, is_number
+from harness.extensions.declared.fields import ReplyFields
 from harness.extensions.worlds.actions import ActionForm, ActionParameter, Actions
 from harness.replies import Labelled
 
@@ -160,12 +161,14 @@ class Rules:
     def __init__(self, keys: Mapping[str, Any]) -> None:
         self.state_names, self.own = tuple(keys["state"]), tuple(keys["own"])
         compiler = self.compiler = Compiler(self.own)
+        self.beside = ReplyFields(keys["reply_"], "action")
+        self.clock = CLOCK | {"said"} if self.beside.values else CLOCK
         self._check_names(keys)
         self.draws = self._series(keys["draw"], {"agents", "n"})
         fixed = {"agents", "n", *keys["draw"]}
         self.neighbors = compiler(keys["neighbors"], fixed, ("me", "number")) if keys["neighbors"] is not None else None
         self.knows = {name: compiler(text, fixed, ("me", "number")) for name, text in keys["knows"].items()}
-        start = {*fixed, *CLOCK}
+        start = {*fixed, *self.clock}
         self.state = self._series(keys["state"], start)
         start |= {*self.state_names}
         self.own_start = self._series(keys["own"], start, ("me", "number"))
@@ -183,10 +186,13 @@ class Rules:
         self.actions = {name: self._action(name, entry or {}) for name, entry in keys["actions"].items()}
         self.backoffs = [(action.backoff, name) for name, action in self.actions.items() if action.backoff is not None]
         self.random_order = keys["conflict"] == "random"
+        texts = [one.kind for one in self.beside.values]
+        texts += [one.kind for action in self.actions.values() for one in action.parameters]
+        self.has_texts = "text" in texts
         self.plain = not any(action.parameters for action in self.actions.values())
         self.noop = self._noop(keys["noop"])
         self.reports = {name: compiler(text, names) for name, text in keys["reports"].items()}
-        graded = {*names, "end", "timesteps", "honest"} - CLOCK
+        graded = {*names, "end", "timesteps", "honest"} - self.clock
         self.scores: dict[str, Compiled] = {}
         for name, text in keys["scores"].items():
             self.scores[name] = compiler(text, graded)
@@ -201,8 +207,8 @@ class Rules:
         names = tuple(form.name for form in forms)
         noop = self.noop if self.noop in names else None
         if self.plain:
-            return Labelled(names, "ACTION", noop=noop)
-        return Actions(forms, "ACTION", None if noop is None else {"action": noop})
+            return self.beside.around(Labelled(names, "ACTION", noop=noop))
+        return self.beside.around(Actions(forms, "ACTION", None if noop is None else {"action": noop}))
 
     def described_all(self) -> list[dict[str, Any]]:
         """All actions, with bounds as far as they are fixed."""
@@ -235,7 +241,7 @@ class Rules:
         homes: dict[str, str] = {}
         for key in ("draw", "state", "own"):
             for name in keys[key]:
-                if name in MEANINGS:
+                if name in MEANINGS and (name != "said" or self.beside.values):
                     raise PluginError(
                         f"{name!r} is a name that worlds have already: {MEANINGS[name]}",
                         at=(key, name, KEY),

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import random
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from harness.api import Action, Facts, Reply
 from harness.errors import PluginError
+from harness.extensions.declared.contract import said_of
 from harness.extensions.declared.expressions import Names, names, random_functions, renew
 from harness.extensions.worlds import World
 from harness.extensions.worlds.actions import ActionForm
+from harness.replies import act_of
 
 from .rules import ActionRules, Rules, described
 
@@ -39,6 +43,7 @@ class DeclaredState(World):
     def start(cls, rules: Rules, fixed: Mapping[str, Any], rng: random.Random) -> DeclaredState:
         """The first state; `fixed` has the agents and what was drawn."""
         course: dict[str, Any] = {"step": 0, "rounds": 0, "actions": {}, "parameters": {}}
+        course |= {"said": {}} if rules.beside.values else {}
         values = names({**fixed, **course, **(random_functions(rng) if rules.compiler.chance else {})})
         for name, expression in rules.state.items():
             values[name] = expression.value(values)
@@ -73,7 +78,8 @@ class DeclaredState(World):
             if self._sees is None:
                 self._sees = self.rules.sees.on(self.values)
             view = self._sees(*self._of(agent))
-            self._observations[agent] = {**view, "view": view, "available": self._available(agent)}
+            shown = {name: _apart(value) for name, value in view.items()} if self.rules.has_texts else view
+            self._observations[agent] = {**view, "view": shown, "available": self._available(agent)}
         return self._observations[agent]
 
     def _available(self, agent: str) -> list[dict[str, Any]]:
@@ -105,10 +111,13 @@ class DeclaredState(World):
         An action that is no longer possible when its agent's turn comes has no effect.
         """
         rules = self.rules
-        done = {agent: actions[agent] for agent in self.values["agents"] if actions.get(agent) is not None}
+        done = {agent: act_of(actions[agent]) for agent in self.values["agents"] if actions.get(agent) is not None}
         values = names({**self._variables(), **(random_functions(rng) if rules.compiler.chance else {})})
         values["actions"] = {agent: rules.name_of(action) for agent, action in done.items()}
         values["parameters"] = {agent: rules.parameters_of(action) for agent, action in done.items()}
+        if rules.beside.values:
+            nothing = dict.fromkeys(rules.beside.names)
+            values["said"] = {agent: {**nothing, **said_of(actions[agent])} for agent in done}
         state = DeclaredState(rules, values)
         rules.before.run(values, rules.own)
         order = list(done)
@@ -197,6 +206,21 @@ class DeclaredState(World):
         if chosen.effects.lines:
             arguments = [action[parameter.name] for parameter in chosen.parameters]
             chosen.effects.act(values, agent, values["agents"].index(agent), rules.own, arguments)
+
+
+_SEPARATES = re.compile(r"[,;:\"]")
+
+
+def _apart(value: Any, within: bool = False) -> Any:
+    """A value in which texts within lists and mappings that have a sign between entries stand in quotes.
+
+    Prompts list entries on one line: what one agent says must not pass for what another one does.
+    """
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False) if within and _SEPARATES.search(value) else value
+    if isinstance(value, Mapping):
+        return {key: _apart(one, within=True) for key, one in value.items()}
+    return [_apart(one, within=True) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def _strange(value: Any) -> Any:

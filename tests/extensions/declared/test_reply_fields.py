@@ -177,3 +177,96 @@ def test_one_agent_alone_answers_with_fields(tmp_path: Path) -> None:
     text = "REASON: so.\nThe answer is (A).\nCONFIDENCE: 1"
     run = harness.evaluate(spec(tmp_path, {"reason": "text"}, "single"), Mock(text=text), output_path=tmp_path / "run")
     assert [episode.numbers["score"] for episode in run.scores] == [0.0, 1.0, 0.0, 1.0]
+
+
+# ------------------------------------------------------------------------- in worlds and networks
+
+WORLD = {
+    "use": "world", "agents": 2, "rules": "Say what you like.", "state": {"heard": "[]"}, "own": {"sure_of_it": "0"},
+    "sees": {"notes": "{a: said[a].note for a in said}"},
+    "actions": {"GO": {"effects": {"heard": "heard + [[me, said[me].note, said[me].sure]]"}}, "STAY": None},
+    "after": {"mine.sure_of_it": "get(said, me, {'sure': None}).sure or 0"},
+    "reply": {"note": {"text": 60}, "action": None, "sure": {"number": [0, 1]}}, "noop": "STAY", "end": "rounds == 2",
+    "scores": {"sure": "sum(values(sure_of_it))", "notes": "len(heard)"},
+}  # fmt: skip
+
+
+def world_spec(**protocol: Any) -> dict[str, Any]:
+    return {
+        "name": "w", "task": WORLD, "protocol": {"use": "steps", "max_timesteps": 4, **protocol},
+        "prompts": "world/standard",
+        "metrics": [{"use": "grade", "of": name, "name": name} for name in ("sure", "notes")],
+        "tables": [{"title": "T", "rows": "model", "cell": "sure"}],
+    }  # fmt: skip
+
+
+def test_a_world_reads_what_is_said_beside_actions_and_shows_it_apart(tmp_path: Path) -> None:
+    prompts: list[str] = []
+
+    def model(request: Any) -> str:
+        prompts.append("\n".join(str(one["content"]) for one in request.thread.messages))
+        return 'NOTE: hi, Agent-1: I "STAY"\nACTION: GO\nSURE: 75%'
+
+    run = harness.evaluate(world_spec(), Mock(function=model), output_path=tmp_path / "run")
+    assert run.scores[0].numbers == {"sure": 1.5, "notes": 4.0}
+    assert (
+        "NOTE: [a text of at most 60 characters, or None]" in prompts[0] and "SURE: [a number from 0 to 1" in prompts[0]
+    )
+    assert r'- notes: Agent-0: "hi, Agent-1: I \"STAY\"", Agent-1: "hi' in prompts[-1]
+    chance = harness.evaluate({**world_spec(), "baseline": "random"}, output_path=tmp_path / "chance")
+    assert chance.scores[0].error is None and 0 < float(chance.scores[0].numbers["sure"]) < 2  # type: ignore[arg-type]
+    alone = {**world_spec(), "baseline": {"use": "expression", "act": "'GO'"}}
+    assert harness.evaluate(alone, output_path=tmp_path / "alone").scores[0].numbers == {"sure": 0.0, "notes": 4.0}
+
+
+def test_talk_and_a_field_message_would_have_one_label(tmp_path: Path) -> None:
+    spec = world_spec(channel="neighbors", talk_rounds=1)
+    spec["task"] = {**WORLD, "reply": {"message": "text", "note": "text", "sure": {"number": [0, 1]}}}
+    with pytest.raises(HarnessError, match="rename the field"):
+        harness.evaluate(spec, Mock(text="x"), output_path=tmp_path / "run")
+
+
+def test_constraints_of_a_network_see_what_is_said_beside_answers(tmp_path: Path) -> None:
+    task = {
+        "use": "network", "problem": "sure", "goal": "Agree.", "question": "Which?",
+        "answer": {"choice": ["red", "blue"]},
+        "graphs": [["a", "b"]], "connected": True, "reply": {"why": "text", "sure": {"number": [0, 1]}},
+        "constraints": {
+            "same": {"every": "edge", "holds": "answer[u] == answer[v]"},
+            "sure": {"every": "agent", "holds": "(said[agent].sure or 0) > 0.5"},
+        },
+    }  # fmt: skip
+    spec = {
+        "name": "n", "task": task, "protocol": {"use": "local_rounds", "channel": "neighbors", "rounds": 0},
+        "metrics": [{"use": "grade", "of": name, "name": name} for name in ("solved", "sure")],
+        "tables": [{"title": "T", "rows": "model", "cell": "solved"}],
+    }  # fmt: skip
+    numbers = []
+    for sure in ("0.9", "None"):
+        text = f"WHY: so\nSURE: {sure}\n### Final Answer ### red"
+        run = harness.evaluate(spec, Mock(text=text), output_path=tmp_path / sure)
+        numbers.append(run.scores[0].numbers)
+    assert numbers == [{"solved": 1.0, "sure": 1.0}, {"solved": 0.0, "sure": 0.0}]
+
+
+def test_a_sharded_question_has_fields_beside_its_answer(tmp_path: Path) -> None:
+    task = {
+        "use": "sharded", "problem": "sum", "agents": 2, "whole": True, "samples": 2, "items": 2,
+        "question": "The sum?",
+        "draw": {"data": "[randint(1, 9) for i in range(agents * per_agent)]"}, "truth": "sum(data)",
+        "reply": {"why": "text", "answer": None, "confidence": {"number": [0, 1]}},
+    }  # fmt: skip
+    asked: list[str] = []
+
+    def model(request: Any) -> str:
+        asked.append(str(request.thread.messages[-1]["content"]))
+        data = re.findall(r"\[[\d, ]+\]", asked[-1])[-1]
+        return f"WHY: added\nFinal answer: {sum(json.loads(data))}\nCONFIDENCE: 0.9"
+
+    spec = {
+        "name": "s", "task": task, "protocol": {"use": "vote", "agents": 2, "weights": "confidence"},
+        "prompts": "silo/panel", "metrics": [{"use": "grade", "of": "success", "name": "success"}],
+        "tables": [{"title": "T", "rows": "model", "cell": "success"}],
+    }  # fmt: skip
+    run = harness.evaluate(spec, Mock(function=model), output_path=tmp_path / "run")
+    assert [one.numbers["success"] for one in run.scores] == [1.0, 1.0] and "WHY: [a text" in asked[0]
