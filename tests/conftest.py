@@ -37,7 +37,7 @@ VLLM_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Names())
     config.pluginmanager.register(Samples())
-    os.fsync = lambda file: None  # a run waits for the disk seven times, and no test for a power cut
+    os.fsync = lambda fd: None  # a run waits for the disk seven times, and no test for a power cut
     if config.option.markexpr == "vllm":
         for name, value in VLLM_ENVIRONMENT.items():
             os.environ.setdefault(name, value)

@@ -38,14 +38,17 @@ def modules() -> list[Path]:
 
 
 @functools.cache
-def parsed(file: Path) -> ast.Module:
-    return ast.parse(file.read_text("utf-8"))
+def nodes(file: Path) -> list[ast.Import | ast.ImportFrom | ast.ClassDef]:
+    """The imports and classes of a file, at any depth."""
+    tree = ast.parse(file.read_text("utf-8"))
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom | ast.ClassDef)]
 
 
+@functools.cache
 def imported(file: Path, package: str) -> set[str]:
     """Absolute names a file imports, relative imports resolved."""
     names: set[str] = set()
-    for node in ast.walk(parsed(file)):
+    for node in nodes(file):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -139,14 +142,10 @@ def test_nothing_heavy_is_imported_at_the_top_of_a_file() -> None:
     }
     for folder in ("harness", "registry", "metrics"):
         for file in sorted((ROOT / folder).rglob("*.py")):
-            for node in parsed(file).body:
-                names = (
-                    [a.name for a in node.names]
-                    if isinstance(node, ast.Import)
-                    else [node.module or ""]
-                    if isinstance(node, ast.ImportFrom)
-                    else []
-                )
+            for node in nodes(file):
+                if node.col_offset or isinstance(node, ast.ClassDef):
+                    continue
+                names = [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or ""]
                 assert not {n.split(".")[0] for n in names} & heavy, f"{file}:{node.lineno}"
 
 
@@ -154,7 +153,7 @@ def test_a_class_name_is_defined_once() -> None:
     """A search for a class by its name finds one."""
     defined: dict[str, list[str]] = {}
     for file in modules():
-        for node in ast.walk(parsed(file)):
+        for node in nodes(file):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 defined.setdefault(node.name, []).append(f"{file.relative_to(ROOT)}:{node.lineno}")
     assert {name: places for name, places in defined.items() if len(places) > 1} == {}

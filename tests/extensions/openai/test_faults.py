@@ -195,6 +195,7 @@ def test_a_server_that_only_fails_stops_the_run(tmp_path: Path, rate: float, sto
         assert len(requests) == 600 and len(done.failed) == len(done.scores), "no number comes from no answer"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("last", [1, 24])
 def test_a_server_that_dies_at_the_very_end_leaves_nothing_in_the_results(tmp_path: Path, last: int) -> None:
     play(tmp_path / "calm" / "r", Mock(function=calm), 2)

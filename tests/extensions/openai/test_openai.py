@@ -149,6 +149,7 @@ def test_tools_go_out_and_calls_come_back() -> None:
     assert without.tool_calls is None, "what was not offered does not count"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("calls", [None, [], "wait", {"name": "wait"}, [[]], [{"function": "wait"}]])
 def test_what_is_no_call_is_none(calls: Any) -> None:
     message = {"role": "assistant", "content": "hm", "tool_calls": calls}
@@ -157,6 +158,7 @@ def test_what_is_no_call_is_none(calls: Any) -> None:
     assert (answer.text, answer.tool_calls) == ("hm", None)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "refusal",
     [
@@ -234,7 +236,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_passing_fault_is_retried(fault: str) -> None:
     async def work(engine: OpenAI) -> tuple[str, Any]:
@@ -247,7 +249,7 @@ def test_a_passing_fault_is_retried(fault: str) -> None:
     assert len({json.dumps(b) for b in server.bodies}) == 1  # the same question each time, seed and all
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_lasting_fault_fails_the_request_and_not_the_engine(fault: str) -> None:
     async def work(engine: OpenAI) -> str:
@@ -265,6 +267,7 @@ def test_a_server_that_comes_to_no_end_is_given_up(fault: Fault) -> None:
         assert ask(server, engine={"timeout": 0.1}).text == "hello"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("fault", endless)
 @pytest.mark.parametrize("place", ["answers", "models"])
 def test_a_body_without_end_is_read_up_to_its_bound(fault: str, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -324,6 +327,7 @@ def test_faults_of_one_request_leave_its_siblings_alone() -> None:
     assert kinds == ["Completion"] * 10 + ["ContextLengthError", "RefusedError"]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("fault", "error"),
     [
