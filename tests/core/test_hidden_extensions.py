@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable
+from graphlib import TopologicalSorter
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -117,14 +118,20 @@ def test_an_option_of_an_extension_that_is_not_here_names_it(
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_manifest_names_the_extensions_that_its_modules_import(name: str) -> None:
-    """Those that are imported with a module; what a function imports serves something that is optional."""
+    """Also those that a function imports, and those that only annotations name."""
     folder, needed = ROOT / "harness" / "extensions" / name, set[str]()
     for file in folder.rglob("*.py"):
-        for node in ast.parse(file.read_text("utf-8")).body:
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and not node.level:
                 names = [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
-                needed |= {one.split(".")[2] for one in names if one.startswith("harness.extensions.")}
-    assert {*manifests.extensions()[name].needs} == needed - {name}
+            needed |= {one.split(".")[2] for one in names if one.startswith("harness.extensions.")}
+    assert {*manifests.extensions()[name].needs} == (needed & {*SHIPPED}) - {name}
+
+
+def test_no_extension_needs_itself_by_way_of_others() -> None:
+    graph = TopologicalSorter({name: one.needs for name, one in manifests.extensions().items()})
+    assert {*graph.static_order()} == {*SHIPPED}  # raises CycleError, which names the circle
 
 
 def test_an_extension_that_lacks_another_is_not_offered(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,7 +140,7 @@ def test_an_extension_that_lacks_another_is_not_offered(monkeypatch: pytest.Monk
     manifests.extensions.cache_clear()
     try:
         assert not {"declared", "games", "textarena"} & manifests.extensions().keys()
-        assert absent.missing()["declared"] == "needs the extension worlds"
+        assert absent.missing()["games"] == "needs the extension worlds"
         assert absent.missing()["worlds"].startswith("is not installed: pip install")
     finally:
         manifests.extensions.cache_clear()

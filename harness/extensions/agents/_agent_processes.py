@@ -24,8 +24,8 @@ from harness.engine_api import Request
 from harness.errors import EngineFatalError, RequestError, SetupError, near
 from harness.extensions.agents._agent_log import AgentLog
 from harness.extensions.agents._agent_places import Places
-from harness.extensions.agents.child_reaper import MarkedReaper
 from harness.extensions.agents.conversations import LONGEST, ONLY, Conversation, Conversations, question_of, read_reply
+from harness.extensions.vllm.child_reaper import MarkedReaper
 from harness.extensions.vllm.engine_output import one_line
 from harness.printable import cut
 

@@ -35,7 +35,6 @@ from harness.engines.gate import is_cancelled
 from harness.engines.priority import PriorityGate
 from harness.engines.sampling import normalise
 from harness.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError, SetupError, near
-from harness.extensions.agents.child_reaper import ChildReaper
 from harness.extensions.vllm import _vllm_cpu, _vllm_version
 from harness.extensions.vllm._text_tokens import Pair
 from harness.extensions.vllm._vllm_code import ModelCode
@@ -51,6 +50,7 @@ from harness.extensions.vllm._vllm_requests import (
 )
 from harness.extensions.vllm._vllm_tools import ReadCalls, call_reader
 from harness.extensions.vllm.background import in_background
+from harness.extensions.vllm.child_reaper import ChildReaper
 from harness.extensions.vllm.engine_output import Output, one_line
 from harness.extensions.vllm.load import Listener, Load, listen_only
 from harness.extensions.vllm.reasoning import vllm_parser
