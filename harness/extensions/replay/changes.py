@@ -87,10 +87,12 @@ def dropped(turns: Sequence[ParentTurn], number: int, receiver: str | None = Non
     """
     played = turn_at(turns, number, "--drop")
     action, form = played.move.action, played.turn.reply
-    silent = _without(action, receiver, _receivers(turns))
+    silent = without_messages(action, receiver, receivers(turns))
     if silent is None or not (silent == form.noop or form.allows(silent)):
         whom = f" to {receiver}" if receiver is not None else ""
-        there = [f"{one.number} ({_who(one)})" for one in turns if _without(one.move.action, None, _receivers(turns))]
+        there = [
+            f"{one.number} ({_who(one)})" for one in turns if without_messages(one.move.action, None, receivers(turns))
+        ]
         hint = f"Turns with a message: {', '.join(there[:10])}." if there else "No turn of this episode sends one."
         message = f"turn {number} ({_who(played)}) sends no message{whom} that could be dropped"
         raise DataError(message, place=Place("--drop"), hint=hint)
@@ -153,14 +155,19 @@ def _call(number: int, call: Facts) -> dict[str, str]:
     return {"id": f"call_{number}", "name": str(name), "arguments": as_text(arguments)}
 
 
-def _receivers(turns: Sequence[ParentTurn]) -> frozenset[str]:
+def _speaks(played: ParentTurn, turns: Sequence[ParentTurn]) -> bool:
+    return without_messages(played.move.action, None, receivers(turns)) is not None
+
+
+def receivers(turns: Sequence[ParentTurn]) -> frozenset[str]:
+    """All agents that may get messages."""
     return frozenset(turn.turn.agent for turn in turns)
 
 
 _SENDING = ("send", "broadcast", "write")
 
 
-def _without(action: Action, receiver: str | None, agents: frozenset[str]) -> Action | None:
+def without_messages(action: Action, receiver: str | None, agents: frozenset[str]) -> Action | None:
     """The action without its messages; None where it has none."""
     if isinstance(action, Mapping) and isinstance(action.get("message"), str) and receiver is None:
         return {**action, "message": None}

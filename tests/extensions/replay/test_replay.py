@@ -116,6 +116,7 @@ def test_only_prompts_that_change_are_asked_again(spoken: Run, tmp_path: Path) -
     assert done.meta["identity"]["spec"]["replay"]["episodes"] == [EPISODE]
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_where_its_budget_ended(spoken: Run, tmp_path: Path) -> None:
     for _ in range(2):
         with pytest.raises(RunStoppedError, match="max_calls 2 is reached"):

@@ -1,0 +1,278 @@
+"""Which moves and agents made the episodes of a run fail: `harness blame`.
+
+Next: `verdict`, which finds out for one episode.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import random
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness import approvals
+from harness.api import CorpusMetric, Policy, derive_seed
+from harness.config.building import Reference, make, parts_of, policy_name
+from harness.config.leave import check_execution
+from harness.config.project import Project
+from harness.engine_api import Engine
+from harness.errors import BudgetSpentError, Place, SpecError, near
+from harness.printable import clean_name
+from harness.results import Run
+from harness.runtime.session import session
+from harness.tables import Cell, Column, EpisodeScore, Row, Table
+
+from .course import Rehearsal
+from .kept import Kept, Memory
+from .parent import Parent
+from .verdict import WORDS, Search, BlameVerdict, verdict
+
+OnVerdict = Callable[[BlameVerdict | None, int], None]
+"""Called with every verdict and how many there will be; once with None before the first."""
+
+
+@dataclass(frozen=True)
+class Blame:
+    """What made the episodes of a run fail.
+
+    Attributes:
+        run: the run.
+        by: the reference, as tables call it.
+        metric: whose number is explained.
+        verdicts: one for each episode that was looked at.
+        roles: episode → agent → its group.
+        left: how many episodes were not looked at since the budget was used up.
+        asked: how many calls of a model were made.
+    """
+
+    run: Run
+    by: str
+    metric: str
+    verdicts: tuple[BlameVerdict, ...]
+    roles: dict[str, dict[str, str]]
+    left: int = 0
+    asked: int = 0
+
+    @property
+    def tables(self) -> list[Table]:
+        """Who and when: by agent, by group where there are several, by round; and what was found how often."""
+        blamed = [one for one in self.verdicts if one.finding == "blamed"]
+        tables = [_shared("agent", _by_agent(blamed), self._title("By agent"), self._notes(blamed))]
+        if len({role for roles in self.roles.values() for role in roles.values()}) > 1:
+            tables.append(_shared("group", self._by_role(blamed), self._title("By group"), ()))
+        rounds = Counter(one.named[0].round for one in blamed)
+        tables.append(_counted("round", rounds, self._title("By round of the first decisive move")))
+        return tables
+
+    @property
+    def episodes(self) -> Table:
+        """A row an episode: what was found, whose move decided it, and when."""
+        rows = []
+        for one in self.verdicts:
+            who = ", ".join(f"{clean_name(d.place[0])} at turn {d.number}" for d in one.named)
+            how = "" if not one.named else "any one" if one.single and len(one.named) > 1 else "together"
+            how = "alone" if len(one.named) == 1 else how
+            last = "" if one.last_chance is None else str(one.last_chance)
+            rows.append(Row({"episode": one.episode}, (clean_name(one.episode), one.finding, who, how, last), ()))
+        names = ("Episode", "Finding", "Decisive moves", "Save it", "Last chance")
+        labels = ("episode", "finding", "moves", "how", "last")
+        return Table("Episodes", labels, (), (), tuple(rows), row_names=names)
+
+    def _title(self, what: str) -> str:
+        return f"{what}: what {self.metric} lost, and {self.by} would have kept"
+
+    def _notes(self, blamed: Sequence[BlameVerdict]) -> Iterator[str]:
+        found = Counter(one.finding for one in self.verdicts)
+        yield "; ".join(f"{n} of {len(self.verdicts)} episodes: {WORDS[what]}" for what, n in found.most_common())
+        yield "Share: Shapley value. Alone, last: what replacing the agent changes where no other, and every other is."
+        if any(share.low is not None for one in blamed for share in one.shares.values()):
+            yield "Shares of some episodes are sampled; --format json has their intervals."
+
+    def _by_role(self, blamed: Sequence[BlameVerdict]) -> dict[str, list[list[float]]]:
+        found: dict[str, list[list[float]]] = {}
+        for one in blamed:
+            roles = self.roles[one.episode]
+            for role in dict.fromkeys(roles.get(agent, "default") for agent in one.shares):
+                members = [agent for agent in one.shares if roles.get(agent, "default") == role]
+                rows = [_numbers(one, agent) for agent in members]
+                sums = [sum(column) for column in zip(*rows, strict=True)]
+                found.setdefault(role, []).append([min(sums[0], 1.0), *sums[1:]])
+        return found
+
+
+def _numbers(one: BlameVerdict, agent: str) -> list[float]:
+    share = one.shares[agent]
+    return [float(agent in one.agents), float(share.value), float(share.alone), float(share.last)]
+
+
+def _by_agent(blamed: Iterable[BlameVerdict]) -> dict[str, list[list[float]]]:
+    found: dict[str, list[list[float]]] = {}
+    for one in blamed:
+        for agent in one.shares:
+            found.setdefault(agent, []).append(_numbers(one, agent))
+    return found
+
+
+def _shared(label: str, found: dict[str, list[list[float]]], title: str, notes: Iterable[str]) -> Table:
+    names = ("Decisive", "Share", "Alone", "Last")
+    columns = tuple(Column({"statistic": name.lower()}, (name,)) for name in names)
+    means = {name: [statistics.fmean(column) for column in zip(*own, strict=True)] for name, own in found.items()}
+    rows = [
+        Row({label: name}, (clean_name(name),), tuple(Cell(value, n=len(found[name])) for value in own))
+        for name, own in sorted(means.items(), key=lambda item: -item[1][0])
+        if any(own)
+    ]
+    if len(rows) < len(means):
+        notes = [*notes, f"Not shown, with 0 everywhere: {len(means) - len(rows)}."]
+    return Table(
+        title, (label,), ("statistic",), columns, tuple(rows), row_names=(label.capitalize(),), notes=tuple(notes)
+    )
+
+
+def _counted(label: str, counts: Counter[int], title: str) -> Table:
+    columns = (Column({"statistic": "episodes"}, ("Episodes",), form="count"),)
+    rows = tuple(Row({label: key}, (str(key),), (Cell(n, n=n),)) for key, n in sorted(counts.items()))
+    return Table(title, (label,), ("statistic",), columns, rows, row_names=(label.capitalize(),))
+
+
+# ------------------------------------------------------------------------------------------ finding out
+
+
+@session()
+def blamed(
+    run: Run | Path | str,
+    by: Reference | None = None,
+    *,
+    episodes: Sequence[str] = (),
+    limit: int | None = None,
+    metric: str | None = None,
+    moves: int = 200,
+    permutations: int = 32,
+    messages: bool = False,
+    model: Engine | None = None,
+    max_calls: int | None = None,
+    project: Project | None = None,
+    allow_code_execution: bool = False,
+    sandbox: str = "process",
+    on_verdict: OnVerdict | None = None,
+) -> Blame:
+    """Find out which moves and agents made episodes of a finished run fail, by playing them with other moves.
+
+    Args:
+        run: the run, or its folder.
+        by: the policy whose moves take the place of others; by default the `ceiling` of the spec's headline.
+        episodes: ids; by default all whose number is not the best there is.
+        limit: at most so many of these, drawn from the run's seed.
+        metric: whose number is explained; by default the headline's.
+        moves, permutations, messages: as of `verdict.Search`.
+        model: who is asked where a prompt is another one than in the run.
+        max_calls: of the model; what was found until then is returned.
+        project, allow_code_execution, sandbox: as in `harness.evaluate`.
+        on_verdict: called as episodes are done.
+
+    Raises:
+        SpecError: no such metric or policy, or none is given and the spec names no ceiling.
+        DataError: as in `replay.replayed`; also where an episode goes otherwise without any change.
+    """
+    folder = run.folder if isinstance(run, Run) else run
+    parent = Parent.open(folder, project or (run.project if isinstance(run, Run) else None))
+    with approvals.allowing(allow_code_execution):
+        check_execution(parent.plan, allow_code_execution, sandbox, playing=False)
+        reference = _reference(parent, by)
+        headline = parent.run.headline
+        name = metric or headline.metric
+        if name not in parent.run.metrics or isinstance(parent.run.metrics[name], CorpusMetric):
+            numbers = [key for key, one in parent.run.metrics.items() if not isinstance(one, CorpusMetric)]
+            raise SpecError(
+                f"the run has no number {name!r} of an episode", place=Place("--metric"), hint=near(name, numbers)
+            )
+        lower = name == headline.metric and headline.better == "lower"
+        names = chosen(parent, name, lower, episodes, limit)
+        parent.read(names)
+        search = Search(moves, permutations, messages, lower, derive_seed(parent.plan.seed, "blame"))
+        kept = _engines(parent, model, max_calls)
+        trials = {one: Rehearsal(parent, one, reference, name, kept, sandbox) for one in names}
+        with session() as this:
+            verdicts = this.run(_verdicts(trials, search, kept, on_verdict or (lambda verdict, total: None)))
+    label = _label(parent, by)
+    roles = {one: {a: parent.jobs[one][1].roles.get(a, "default") for a in trials[one].seats} for one in names}
+    asked = sum(engine.asked for engine in kept.values())
+    return Blame(parent.run, label, name, tuple(verdicts), roles, len(names) - len(verdicts), asked)
+
+
+async def _verdicts(
+    trials: dict[str, Rehearsal], search: Search, kept: dict[str, Kept], on_verdict: OnVerdict
+) -> list[BlameVerdict]:
+    found: list[BlameVerdict] = []
+    on_verdict(None, len(trials))
+    try:
+        for rehearsal in trials.values():
+            found.append(await verdict(rehearsal, search))
+            on_verdict(found[-1], len(trials))
+    except BudgetSpentError:
+        pass  # what is found stays
+    finally:
+        async with contextlib.AsyncExitStack() as stack:
+            for engine in kept.values():
+                stack.push_async_callback(engine.close)
+    return found
+
+
+def _engines(parent: Parent, model: Engine | None, max_calls: int | None) -> dict[str, Kept]:
+    """Who answers models' turns: the record, and where a prompt is another one the model, or those of the spec."""
+    plan, memory = parent.plan, Memory(parent)
+    groups = [group for condition in plan.conditions for group in condition.groups if group.policy is None]
+    engines: dict[str, Kept] = {}
+    for name in dict.fromkeys(group.model or "model" for group in groups):
+        inner = model if name not in plan.declared else plan.engines[name] if model is not None else None
+        engines[name] = Kept(memory, inner, plan.model, {}, max_calls=max_calls)
+    if model is not None and not engines:
+        raise SpecError("a model was given and no agent takes it", place=Place("--model"), hint="Leave --model out.")
+    return engines
+
+
+def chosen(parent: Parent, metric: str, lower: bool, episodes: Sequence[str], limit: int | None) -> list[str]:
+    """The episodes to look at: those named, or a sample of those whose number is not the best there is."""
+    if episodes:
+        return list(dict.fromkeys(episodes))
+    least, most = parent.run.metrics[metric].bounds
+    best = least if lower else most
+    scores = [one for one in parent.run.headline.selected(parent.run.scores) if _failed(one, metric, best)]
+    names = [score.id for score in scores]
+    if limit is not None and limit < len(names):
+        kept = {*random.Random(derive_seed(parent.plan.seed, "blame", "episodes")).sample(names, limit)}
+        names = [name for name in names if name in kept]
+    return names
+
+
+def _failed(score: EpisodeScore, metric: str, best: float) -> bool:
+    number = score.number(metric)
+    return score.error is None and number is not None and number != best
+
+
+def _label(parent: Parent, by: Reference | None) -> str:
+    given = by if by is not None else parent.run.headline.ceiling
+    assert given is not None
+    return policy_name(given)
+
+
+def _reference(parent: Parent, by: Reference | None) -> Callable[[], Policy]:
+    given = by if by is not None else parent.run.headline.ceiling
+    if given is None:
+        known = ", ".join(parent.project.files("policies"))
+        hint = f"Say which policy is right: --by POLICY. There are {known}."
+        raise SpecError("the spec's headline names no ceiling, whose moves could take the place of others", hint=hint)
+
+    def place(*path: object) -> Place:
+        return Place("--by") if by is not None else parent.run.spec.place("headline", "ceiling", *path)
+
+    cls, arguments = parts_of("policies", given, parent.project, place)
+    policy = functools.partial(make, cls, arguments, place)
+    for condition in parent.plan.conditions:
+        if (why := policy().misfit(condition.task)) is not None:
+            raise SpecError(f"this policy cannot play {condition.id}: {why}", place=place())
+    return policy

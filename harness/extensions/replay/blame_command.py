@@ -1,0 +1,137 @@
+"""`harness blame`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from harness.cli import options as opt
+from harness.cli.output import show, write
+from harness.cli.progress import notes
+from harness.cli.usage import Parser
+from harness.config import yamls
+from harness.errors import Place, SpecError
+
+from .blame import Blame, blamed
+from .command import add_model, engine_of
+from .verdict import BlameVerdict
+
+_SHOWN = 20
+
+
+def options(command: Parser) -> None:
+    """The options of `harness blame`."""
+    command.add_argument("run", metavar="RUN", help="the folder that `harness eval` named")
+    group = command.group("what is explained")
+    text = "this episode; repeatable (default: all that failed)"
+    group.add_argument("--episode", action="append", default=[], metavar="E", help=text)
+    group.add_argument("--limit", type=opt.whole(1), metavar="N", help="a sample of at most N episodes that failed")
+    group.add_argument("--metric", metavar="NAME", help="whose number is explained (default: the headline's)")
+    group = command.group("by what")
+    text = "the policy whose moves take the place of others (default: the ceiling of the spec's headline)"
+    group.add_argument("--by", metavar="POLICY", help=text)
+    group.add_argument("--messages", action="store_true", help="also play each message's turn without it")
+    text = "try at most so many single moves of an episode (200)"
+    group.add_argument("--moves", type=opt.whole(1), default=200, metavar="N", help=text)
+    text = "orders of agents that shares are drawn from, where many agents deviate (32)"
+    group.add_argument("--permutations", type=opt.whole(2), default=32, metavar="N", help=text)
+    add_model(command)
+    opt.add_run_options(command.group("limits"), "max_calls")
+    opt.add_form(command)
+    opt.add_output(command)
+    command.group("output").add_argument("--quiet", action="store_true", help="no progress")
+    opt.add_run_options(command.group("more"), "allow_code_execution", "sandbox")
+
+
+def blame(options: argparse.Namespace) -> int:
+    """Find out, and print tables; as JSON all that is known of each episode."""
+    done = 0
+
+    def on_verdict(verdict: BlameVerdict | None, total: int) -> None:
+        nonlocal done
+        done += verdict is not None
+        if not options.quiet and (done == total or done % 100 == 0):
+            print(f"blame: {done}/{total} episodes", file=sys.stderr)
+
+    with notes(options.quiet):
+        found = blamed(
+            options.run,
+            _policy(options.by),
+            episodes=options.episode,
+            limit=options.limit,
+            metric=options.metric,
+            moves=options.moves,
+            permutations=options.permutations,
+            messages=options.messages,
+            model=engine_of(options),
+            max_calls=options.max_calls,
+            allow_code_execution=options.allow_code_execution,
+            sandbox=options.sandbox,
+            on_verdict=on_verdict,
+        )
+    if found.left:
+        print(f"max_calls {options.max_calls} is reached: {found.left} episodes are left", file=sys.stderr)
+    if not found.verdicts and not found.left:
+        print("No episode failed: there is nothing to explain.")
+        return 0
+    if options.format == "json":
+        write(json.dumps(as_json(found), indent=1) + "\n", options.output)
+        return 0
+    shown = found.episodes
+    tables = [*found.tables, shown] if len(shown.rows) <= _SHOWN else found.tables
+    show(tables, options.format, f"What made {found.run.spec.name} fail", options.output)
+    return 0
+
+
+def _policy(text: str | None) -> Any:
+    if text is None or not text.lstrip().startswith("{"):
+        return text
+    value = yamls.parse(text, "--by").data
+    if not isinstance(value, dict) or not isinstance(value.get("use"), str):
+        raise SpecError(f"found {text!r}", place=Place("--by"), hint="A policy with parameters is {use: NAME, …}")
+    return value
+
+
+def as_json(found: Blame) -> dict[str, Any]:
+    """All that is known, as plain data."""
+    return {
+        "run": str(found.run.meta["run"]),
+        "metric": found.metric,
+        "by": found.by,
+        "asked": found.asked,
+        "left": found.left,
+        "episodes": [_episode(one, found) for one in found.verdicts],
+    }
+
+
+def _episode(one: BlameVerdict, found: Blame) -> dict[str, Any]:
+    def number(value: Any) -> float | None:
+        return None if value is None else float(value)
+
+    def turn(move: Any) -> dict[str, Any]:
+        return {"turn": move.number, "round": move.round, "agent": move.place[0], "index": move.place[1]}
+
+    return {
+        "episode": one.episode,
+        "finding": one.finding,
+        "value": number(one.value),
+        "reference": number(one.reference),
+        "decisive": [turn(move) for move in one.named],
+        "alone": one.single,
+        "last_chance": one.last_chance,
+        "effects": [{**turn(effect.deviation), "effect": number(effect.value)} for effect in one.effects],
+        "shares": {
+            agent: {
+                "share": number(share.value),
+                "interval": None if share.low is None else [share.low, share.high],
+                "alone": number(share.alone),
+                "last": number(share.last),
+                "group": found.roles[one.episode][agent],
+            }
+            for agent, share in one.shares.items()
+        },
+        "messages": {str(key): number(value) for key, value in one.messages.items()},
+        "courses": one.courses,
+    }

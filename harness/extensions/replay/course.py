@@ -1,0 +1,213 @@
+"""One episode of a finished run, played in memory with some of its moves made by a reference policy."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from harness.api import Action, Completion, Episode, Move, Policy, Turn
+from harness.config.limits import TurnQuota
+from harness.config.plan import protocol_seed
+from harness.engine_api import Engine
+from harness.errors import DataError, EngineFatalError
+from harness.runtime.episode import play
+from harness.runtime.players import ModelPlayer, Player, PolicyPlayer
+from harness.runtime.scoring import grade, labels, score
+from harness.runtime.seats import Seat, seats
+from harness.runtime.steps import Steps
+
+from .parent import Parent
+
+Place = tuple[str, int]
+"""(agent, its own turns before this one)."""
+
+
+@dataclass(frozen=True)
+class Substitution:
+    """Which moves are others than the agents' own.
+
+    Attributes:
+        agents: all moves of these are the reference's.
+        places: so are these moves.
+        since: so are all from this turn on, counted over all agents.
+        actions: place → another action.
+    """
+
+    agents: frozenset[str] = frozenset()
+    places: frozenset[Place] = frozenset()
+    since: int | None = None
+    actions: Mapping[Place, Action] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """A move of an agent that the reference would not have made there: its number, round, place and template."""
+
+    number: int
+    round: int
+    place: Place
+    turn: str
+
+
+@dataclass(frozen=True)
+class Course:
+    """How an episode went.
+
+    Attributes:
+        value: the metric's number; None where it has none.
+        deviations: moves of agents that were not substituted and that the reference would not have made, in order.
+        moves: all moves, batch by batch.
+    """
+
+    value: Fraction | None
+    deviations: tuple[Deviation, ...]
+    moves: Sequence[Sequence[Move]]
+
+    @property
+    def followers(self) -> frozenset[str]:
+        """The agents all of whose moves are the reference's."""
+        agents = {move.agent for batch in self.moves for move in batch}
+        return frozenset(agents - {one.place[0] for one in self.deviations})
+
+
+@dataclass
+class Rehearsal:
+    """Plays one episode again and again.
+
+    Args:
+        parent: the run, which has read the episode.
+        episode: its id.
+        reference: makes the policy whose moves take the place of others; `agents` have one each.
+        metric: name of the number.
+        engines: answer models' turns (`kept.Kept`).
+        sandbox: as of `harness.runtime.options.Options`.
+
+    Attributes:
+        courses: how often it was played.
+    """
+
+    parent: Parent
+    episode: str
+    reference: Callable[[], Policy]
+    metric: str
+    engines: Mapping[str, Engine]
+    sandbox: str = "process"
+    courses: int = 0
+
+    def __post_init__(self) -> None:
+        self.seats = seats(self.parent.plan, *self.parent.jobs[self.episode])
+
+    async def course(self, substitution: Substitution) -> Course:
+        """Play it. Raises `Unanswered` where a model would have to be asked and none is there; else as `play`."""
+        self.courses += 1
+        condition, case, repeat = self.parent.jobs[self.episode]
+        plan, batches = self.parent.plan, list[list[Move]]()
+        log = _Log(substitution, batches)
+        players: dict[str, Player] = {agent: self._player(seat, log) for agent, seat in self.seats.items()}
+        rng = random.Random(protocol_seed(plan, condition, case, repeat))
+        game = Steps.of(condition.protocol, condition.task, case, rng)
+        outcome = await play(game, players, {}, lambda *_: None, batches.append, condition.limits)
+        columns = labels(plan, condition, case)
+        facts = self.episode, condition.id, case.id, repeat, columns, case.roles, batches, outcome
+        graded = grade(Episode(*facts), condition, case, provider=self.sandbox)
+        scored = score(graded, {self.metric: plan.metrics[self.metric]})
+        if scored.error is not None:
+            raise DataError(f"episode {self.episode}, played with other moves, cannot be graded: {scored.error}")
+        number = scored.number(self.metric)
+        return Course(None if number is None else Fraction(number), tuple(log.deviations), batches)
+
+    def check(self, course: Course) -> None:
+        """Raise `DataError` where an episode without substitutions is not the recorded one."""
+        own = [[(move.agent, move.turn, move.action) for move in batch] for batch in course.moves if batch]
+        recorded = [
+            [(move.agent, move.turn, move.action) for move in batch]
+            for batch in self.parent.batches[self.episode]
+            if batch
+        ]
+        if own != recorded:
+            hint = "Its policies or its model do not do the same again: what follows from a change cannot be told."
+            raise DataError(f"episode {self.episode} goes otherwise without any change", hint=hint)
+
+    def _player(self, seat: Seat, log: _Log) -> Player:
+        group = replace(seat.group, model=None, policy=self.reference)
+        reference = replace(seat, group=group).policy_player()
+        if seat.group.policy is not None:
+            return _Policy(seat, reference, log)
+        return _Model(seat, self.engines[seat.group.model or "model"], self.episode, reference, log)
+
+
+class _Log:
+    """What all players of a course share: whose moves are substituted, and what deviates."""
+
+    def __init__(self, substitution: Substitution, batches: Sequence[object]) -> None:
+        self.by, self.batches = substitution, batches
+        self.numbers = itertools.count()
+        self.deviations: list[Deviation] = []
+        self.last = -1  # the number of the turn that was asked last
+
+    def substitute(self, turn: Turn, index: int, reference: Move) -> Move | None:
+        """The move in place of the agent's own, if there is one."""
+        number, place, by = next(self.numbers), (turn.agent, index), self.by
+        self.last = number
+        if place in by.actions:
+            return Move(turn.agent, turn.name, by.actions[place])
+        if turn.agent in by.agents or place in by.places or (by.since is not None and number >= by.since):
+            return reference
+        return None
+
+    def compare(self, number: int, turn: Turn, index: int, own: Move, reference: Move) -> None:
+        """Note a move that the reference would not have made."""
+        if own.action != reference.action:
+            self.deviations.append(Deviation(number, len(self.batches), (turn.agent, index), turn.name))
+
+
+class _Policy(PolicyPlayer):
+    """A policy, beside which the reference chooses too."""
+
+    def __init__(self, seat: Seat, reference: PolicyPlayer, log: _Log) -> None:
+        super().__init__(lambda: seat.group.make_policy(seat.agent, seat.case, seat.case_seed), seat.seed)
+        self.reference, self.log = reference, log
+
+    def decide(self, turn: Turn) -> Move:
+        index, reference = self.turns, self.reference.decide(turn)
+        own = super().decide(turn)
+        other = self.log.substitute(turn, index, reference)
+        if other is not None:
+            return other
+        self.log.compare(self.log.last, turn, index, own, reference)
+        return own
+
+
+class _Model(ModelPlayer):
+    """A model, beside which the reference chooses too."""
+
+    def __init__(self, seat: Seat, engine: Engine, episode: str, reference: PolicyPlayer, log: _Log) -> None:
+        how = seat.sampling, seat.constrained, episode, seat.agent, seat.seed
+        super().__init__(engine, seat.group.prompts, *how)
+        self.reference, self.log = reference, log
+
+    async def act(
+        self,
+        turn: Turn,
+        quota: TurnQuota | None = None,
+        previous_calls: Sequence[Completion] = (),
+        on_move: Callable[[Move], None] = lambda move: None,
+    ) -> Move:
+        index, reference = self.turns, self.reference.decide(turn)
+        other = self.log.substitute(turn, index, reference)
+        number = self.log.last
+        if other is not None:
+            said = replace(other, calls=(Completion(turn.reply.written(other.action)),))
+            self.recall(turn, said)  # its conversation goes on as if it had said that
+            return said
+        own = await super().act(turn, quota, previous_calls, on_move)
+        self.log.compare(number, turn, index, own, reference)
+        return own
+
+
+def is_unanswered(error: BaseException) -> bool:
+    """Whether a course ended because no model is there to answer."""
+    return isinstance(error, EngineFatalError) and "no model is there" in str(error)

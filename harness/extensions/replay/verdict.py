@@ -1,0 +1,243 @@
+"""Who made one episode fail, and with which move: found by experiment, with a reference policy in place of moves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Literal
+
+from harness.errors import EngineFatalError
+
+from .changes import receivers, without_messages
+from .course import Course, Deviation, Place, Rehearsal, Substitution, is_unanswered
+from .shares import AgentGame, Share
+
+Finding = Literal["blamed", "no_better", "alike", "unanswered"]
+WORDS: Mapping[Finding, str] = {
+    "blamed": "a move, or several together, decide it",
+    "no_better": "the reference does no better: nobody is blamed",
+    "alike": "all agents erred alike: nobody stands out",
+    "unanswered": "a model would have to be asked: nobody is blamed",
+}
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What the episode's number changes by where a single move is another one; None: a model would have to be asked."""
+
+    deviation: Deviation
+    value: Fraction | None
+
+
+@dataclass(frozen=True)
+class BlameVerdict:
+    """What made an episode fail.
+
+    Attributes:
+        episode: its id.
+        finding: whether somebody is blamed, or why nobody is.
+        value, reference: the episode's number, and that of the reference in all seats.
+        named: the decisive moves, the earliest first: each of them alone would have saved the episode; where none
+            would, the fewest found that save it together.
+        single: whether each of `named` does so alone.
+        effects: of the single moves that the reference would not have made.
+        last_chance: the last turn from which on the reference could still save it.
+        shares: agent → its share of the difference.
+        messages: place → what the number changes by where that message is not sent.
+        courses: how often the episode was played.
+    """
+
+    episode: str
+    finding: Finding
+    value: Fraction | None
+    reference: Fraction | None = None
+    named: tuple[Deviation, ...] = ()
+    single: bool = False
+    effects: tuple[Effect, ...] = ()
+    last_chance: int | None = None
+    shares: Mapping[str, Share] = field(default_factory=dict)
+    messages: Mapping[int, Fraction | None] = field(default_factory=dict)
+    courses: int = 0
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """The agents of the decisive moves."""
+        return tuple(dict.fromkeys(one.place[0] for one in self.named))
+
+
+@dataclass(frozen=True)
+class Search:
+    """How much is played for an episode.
+
+    Attributes:
+        moves: at most so many single moves are tried; of more the first.
+        permutations: of agents, where more than `shares.MOST_EXACT` deviate.
+        messages: also drop each message alone.
+        lower: whether a lower number is better.
+        seed: of the permutations.
+    """
+
+    moves: int = 200
+    permutations: int = 32
+    messages: bool = False
+    lower: bool = False
+    seed: int = 0
+
+
+async def verdict(rehearsal: Rehearsal, search: Search) -> BlameVerdict:
+    """Find out. Raises `DataError` where the episode does not go as recorded without any change."""
+    return await _Trial(rehearsal, search).verdict()
+
+
+class _Trial:
+    def __init__(self, rehearsal: Rehearsal, search: Search) -> None:
+        self.rehearsal, self.search = rehearsal, search
+        self.agents = frozenset(rehearsal.seats)
+        self._courses: dict[object, Course] = {}
+
+    def better(self, one: Fraction, other: Fraction) -> bool:
+        return one < other if self.search.lower else one > other
+
+    async def course(self, by: Substitution) -> Course:
+        """Raises `LookupError` where a model would have to be asked."""
+        key = (by.agents, by.places, by.since)
+        if not by.actions and key in self._courses:
+            return self._courses[key]
+        try:
+            course = await self.rehearsal.course(by)
+        except EngineFatalError as error:
+            if is_unanswered(error):
+                raise LookupError(str(error)) from None
+            raise
+        if course.value is None:
+            raise LookupError("the episode has no number")
+        if not by.actions:
+            self._courses[key] = course
+        return course
+
+    async def number(self, by: Substitution) -> Fraction:
+        value = (await self.course(by)).value
+        assert value is not None
+        return value
+
+    async def verdict(self) -> BlameVerdict:
+        name, rehearsal = self.rehearsal.episode, self.rehearsal
+        try:
+            own = await self.course(Substitution())
+        except LookupError:
+            return BlameVerdict(name, "unanswered", None, courses=rehearsal.courses)
+        rehearsal.check(own)
+        before = own.value
+        assert before is not None
+        whole = await self._whole(own)
+        if not self.better(whole, before):
+            return BlameVerdict(name, "no_better", before, whole, courses=rehearsal.courses)
+        effects = [await self._effect(one, before) for one in own.deviations[: self.search.moves]]
+        known = [(one.deviation, one.value) for one in effects if one.value is not None]
+        saving = [deviation for deviation, value in known if not self.better(whole, before + value)]
+        named = saving or await self._together(own, whole)
+        shares = await self._shares()
+        finding: Finding = "blamed" if named else "unanswered"
+        if not saving and shares is not None and self._is_alike(shares, effects):
+            finding, named = "alike", []
+        return BlameVerdict(
+            name,
+            finding,
+            before,
+            whole,
+            tuple(named),
+            bool(saving),
+            tuple(effects),
+            await self._last_chance(own, whole),
+            shares or {},
+            await self._messages(before) if self.search.messages else {},
+            rehearsal.courses,
+        )
+
+    async def _whole(self, own: Course) -> Fraction:
+        """The number with the reference in all seats: those that never deviate need not be replaced."""
+        course, replaced = own, frozenset[str]()
+        try:
+            while course.deviations:
+                replaced |= {one.place[0] for one in course.deviations}
+                course = await self.course(Substitution(agents=replaced))
+        except LookupError:  # others would hear what they have not heard; the reference needs no model
+            course = await self.course(Substitution(agents=self.agents))
+        self._courses[self.agents, frozenset[Place](), None] = course
+        assert course.value is not None
+        return course.value
+
+    def _is_alike(self, shares: Mapping[str, Share], effects: Sequence[Effect]) -> bool:
+        acting = {one.deviation.place[0] for one in effects}
+        return len(self.agents) > 1 and acting == self.agents and len({share.value for share in shares.values()}) == 1
+
+    async def _effect(self, deviation: Deviation, before: Fraction) -> Effect:
+        try:
+            return Effect(deviation, await self.number(Substitution(places=frozenset([deviation.place]))) - before)
+        except LookupError:
+            return Effect(deviation, None)
+
+    async def _together(self, own: Course, whole: Fraction) -> list[Deviation]:
+        """The fewest moves found that save the episode together; none where a model would have to be asked.
+
+        The reference's moves take the place of others one after another, as they come to deviate; then each that is
+        not needed is taken back, the latest first.
+        """
+        chosen: list[Deviation] = []
+        try:
+            course = own
+            while self.better(whole, course.value or Fraction(0)) and len(chosen) < self.search.moves:
+                places = {one.place for one in chosen}
+                new = next((one for one in course.deviations if one.place not in places), None)
+                if new is None:
+                    return []
+                chosen.append(new)
+                course = await self.course(Substitution(places=frozenset(one.place for one in chosen)))
+            if self.better(whole, course.value or Fraction(0)):
+                return []
+            for one in reversed(chosen[:]):
+                rest = [other for other in chosen if other != one]
+                if not self.better(whole, await self.number(Substitution(places=frozenset(o.place for o in rest)))):
+                    chosen = rest
+        except LookupError:
+            return []
+        return chosen
+
+    async def _shares(self) -> dict[str, Share] | None:
+        async def worth(coalition: frozenset[str]) -> tuple[Fraction, frozenset[str]]:
+            course = await self.course(Substitution(agents=coalition))
+            assert course.value is not None
+            return course.value, course.followers - coalition
+
+        try:
+            game = AgentGame(tuple(self.rehearsal.seats), worth)
+            return await game.shares(self.search.permutations, self.search.seed)
+        except LookupError:
+            return None
+
+    async def _last_chance(self, own: Course, whole: Fraction) -> int | None:
+        """By halving: from a turn on the reference saves it, if it does from the next one on."""
+        low, high = 0, sum(map(len, own.moves))  # from `low` on it is saved, from `high` on it is not
+        try:
+            while high - low > 1:
+                middle = (low + high) // 2
+                saved = not self.better(whole, await self.number(Substitution(since=middle)))
+                low, high = (middle, high) if saved else (low, middle)
+        except LookupError:
+            return None
+        return low
+
+    async def _messages(self, before: Fraction) -> dict[int, Fraction | None]:
+        turns = self.rehearsal.parent.played(self.rehearsal.episode)
+        agents, found = receivers(turns), dict[int, Fraction | None]()
+        for turn in turns:
+            silent = without_messages(turn.move.action, None, agents)
+            if silent is None or not (silent == turn.turn.reply.noop or turn.turn.reply.allows(silent)):
+                continue
+            try:
+                by = Substitution(actions={(turn.turn.agent, turn.index): silent})
+                found[turn.number] = await self.number(by) - before
+            except LookupError:
+                found[turn.number] = None
+        return found

@@ -1,0 +1,167 @@
+"""`harness blame`: planted faults are found, and nobody is blamed where nobody stands out."""
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import harness
+from harness.config import resolve
+from harness.config.project import find
+from harness.config.spec import load
+from harness.engines.mock import Mock
+from harness.errors import DataError, SpecError, UserError
+from harness.extensions.replay.blame import Blame, blamed
+from harness.extensions.replay.blame_command import as_json
+from harness.results import Run
+from tests.helpers.commands import invoke
+from tests.helpers.toy import TOY, run
+
+
+def plant(folder: Path, spec: str, faults: dict[str, dict[str, Any]], *overrides: str, **more: Any) -> Run:
+    """A run of a spec's ceiling, in which one agent of each group errs."""
+    ceiling = load(spec, find()).data["headline"]["ceiling"]
+    groups = {name: {"count": 1, "policy": {"use": "faulty", "of": ceiling, **fault}} for name, fault in faults.items()}
+    agents = json.dumps({"default": "model", **groups})
+    given = (f"agents={agents}", f"baseline={json.dumps(ceiling)}", *overrides)
+    return harness.evaluate(spec, overrides=given, output_path=folder, **more)
+
+
+def truth(found: Blame, episode: str, faults: dict[str, dict[str, Any]]) -> set[tuple[str, int]]:
+    """The planted faults of an episode: (agent, its turn)."""
+    roles = found.roles[episode]
+    return {(agent, faults[role]["at"]) for agent, role in roles.items() if role in faults}
+
+
+def check(found: Blame, faults: dict[str, dict[str, Any]]) -> None:
+    assert {one.finding for one in found.verdicts} <= {"blamed", "no_better"} and found.verdicts
+    for one in found.verdicts:
+        if one.finding != "blamed":
+            continue
+        assert {move.place for move in one.named} == truth(found, one.episode, faults)
+        assert one.reference is not None and one.value is not None
+        assert sum((share.value for share in one.shares.values()), Fraction(0)) == one.reference - one.value
+        assert {agent for agent, share in one.shares.items() if share.value} == set(one.agents)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("spec", "at", "overrides"),
+    [
+        pytest.param("agentsnet_quick", 1, ("matrix.size=[4]",), id="agentsnet"),
+        pytest.param("silo_quick", 1, ("matrix.agents=[5]",), id="silo"),
+        pytest.param("mas_quick", 0, ("matrix.agents=[3]",), id="mas"),
+        pytest.param("worlds/four_way_stop", 1, ("task.samples=3",), id="world"),
+    ],
+)
+def test_a_planted_fault_is_found_with_its_turn(spec: str, at: int, overrides: tuple[str, ...], tmp_path: Path) -> None:
+    faults = {"faulty": {"at": at}}
+    check(blamed(plant(tmp_path / "run", spec, faults, *overrides)), faults)
+
+
+def four_way(folder: Path, faults: dict[str, dict[str, Any]]) -> Run:
+    return plant(folder, "worlds/four_way_stop", faults, "matrix.talk=[0]", "repeats=1", "task.samples=6")
+
+
+@pytest.mark.slow
+def test_a_car_that_goes_too_early_is_named_with_its_turn(tmp_path: Path) -> None:
+    faults = {"faulty": {"at": 2}}
+    found = blamed(four_way(tmp_path / "run", faults))
+    check(found, faults)
+    assert all(one.single and len(one.named) == 1 for one in found.verdicts)
+    assert all(one.last_chance == one.named[0].number for one in found.verdicts)
+
+
+@pytest.mark.slow
+def test_two_faults_that_both_matter_are_both_named(tmp_path: Path) -> None:
+    faults = {"first": {"at": 1}, "second": {"at": 2}}
+    runs = [
+        four_way(
+            tmp_path / str(i),
+            {name: {**fault, "fault": kind} for (name, fault), kind in zip(faults.items(), kinds, strict=True)},
+        )
+        for i, kinds in enumerate([("wrong", "wrong"), ("wrong", "none"), ("none", "wrong")])
+    ]
+    both, one, other = ({score.id: score.number("solved") for score in played.scores} for played in runs)
+    matter = {name for name, value in both.items() if value == one[name] == other[name] == 0}
+    found = blamed(runs[0], episodes=sorted(matter))
+    assert matter and len(found.verdicts) == len(matter)
+    for verdict in found.verdicts:
+        assert {move.place for move in verdict.named} == truth(found, verdict.episode, faults)
+
+
+@pytest.mark.slow
+def test_where_all_erred_alike_nobody_is_blamed(tmp_path: Path) -> None:
+    floor = load("worlds/public_goods", find()).data["headline"]["floor"]
+    only = (f"baseline={json.dumps(floor)}", "repeats=1")
+    short = ("protocol.max_timesteps=5", "matrix.order=[simultaneous]", "matrix.talk=[0]")
+    played = harness.evaluate("worlds/public_goods", overrides=(*only, *short), limit=1, output_path=tmp_path / "run")
+    found = blamed(played, limit=1)
+    assert [(one.finding, one.named) for one in found.verdicts] == [("alike", ())]
+    assert len({share.value for share in found.verdicts[0].shares.values()}) == 1
+
+
+@pytest.fixture(scope="module")
+def coins(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return run(tmp_path_factory.mktemp("coins") / "run", overrides=("baseline.bias=0.5", "agents=null"))
+
+
+def test_the_last_word_is_to_blame_where_only_it_counts(coins: Run) -> None:
+    found = blamed(coins, {"use": "coin", "bias": 1.0}, project=TOY)
+    lost = [one for one in found.verdicts if one.value == 0]
+    assert lost and all(one.finding == "blamed" for one in lost)
+    for one in lost:
+        assert {move.place[1] for move in one.named} == {2}, "only the last of three rounds counts"
+        assert one.last_chance is not None and one.last_chance >= len(found.roles[one.episode]) * 2
+
+
+def test_a_reference_that_does_no_better_blames_nobody(coins: Run) -> None:
+    found = blamed(coins, {"use": "coin", "bias": 0.5}, project=TOY)
+    assert {one.finding for one in found.verdicts} == {"no_better"}
+
+
+@pytest.mark.slow
+def test_without_a_model_it_says_what_cannot_be_answered(tmp_path: Path) -> None:
+    dice = resolve.engine({"use": "dice"}, TOY)
+    played = run(tmp_path / "run", dice)
+    early = blamed(played, {"use": "coin", "bias": 1.0}, project=TOY)
+    effects = {effect.deviation.place[1]: effect.value for one in early.verdicts for effect in one.effects}
+    assert effects[0] is None and effects[2] is not None, "nobody hears the last round, so nobody is asked again"
+    assert early.asked == 0
+    model = resolve.engine({"use": "dice"}, TOY)
+    asked = blamed(played, {"use": "coin", "bias": 1.0}, model=model, project=TOY)
+    assert asked.asked == len(model.asked) > 0  # type: ignore[attr-defined]
+    assert all(one.shares for one in asked.verdicts if one.finding == "blamed")
+    some = blamed(
+        played, {"use": "coin", "bias": 1.0}, model=resolve.engine({"use": "dice"}, TOY), max_calls=3, project=TOY
+    )
+    assert (some.asked, some.left) == (3, len(asked.verdicts) - len(some.verdicts)) and some.left
+
+
+def test_the_command_prints_tables_or_all_it_knows(
+    coins: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(TOY.root)
+    by = ("blame", str(coins.folder), "--by", "{use: coin, bias: 1.0}", "--quiet")
+    code, out, err = invoke(capsys, *by)
+    assert (code, err) == (0, "") and out.startswith("By agent: what agreed lost, and coin would have kept")
+    code, out, _ = invoke(capsys, *by, "--format", "json")
+    assert code == 0 and json.loads(out) == json.loads(
+        json.dumps(as_json(blamed(coins, {"use": "coin", "bias": 1.0}, project=TOY)))
+    )
+    assert invoke(capsys, *by, "--limit", "1", "--format", "json")[0] == 0
+
+
+def test_mistakes_say_what_to_do(coins: Run) -> None:
+    with pytest.raises(SpecError, match="names no ceiling"):
+        blamed(coins, project=TOY)
+    with pytest.raises(UserError, match="there is no policy 'coyn'"):
+        blamed(coins, "coyn", project=TOY)
+    with pytest.raises(SpecError, match="no number 'agree' of an episode"):
+        blamed(coins, "coin", metric="agree", project=TOY)
+    with pytest.raises(DataError, match="has no episode"):
+        blamed(coins, "coin", episodes=["agents=2/c9/0"], project=TOY)
+    with pytest.raises(SpecError, match="no agent takes it"):
+        blamed(coins, "coin", model=Mock(), project=TOY)
