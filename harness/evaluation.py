@@ -31,7 +31,6 @@ from harness.runtime.abilities import lacking
 from harness.runtime.options import NAMES, Options
 from harness.runtime.runner import RunStoppedError, work_of
 from harness.runtime.runner import run as play_all
-from harness.runtime.scoring import rescore
 from harness.runtime.session import session
 from harness.storage.locks import Lock
 from harness.tables import EpisodeScore, TableSpec, check_headline
@@ -205,6 +204,8 @@ def play(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
             one.run(play_all(work, executor.play))
         plan, scores = work.plan, work.scores
         if meta.pop("rescore", False) or "graded_again" in meta:  # the journal has the numbers of other code
+            from harness.runtime.rescoring import rescore
+
             scores = rescore(plan, folder, options.sandbox)
     except BaseException as end:  # Ctrl-C too
         reports = work.reports if work is not None else {}
@@ -348,6 +349,7 @@ def rescored(
     """Grade and measure a finished run again from its journal, with no model. Arguments as in `evaluate`."""
     from harness.engines.mock import Mock
     from harness.runtime.earlier import graded_again
+    from harness.runtime.rescoring import rescore
 
     project = project or find()
     before = Run.load_unscored(folder, project)  # the scores may be what is damaged

@@ -8,7 +8,6 @@ elsewhere once it is approved (`harness.approvals`).
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import importlib
 import itertools
@@ -59,9 +58,9 @@ KINDS = {
     "views": Kind("view", "registry/views", "harness.view_api:View"),
 }
 FOLDERS = ("registry", "metrics", "prompts", "specs", "results")
-_PACKAGE = Path(__file__).parent.parent
+PACKAGE = Path(__file__).parent.parent
 PROMPT_SET = "prompts.yaml"
-_PATTERNS = {"specs": "*.yaml", "prompts": PROMPT_SET}
+PATTERNS = {"specs": "*.yaml", "prompts": PROMPT_SET}
 
 
 class ProjectEntry(TypedDict, total=False):
@@ -129,7 +128,7 @@ class Project:
         """Name → file of every plugin of a kind, of `specs`, or of `prompts`; nearest project first."""
         files: dict[str, Path] = {}
         for home in self._homes(kind):
-            for file in sorted(home.rglob(_PATTERNS.get(kind, "*.py"))):
+            for file in sorted(home.rglob(PATTERNS.get(kind, "*.py"))):
                 below = file.relative_to(home)
                 parts = (below.parent if kind == "prompts" else below.with_suffix("")).parts
                 if _names_one(kind, parts):
@@ -152,12 +151,13 @@ class Project:
         """The folders in which plugins of a kind, specs or prompt sets lie; the nearest project's first."""
         top, *rest = (KINDS[kind].folder if kind in KINDS else kind).split("/")
         homes = [project.folder(top).joinpath(*rest) for project in self.lineage()]
-        return [*homes, _PACKAGE / "engines"] if kind == "engines" else homes
+        return [*homes, PACKAGE / "engines"] if kind == "engines" else homes
 
     def listing(self, kind: str) -> list[Listed]:
         """Every plugin of a kind, spec or prompt set with its one-line description; nothing is imported."""
-        describe = _describe_yaml if kind in _PATTERNS else _describe_plugin
-        return [entry for name, file in sorted(self.files(kind).items()) if (entry := describe(name, file)) is not None]
+        from harness.config.listings import listed
+
+        return listed(kind, self.files(kind))
 
     def load(self, kind: str, name: str, place: Place | None = None) -> type[Any]:
         """Import the plugin class. Raises `PluginError` with near matches, or with the failing line."""
@@ -194,7 +194,7 @@ class Project:
         return _tagged(module, KINDS[kind], name, file)
 
     def _module(self, kind: str, file: Path) -> str:
-        if kind == "engines" and file.parent == _PACKAGE / "engines":
+        if kind == "engines" and file.parent == PACKAGE / "engines":
             return f"harness.engines.{file.stem}"
         for offer in offers(kind).values() if kind == "engines" else ():
             if file == offer.extension.file.parent / f"{offer.value}.py":
@@ -236,10 +236,10 @@ class Project:
             if folder in chain:
                 raise PluginError(f"prompt set {name!r} is its own base", place=place)
             chain.append(folder)
-            about = _about(file)
-            description = description or about.data.get("description") or ""
-            form = {key: about.data[key] for key in FORM if key in about.data} | form
-            current, place = about.data.get("base") or "", about.place("base")
+            found = about(file)
+            description = description or found.data.get("description") or ""
+            form = {key: found.data[key] for key in FORM if key in found.data} | form
+            current, place = found.data.get("base") or "", found.place("base")
         return PromptSet(name, chain, description, **form)
 
     def _templates_at(self, name: str, place: Place | None) -> str | None:
@@ -409,33 +409,8 @@ def _tagged(module: types.ModuleType, kind: Kind, name: str, file: Path) -> type
     return cls
 
 
-def _describe_yaml(name: str, file: Path) -> Listed:
-    """A spec, or the folder of a prompt set, with the first line of its description."""
-    is_prompts = file.name == _PATTERNS["prompts"]
-    try:
-        data = (_about if is_prompts else yamls.read)(file).data
-    except UserError as error:
-        return Listed(name, file, problem=str(error))
-    text = str(data.get("description") or "") if isinstance(data, dict) else ""
-    return Listed(name, file.parent if is_prompts else file, text.split("\n")[0])
-
-
-def _describe_plugin(name: str, file: Path) -> Listed | None:
-    """Name and docstring of the tagged class, read from the source; None for a core file without one."""
-    try:
-        tree = ast.parse(file.read_text("utf-8"))
-    except (OSError, SyntaxError, ValueError) as error:
-        return Listed(name, file, problem=f"{type(error).__name__}: {error}")
-    for node in tree.body:
-        tags = (getattr(d, "id", getattr(d, "attr", None)) for d in getattr(node, "decorator_list", ()))
-        if isinstance(node, ast.ClassDef) and "plugin" in tags:
-            return Listed(name, file, (ast.get_docstring(node) or "").split("\n")[0])
-    if file.is_relative_to(_PACKAGE):
-        return None
-    return Listed(name, file, problem="no class tagged @plugin")
-
-
-def _about(file: Path) -> yamls.Document:
+def about(file: Path) -> yamls.Document:
+    """What a `prompts.yaml` says. Raises `SpecError`."""
     document = yamls.read(file)
     for path, what in parameters.problems(document.data, PromptSetEntry):
         hint = f"It holds `description:`, for a variant `base:`, and {', '.join(FORM)}; templates end in {SUFFIX}."

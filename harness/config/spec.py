@@ -20,7 +20,7 @@ from typing import Any
 
 from harness.config import schema, yamls
 from harness.config._insertion import VARIABLE, Room, insert
-from harness.config.additions import ADDS, add
+from harness.config.additions import add
 from harness.config.keys import keys_of, measured
 from harness.config.project import Project
 from harness.errors import KEY, Place, SpecError, near, raise_all
@@ -194,7 +194,9 @@ def _named(path: ValuePath) -> str:
 def _changed(document: yamls.Document, overrides: Iterable[str], keys: Mapping[str, Any]) -> Spec:
     data, places, file = document.data, document.places, document.file
     for assignment in overrides:
-        _assign(data, places, assignment)
+        from harness.config.overrides import assign
+
+        assign(data, places, assignment)
     for key, value in keys.items():
         if value is not None:
             data[key] = value
@@ -236,7 +238,7 @@ def _extended(document: yamls.Document, project: Project, via: tuple[str, ...]) 
     base = data.pop("extends", None)
     if base is None:
         add(data, None, places, document.place())
-        _fill_in(data.get("matrix"), None, document.place)
+        fill_in(data.get("matrix"), None, document.place)
         return yamls.Document(data, document.file, places)
     here = places.get(("extends",), document.place())
     if not isinstance(base, str):
@@ -247,13 +249,13 @@ def _extended(document: yamls.Document, project: Project, via: tuple[str, ...]) 
     if len(via) >= yamls.MAX_DEPTH:
         raise SpecError(f"extends more than {yamls.MAX_DEPTH} specs, one another", place=here)
     below = _extended(yamls.read(Path(file)), project, (*via, file))
-    _fill_in(data.get("matrix"), below.data.get("matrix"), document.place)
+    fill_in(data.get("matrix"), below.data.get("matrix"), document.place)
     places = {**below.places, **places}
     add(data, below.data, places, document.place())
     return yamls.Document(over(below.data, data), document.file, places)
 
 
-def _fill_in(matrix: Any, base: Any, place_of: Callable[..., Place]) -> None:
+def fill_in(matrix: Any, base: Any, place_of: Callable[..., Place]) -> None:
     """Complete the swept values of `matrix` from those of the spec it extends.
 
     A name stands for the base's mapping of that name, where all values there are mappings. A mapping with `like: NAME`
@@ -292,67 +294,6 @@ def over(base: Any, top: Any) -> Any:
         return top
     lower = {k: v for k, v in base.items() if not (k in top and top[k] is None)}
     return {**lower, **{k: over(lower.get(k), v) for k, v in top.items() if not (v is None and k in base)}}
-
-
-def _assign(data: dict[str, Any], places: dict[ValuePath, Place], assignment: str) -> None:
-    place = Place(f"--set {assignment}")
-    path, equals, text = assignment.partition("=")
-    keys = [key.strip() for key in path.split(".")]
-    if keys[0] == "prices":  # what follows is one model's name, whatever dots it has
-        keys = [key.strip() for key in path.split(".", 1)]
-    keys[0] = ALIASES.get(keys[0], keys[0])
-    if not equals or not all(keys):
-        raise SpecError("expected path=value, e.g. --set task.samples=1", place=place)
-    if keys[0] == "extends":
-        hint = "Give the other spec as --spec, or write a spec of your own that extends it."
-        raise SpecError("what a spec extends cannot be set", place=place, hint=hint)
-    try:
-        value = yamls.parse(text, str(place)).data
-    except SpecError as error:
-        raise SpecError(f"the value cannot be read: {error.message}", place=place) from None
-    if path.strip() in ADDS:
-        added = {path.strip(): value}
-        add(added, data, places, place)
-        data |= added
-        return
-    here: Any = data
-    steps: list[Hashable] = []
-    for i, key in enumerate(keys[:-1]):
-        step = _step(here, key, keys[:i], place)
-        if isinstance(here, dict):
-            if isinstance(here.get(key), str) and key in ("task", "protocol", "baseline"):
-                here[key] = {"use": here[key]}  # a bare name takes parameters
-            if key not in here and i == 0 and schema.key_shape(key).get("type") == "object":
-                here[key] = {}  # a mapping that the spec may have and does not
-            if not isinstance(here.get(key), dict | list):
-                from harness.absent import bringer
-
-                mappings = [str(k) for k, v in here.items() if isinstance(v, dict | list)]
-                advice = (bringer(key, "keys") if i == 0 else None) or near(key, mappings)
-                raise SpecError(f"{'.'.join(keys[: i + 1])!r} is no mapping. {advice}", place=place)
-        steps.append(step)
-        here = here[step]
-    steps.append(_step(here, keys[-1], keys[:-1], place))
-    if keys[0] == "matrix":
-        change = {keys[1]: value} if len(keys) == 2 else value
-        _fill_in(change, data.get("matrix"), lambda *_: place)
-        value = change[keys[1]] if len(keys) == 2 else change
-    here[steps[-1]] = value
-    for below in [path for path in places if path[: len(steps)] == tuple(steps)]:
-        del places[below]  # what stood there is gone
-    places[tuple(steps)] = place
-
-
-def _step(here: Any, key: str, way: Sequence[str], place: Place) -> Hashable:
-    """The key of `here` that one word of a `--set` path means: an entry's number, counted from 0, in a list."""
-    if isinstance(here, dict):
-        return key
-    what = f"{'.'.join(way)!r}"
-    if not isinstance(here, list):
-        raise SpecError(f"{what} is no mapping", place=place)
-    if not (key.isascii() and key.isdecimal() and len(key) < 10 and int(key) < len(here)):
-        raise SpecError(f"{what} has {len(here)} entries, numbered from 0: there is no {key!r}", place=place)
-    return int(key)
 
 
 # ------------------------------------------------------------------------------------------- matrix

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import math
 import numbers
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -18,10 +16,9 @@ from harness import storage
 from harness.api import Case, CorpusMetric, Episode, Metric, RatioMetric
 from harness.config.leave import confined
 from harness.config.limits import LIMITED
-from harness.config.plan import Condition, Plan, episode_id
-from harness.errors import DataError, SetupError
-from harness.replies.reading import note_bugs
-from harness.storage.plugin_errors import ERRORS, ErrorLog, forget_scoring
+from harness.config.plan import Condition, Plan
+from harness.errors import SetupError
+from harness.storage.plugin_errors import ErrorLog
 from harness.tables import CorpusRecord, EpisodeScore, Number
 
 _UNLOGGED = ErrorLog()
@@ -119,51 +116,6 @@ def grade(
         raise
     except (Exception, SystemExit) as error:
         return replace(episode, error=f"grade: {errors.record(error, 'grade', episode.id, plugin=condition.task)}")
-
-
-def rescore(plan: Plan, folder: Path, provider: str = "process") -> list[EpisodeScore]:
-    """Grade and measure a finished run again from its recorded moves, in plan order; episodes not played are left out.
-
-    Raises `DataError` when the journal holds episodes that the plan does not know, or states outcomes to which their
-    moves do not lead.
-    """
-    from harness.runtime.verification import dispute, refuse  # what a run that is played does not need
-
-    forget_scoring(folder)
-    errors = ErrorLog(folder / ERRORS)
-    episodes = {episode_id(*episode): episode for episode in plan.episodes()}
-    scored: dict[str, EpisodeScore] = {}
-    disputed: dict[str, str] = {}
-    for end, batches in storage.batches(*storage.journals(folder)):
-        name = end["e"]
-        note_bugs(functools.partial(errors.record, episode=name))
-        if name not in episodes:
-            raise DataError(
-                f"{folder} holds episode {name!r}, which its spec does not make", hint="Was spec.yaml edited?"
-            )
-        condition, case, repeat = episodes[name]
-        if (why := dispute(plan, condition, case, repeat, end, batches)) is not None:
-            disputed[name] = why
-        if disputed:
-            continue
-        episode = Episode(
-            id=name,
-            condition=condition.id,
-            case=case.id,
-            repeat=repeat,
-            labels=labels(plan, condition, case),
-            roles=case.roles,
-            batches=batches,
-            outcome=storage.outcome_of(end["outcome"]),
-            # What came to an outcome was played well: its error is of grading or measuring, which is done again here.
-            error=end["error"] if end["outcome"] is None else None,
-        )
-        # The journal knows the players: the plan has a model in the baseline's place.
-        graded = grade(episode, condition, case, errors, provider)
-        ground_truth = end.get("uses_ground_truth", False)
-        scored[name] = score(graded, plan.metrics, ground_truth, errors, turns_of(graded, condition, case))
-    refuse(plan, folder, disputed)
-    return [scored[name] for name in episodes if name in scored]
 
 
 def turns_of(episode: Episode, condition: Condition, case: Case) -> dict[str, dict[str, int]]:

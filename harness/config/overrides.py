@@ -1,0 +1,74 @@
+"""`--set path=value`: one value of a spec is another one."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from harness.config import schema, yamls
+from harness.config.additions import ADDS, add
+from harness.config.spec import ALIASES, fill_in
+from harness.errors import Place, SpecError, near
+from harness.parameters import ValuePath
+
+
+def assign(data: dict[str, Any], places: dict[ValuePath, Place], assignment: str) -> None:
+    """Carry out `path=value` in a spec's data, and note where that was said. Raises `SpecError`."""
+    place = Place(f"--set {assignment}")
+    path, equals, text = assignment.partition("=")
+    keys = [key.strip() for key in path.split(".")]
+    if keys[0] == "prices":  # what follows is one model's name, whatever dots it has
+        keys = [key.strip() for key in path.split(".", 1)]
+    keys[0] = ALIASES.get(keys[0], keys[0])
+    if not equals or not all(keys):
+        raise SpecError("expected path=value, e.g. --set task.samples=1", place=place)
+    if keys[0] == "extends":
+        hint = "Give the other spec as --spec, or write a spec of your own that extends it."
+        raise SpecError("what a spec extends cannot be set", place=place, hint=hint)
+    try:
+        value = yamls.parse(text, str(place)).data
+    except SpecError as error:
+        raise SpecError(f"the value cannot be read: {error.message}", place=place) from None
+    if path.strip() in ADDS:
+        added = {path.strip(): value}
+        add(added, data, places, place)
+        data |= added
+        return
+    here: Any = data
+    steps: list[Hashable] = []
+    for i, key in enumerate(keys[:-1]):
+        step = _step(here, key, keys[:i], place)
+        if isinstance(here, dict):
+            if isinstance(here.get(key), str) and key in ("task", "protocol", "baseline"):
+                here[key] = {"use": here[key]}  # a bare name takes parameters
+            if key not in here and i == 0 and schema.key_shape(key).get("type") == "object":
+                here[key] = {}  # a mapping that the spec may have and does not
+            if not isinstance(here.get(key), dict | list):
+                from harness.absent import bringer
+
+                mappings = [str(k) for k, v in here.items() if isinstance(v, dict | list)]
+                advice = (bringer(key, "keys") if i == 0 else None) or near(key, mappings)
+                raise SpecError(f"{'.'.join(keys[: i + 1])!r} is no mapping. {advice}", place=place)
+        steps.append(step)
+        here = here[step]
+    steps.append(_step(here, keys[-1], keys[:-1], place))
+    if keys[0] == "matrix":
+        change = {keys[1]: value} if len(keys) == 2 else value
+        fill_in(change, data.get("matrix"), lambda *_: place)
+        value = change[keys[1]] if len(keys) == 2 else change
+    here[steps[-1]] = value
+    for below in [path for path in places if path[: len(steps)] == tuple(steps)]:
+        del places[below]  # what stood there is gone
+    places[tuple(steps)] = place
+
+
+def _step(here: Any, key: str, way: Sequence[str], place: Place) -> Hashable:
+    """The key of `here` that one word of a `--set` path means: an entry's number, counted from 0, in a list."""
+    if isinstance(here, dict):
+        return key
+    what = f"{'.'.join(way)!r}"
+    if not isinstance(here, list):
+        raise SpecError(f"{what} is no mapping", place=place)
+    if not (key.isascii() and key.isdecimal() and len(key) < 10 and int(key) < len(here)):
+        raise SpecError(f"{what} has {len(here)} entries, numbered from 0: there is no {key!r}", place=place)
+    return int(key)
