@@ -61,7 +61,10 @@ def test_a_task_that_a_protocol_cannot_play(tmp_path: Path, task: str, protocol:
 def test_it_names_the_protocols_and_the_tasks_that_fit(tmp_path: Path) -> None:
     result = message(tmp_path, "network", "{use: debate}")
     assert "Protocols for this task: action_rounds, command_rounds, local_rounds." in result
-    assert "Tasks for this protocol: arithmetic, dataset_qa, finqa, gpqa," in result and result.endswith(", ….")
+    assert (
+        "Tasks for this protocol: arithmetic, dataset_qa, finqa, game_questions, gpqa," in result
+        and result.endswith(", ….")
+    )
     assert "agentsnet" not in result.partition("Tasks for this protocol")[2]
 
 
