@@ -106,6 +106,12 @@ def needed(metrics: Mapping[str, Metric]) -> dict[str, type[After]]:
     return {name: _offer(name).load_class(After) for name in names}
 
 
+def told(run: Run) -> list[type[After]]:
+    """What followed a run: what its metrics need, and what run.json has something of."""
+    more = {name: offer for name, offer in offers("after").items() if name in run.meta}
+    return [*({name: offer.load_class(After) for name, offer in more.items()} | needed(run.metrics)).values()]
+
+
 def _is_given(value: Any) -> bool:
     """Whether a parameter, or an option of the command line, is set; 0 is."""
     return value is not None and value is not False and value != ""

@@ -1,8 +1,7 @@
-"""`harness readers`: the replies of a finished run read by other rules, and how far the headline depends on them."""
+"""The replies of a finished run read by other rules, each episode played again with what they say."""
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import random
 from collections import Counter
@@ -13,18 +12,12 @@ from typing import Literal
 
 from harness import storage
 from harness.api import Case, Episode, Move, Parsed, Reply, Turn
-from harness.cli import options as opt
-from harness.cli.usage import Parser
-from harness.config import resolve
 from harness.config.plan import Condition, Plan, episode_id, protocol_seed
-from harness.config.project import find
-from harness.engines.mock import Mock
 from harness.replies import field_of, likelihoods_of, spoken
 from harness.replies.reading import read_completion
-from harness.results import Run, run_folder
 from harness.runtime.scoring import grade, labels, score
 from harness.runtime.steps import Recorded, Steps, by_turn, recorded_move
-from harness.tables import EpisodeScore, build
+from harness.tables import EpisodeScore
 
 Reader = Literal["tolerant", "reference", "strict"]
 READERS: Mapping[Reader, str] = {
@@ -50,33 +43,6 @@ class Reading:
     asked: int = 0
     dropped_fields: Counter[str] = field(default_factory=Counter)
     other_course: int = 0
-
-
-def options(command: Parser) -> None:
-    """The options of `harness readers`."""
-    command.add_argument("run", metavar="RUN", help="the folder that `harness eval` named")
-    opt.add_permission(command)
-
-
-def readers(options: argparse.Namespace) -> int:
-    """Print a line a reader."""
-    project = find()
-    run = Run.load_unscored(run_folder(options.run), project)
-    plan = replace(resolve.plan(run.spec, project, Mock()), model=str(run.meta["model"]))
-    print(f"{run.headline.title}: the recorded replies, read by other rules")
-    for reader, words in READERS.items():
-        print(line(run, reader, read_again(plan, run.folder, reader)) + f"  ({words})")
-    return 0
-
-
-def line(run: Run, reader: Reader, reading: Reading) -> str:
-    """The headline by a reader, how many replies it reads, and what it loses of them."""
-    table = build(run.headline.table, reading.scores, run.metrics)
-    value = table.rows[0].cells[0].value if table.rows else None
-    text = f"{reader:10} {'no number' if value is None else f'{value:.4f}':>10}  {reading.read} of {reading.asked} read"
-    lost = ", ".join(f"{name} {count}" for name, count in sorted(reading.dropped_fields.items()))
-    text += f", dropped fields: {lost or 'none'}"
-    return text + (f", {reading.other_course} episodes take another course" if reading.other_course else "")
 
 
 def read_again(plan: Plan, folder: Path, reader: Reader) -> Reading:
