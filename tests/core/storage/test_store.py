@@ -294,3 +294,46 @@ def test_the_order_in_which_journals_are_read_does_not_matter(tmp_path: Path) ->
         assert progress.moves == {"e": {("A", 0): moves[2]}} and (progress.calls, progress.tokens) == (3, 15)
         assert storage.JournalState(*(paths[i] for i in order if i < 2)).moves == {"e": {("A", 0): moves[1]}}
     assert storage.JournalState(*paths, only={"f"}).moves == {}
+
+
+@pytest.mark.parametrize(
+    ("content", "number"),
+    [
+        (b"", None),
+        (sealed({"k": 1}, {"k": 2}), None),
+        (sealed({"k": 1}) + b'{"k":2', None),  # torn, not damaged
+        (sealed({"k": 1}) + b'{"k":2}\n' + sealed({"k": 3}), 2),
+        (b"x\n" + sealed({"k": 2}), 1),
+    ],
+)
+def test_the_first_damaged_line_is_found(tmp_path: Path, content: bytes, number: int | None) -> None:
+    (tmp_path / "j").write_bytes(content)
+    assert storage.first_damaged(tmp_path / "j") == number
+
+
+@pytest.mark.parametrize(("content", "resumes"), [(b"", False), (b"torn", False), (b"\n", True), (b"\ntorn", True)])
+def test_a_journal_knows_whether_it_goes_on(tmp_path: Path, content: bytes, resumes: bool) -> None:
+    (tmp_path / "j").write_bytes(content)
+    journal = storage.Journal(tmp_path / "j")
+    assert journal.resumes == resumes
+    journal.close()
+    assert (tmp_path / "j").read_bytes() == content.removesuffix(b"torn")
+
+
+@pytest.mark.parametrize(
+    ("there", "read"),
+    [
+        ((), ("journal.jsonl",)),
+        (("journal.jsonl",), ("journal.jsonl",)),
+        (("journal-1.jsonl", "journal-0.jsonl"), ("journal-0.jsonl", "journal-1.jsonl")),
+        (
+            ("journal.jsonl", "journal-10.jsonl", "journal-9.jsonl"),
+            ("journal.jsonl", "journal-9.jsonl", "journal-10.jsonl"),
+        ),
+        (("journal-old.jsonl", "journal-0.jsonl"), ("journal-0.jsonl",)),
+    ],
+)
+def test_which_journals_a_run_has(tmp_path: Path, there: tuple[str, ...], read: tuple[str, ...]) -> None:
+    for name in there:
+        (tmp_path / name).touch()
+    assert storage.journals(tmp_path) == [tmp_path / name for name in read]
