@@ -83,6 +83,17 @@ def check_imports(file: Path) -> None:
             assert names[rest[0]] < names[top], f"{top} (floor {names[top]}) imports {rest[0]} (floor {names[rest[0]]})"
 
 
+def test_no_function_of_the_core_has_more_than_six_parameters() -> None:
+    for file in modules():
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and "extensions" not in file.parts:
+                given = node.args
+                names = [one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+                others = [one for one in (given.vararg, given.kwarg) if one is not None]
+                count = len([name for name in names if name not in ("self", "cls")]) + len(others)
+                assert count <= 6, f"{file}:{node.lineno}: {node.name} has {count} parameters"
+
+
 def test_the_core_imports_extensions_nowhere_else() -> None:
     reaches: dict[str, set[str]] = {}
     for file in modules():

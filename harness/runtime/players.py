@@ -33,23 +33,15 @@ class ModelPlayer:
         prompts: the agent's prompt set.
         sampling: generation_kwargs.
         constrained: decode within the reply's form.
-        episode: id of the episode, first part of request ids.
-        agent: the agent that plays.
+        name: the ids of its requests begin with it: the episode's id, "/" and the agent.
         seed: every call's seed derives from it, the turn and the attempt.
     """
 
     def __init__(
-        self,
-        engine: Engine,
-        prompts: PromptSet,
-        sampling: Facts,
-        constrained: bool,
-        episode: str,
-        agent: str,
-        seed: int,
+        self, engine: Engine, prompts: PromptSet, sampling: Facts, constrained: bool, name: str, seed: int
     ) -> None:
         self.engine, self.prompts, self.sampling, self.constrained = engine, prompts, sampling, constrained
-        self.id, self.seed = f"{episode}/{agent}", seed
+        self.id, self.seed = name, seed
         self.turns = 0
         self.thread = Thread(chat=prompts.chat, verbatim=prompts.verbatim)
         self.prefill = ""  # of the present turn

@@ -17,7 +17,7 @@ class PromptReader(ModelPlayer):
     would be sent."""
 
     def __init__(self, prompts: PromptSet, agent: str) -> None:
-        super().__init__(Mock(), prompts, {}, False, "", agent, 0)
+        super().__init__(Mock(), prompts, {}, False, agent, 0)
         self._chose = False  # whether a policy made the last move
 
     def read(self, turn: Turn, move: Move | None, round_number: int, number: int = 0) -> RecordedTurn:

@@ -40,7 +40,8 @@ class Seat:
             return self.policy_player()
         engine = engines[self.group.model or "model"]
         prompts = self.group.prompts
-        return ModelPlayer(engine, prompts, self.sampling, self.constrained, episode, self.agent, self.seed)
+        name = f"{episode}/{self.agent}"
+        return ModelPlayer(engine, prompts, self.sampling, self.constrained, name, self.seed)
 
     def policy_player(self) -> PolicyPlayer:
         """A new player with the group's policy. Raises `TypeError` where a model plays."""

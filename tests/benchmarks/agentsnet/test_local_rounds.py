@@ -90,7 +90,7 @@ def test_messages_of_several_objects_are_sent_and_dropped_ones_counted() -> None
     reply = '{"Alan": "1"}\n{"Emma": "2", "Stranger": "3"}\nBetter: {"Alan": "4"}\n{"Emma": "5"} (or {} for silence)'
     engine = Mock(function=lambda request: Completion(reply))
     prompts = BUILTIN.prompts("agentsnet/standard")
-    players = {s: ModelPlayer(engine, prompts, {}, False, "e", s, 0) for s in EXAMPLE.agents}
+    players = {s: ModelPlayer(engine, prompts, {}, False, f"e/{s}", 0) for s in EXAMPLE.agents}
     game = play(
         Steps.of(local_rounds(rounds=1), task("coloring"), EXAMPLE, random.Random(0)), players, {}, lambda *_: None
     )
@@ -224,7 +224,7 @@ def transcript(constrained: bool = False) -> tuple[str, Outcome]:
     """Every message of the episode, conversation by conversation, and what came out."""
     prompts = BUILTIN.prompts("agentsnet/standard")
     engine = Mock(function=script)
-    players = {s: ModelPlayer(engine, prompts, {}, constrained, "golden", s, 0) for s in EXAMPLE.agents}
+    players = {s: ModelPlayer(engine, prompts, {}, constrained, f"golden/{s}", 0) for s in EXAMPLE.agents}
     problem = task("coloring")
     outcome = asyncio.run(
         play(Steps.of(local_rounds(rounds=2), problem, EXAMPLE, random.Random(0)), players, {}, lambda *_: None)
@@ -258,7 +258,7 @@ def test_completions_are_the_only_thing_a_replay_needs() -> None:
         raise AssertionError(f"{request.id} was asked for")
 
     def run(engine: Mock) -> tuple[dict[str, ModelPlayer], Outcome]:
-        players = {s: ModelPlayer(engine, prompts, {}, False, "golden", s, 0) for s in EXAMPLE.agents}
+        players = {s: ModelPlayer(engine, prompts, {}, False, f"golden/{s}", 0) for s in EXAMPLE.agents}
         keep = dict(recorded)
         outcome = asyncio.run(
             play(Steps.of(local_rounds(rounds=2), problem, EXAMPLE, random.Random(0)), players, keep,

@@ -209,7 +209,7 @@ class Episode:
         self.threads: dict[str, list[Thread]] = {agent: [] for agent in CASE.agents}
         self.moves: Recorded = {}
         prompts, engine = BUILTIN.prompts("mas/camoc"), Mock(function=self.answer)
-        self.players = {agent: ModelPlayer(engine, prompts, {}, False, "golden", agent, 0) for agent in CASE.agents}
+        self.players = {agent: ModelPlayer(engine, prompts, {}, False, f"golden/{agent}", 0) for agent in CASE.agents}
         protocol = rounds(P2P, phases="two", max_rounds=4)
         played = play_with(
             Steps.of(protocol, SORTING, CASE, random.Random(0)), self.players, recorded or {}, self.record

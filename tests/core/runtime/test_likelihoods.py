@@ -87,11 +87,11 @@ def test_a_scored_turn_is_one_request_whose_numbers_are_the_action(tmp_path: Pat
 
 def test_the_thread_continues_with_the_likeliest_text() -> None:
     who = ModelPlayer(
-        Mock(likelihoods=lambda r: [[-2, False], [-1, False]]), TOY.prompts("toy/base"), {}, False, "e", "S0", 1
+        Mock(likelihoods=lambda r: [[-2, False], [-1, False]]), TOY.prompts("toy/base"), {}, False, "e/S0", 1
     )
     turn = Turn("S0", "say", {"round": 0, "heard": {}}, FORM, {"name": "S0"}, parse_retries=3)
     move = asyncio.run(who.act(turn))
-    again = ModelPlayer(Mock(), TOY.prompts("toy/base"), {}, False, "e", "S0", 1)
+    again = ModelPlayer(Mock(), TOY.prompts("toy/base"), {}, False, "e/S0", 1)
     again.recall(turn, move)
     assert who.thread.messages[-1] == {"role": "assistant", "content": " b"}
     assert again.thread.messages == who.thread.messages
@@ -210,12 +210,12 @@ def test_a_conversation_opens_with_a_history_and_a_reply_with_its_beginning() ->
     turns = [
         Turn("S0", "say", {"round": i, "heard": {}}, task.reply(case, "S0"), task.context(case, "S0")) for i in (0, 1)
     ]
-    who = ModelPlayer(Mock(function=answer), TOY.prompts("toy/opened"), {}, False, "e", "S0", 1)
+    who = ModelPlayer(Mock(function=answer), TOY.prompts("toy/opened"), {}, False, "e/S0", 1)
     done = [asyncio.run(who.act(turn)) for turn in turns]
     assert [message["content"] for message in seen[0][0]] == ["Be brief.", "Q", "A", "Round 0. Say one letter."]
     assert {prefill for _, prefill in seen} == {"It is"} and done[0].action == "b"
     assert seen[1][0][4] == {"role": "assistant", "content": "It is b"}
-    again = ModelPlayer(Mock(), TOY.prompts("toy/opened"), {}, False, "e", "S0", 1)
+    again = ModelPlayer(Mock(), TOY.prompts("toy/opened"), {}, False, "e/S0", 1)
     for turn, move in zip(turns, done, strict=True):
         again.recall(turn, move)
     assert again.thread.messages == who.thread.messages

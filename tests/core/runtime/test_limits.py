@@ -273,7 +273,7 @@ def test_both_phases_are_one_episode(tmp_path: Path) -> None:
 def player(texts: list[str]) -> ModelPlayer:
     left = iter(texts)
     engine = Mock(function=lambda request: next(left))
-    return ModelPlayer(engine, TOY.prompts("toy/base"), {}, False, "e", "S0", 7)
+    return ModelPlayer(engine, TOY.prompts("toy/base"), {}, False, "e/S0", 7)
 
 
 @settings(deadline=None)  # it runs an event loop

@@ -34,7 +34,7 @@ def rounds(number: int = 2) -> Protocol:
 
 
 def model(agent: str, answer: Callable[[Request], str]) -> ModelPlayer:
-    return ModelPlayer(Mock(function=answer), TOY.prompts("toy/base"), {}, False, "e", agent, 0)
+    return ModelPlayer(Mock(function=answer), TOY.prompts("toy/base"), {}, False, f"e/{agent}", 0)
 
 
 def played(players: Mapping[str, Player], number: int = 1, recorded: Any = None) -> tuple[Outcome, list[Any]]:

@@ -22,7 +22,7 @@ CASE = TASK.example()
 
 
 def player(answer: Callable[[Request], str | Completion], constrained: bool = False) -> ModelPlayer:
-    return ModelPlayer(Mock(function=answer), TOY.prompts("toy/base"), {"temperature": 1}, constrained, "e", "S0", 7)
+    return ModelPlayer(Mock(function=answer), TOY.prompts("toy/base"), {"temperature": 1}, constrained, "e/S0", 7)
 
 
 def turn(i: int = 0, parse_retries: int = 1, fresh: bool = False) -> Turn:
@@ -182,7 +182,7 @@ def test_play_is_a_barrier_and_records_each_move_once() -> None:
         return "a"
 
     prompts = TOY.prompts("toy/base")
-    players = {s: ModelPlayer(Mock(function=answer), prompts, {}, False, "e", s, 1) for s in CASE.agents}
+    players = {s: ModelPlayer(Mock(function=answer), prompts, {}, False, f"e/{s}", 1) for s in CASE.agents}
     recorded: list[tuple[int, int, str]] = []
     protocol = TOY.load("protocols", "rounds")(rounds=2)
     outcome = asyncio.run(

@@ -148,7 +148,7 @@ def test_no_call_raises_and_each_is_json(made: list[dict[str, str]]) -> None:
 
 
 def player(answer: Callable[[Request], str | Completion]) -> ModelPlayer:
-    return ModelPlayer(Mock(function=answer), BUILTIN.prompts("silo/standard"), {}, False, "e", "A", 7)
+    return ModelPlayer(Mock(function=answer), BUILTIN.prompts("silo/standard"), {}, False, "e/A", 7)
 
 
 CONTEXT: dict[str, Any] = {

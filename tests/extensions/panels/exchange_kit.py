@@ -103,7 +103,7 @@ def scripted(name: str, say: Say, prompts: str = "ensembles/standard", task: Any
     moves: list[Move] = []
     engine, templates = Mock(function=answer), BUILTIN.prompts(prompts)
     players = {
-        agent: ModelPlayer(engine, templates, {}, False, "e", agent, 0) for agent in protocol.possible_agents(case)
+        agent: ModelPlayer(engine, templates, {}, False, f"e/{agent}", 0) for agent in protocol.possible_agents(case)
     }
     run = episode.play(Steps.of(protocol, result, case, random.Random(0)), players, {}, lambda *_: None, moves.extend)
     outcome = asyncio.run(run)

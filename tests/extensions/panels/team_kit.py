@@ -63,7 +63,7 @@ def scripted(say: Say, **parameters: Any) -> Played:
 
     engine, prompts = Mock(function=answer), BUILTIN.prompts("ensembles/standard")
     seats = protocol.possible_agents(case)
-    players = {seat: ModelPlayer(engine, prompts, {}, False, "e", seat, 0) for seat in seats}
+    players = {seat: ModelPlayer(engine, prompts, {}, False, f"e/{seat}", 0) for seat in seats}
     run = play(
         Steps.of(protocol, task, case, random.Random(0)),
         players,

@@ -67,7 +67,7 @@ def transcript(**parameters: Any) -> str:
 
     engine, prompts = Mock(function=answer), BUILTIN.prompts("ensembles/standard")
     players = {
-        agent: ModelPlayer(engine, prompts, {}, False, "golden", agent, 0) for agent in protocol.possible_agents(case)
+        agent: ModelPlayer(engine, prompts, {}, False, f"golden/{agent}", 0) for agent in protocol.possible_agents(case)
     }
     outcome = asyncio.run(
         play(Steps.of(protocol, task, case, random.Random(0)), players, {}, lambda *_: None, lambda batch: None)

@@ -59,7 +59,7 @@ class Episode:
         protocol = goa(cards=CARDS, **parameters)
         prompts, engine = BUILTIN.prompts("ensembles/standard"), Mock(function=self.answer)
         agents = protocol.possible_agents(CASE)
-        players = {agent: ModelPlayer(engine, prompts, {}, False, "golden", agent, 0) for agent in agents}
+        players = {agent: ModelPlayer(engine, prompts, {}, False, f"golden/{agent}", 0) for agent in agents}
         played = play(Steps.of(protocol, TASK, CASE, random.Random(0)), players, {}, self.record)
         self.outcome: Outcome = asyncio.run(played)
 
