@@ -165,7 +165,7 @@ def look_at_cases(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
 
 def check(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
     """Tables that cannot be made, engines that lack something, what cannot follow: found before hours of playing."""
-    _check(run.plan, run.surveyed.labels)
+    _check(run.plan, run.surveyed)
     for one in run.after:
         one.check(run.plan, run.surveyed.cases, run.options)
     if any(isinstance(engine, Replays) for engine in run.plan.engines.values()):
@@ -289,8 +289,9 @@ def execute(
         return run.run
 
 
-def _check(plan: Plan, labels: Iterable[str]) -> None:
+def _check(plan: Plan, surveyed: Survey) -> None:
     """What would only be found out after hours of playing: tables that cannot be made, a model without an agent."""
+    labels = surveyed.labels
     raise_all(
         SpecError(problem, place=plan.spec.place("tables", i), hint=plan.spec.advice if number == 0 else None)
         for number, (i, problem) in enumerate(
@@ -303,7 +304,7 @@ def _check(plan: Plan, labels: Iterable[str]) -> None:
     headline = plan.spec.get("headline")
     problems = check_headline(headline, labels, plan.metrics) if headline else []
     raise_all(SpecError(f"headline: {problem}", place=plan.spec.place("headline")) for problem in problems)
-    raise_all(lacking(plan))
+    raise_all(lacking(plan, surveyed.episodes))
     pooled = set().union(*(key.models() or () for key in plan.keys))
     for name in plan.engines.keys() - pooled:
         if not any(group.model == name for condition in plan.conditions for group in condition.groups):

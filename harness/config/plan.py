@@ -8,7 +8,8 @@ import itertools
 import json
 import math
 import random
-from collections.abc import Callable, Collection, Container, Iterator, Mapping, Set
+from collections import Counter
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
@@ -130,6 +131,10 @@ class Condition:
         return replace(case, roles=roles, unscored=frozenset(unscored))
 
 
+Job = tuple[Condition, api.Case, int]
+"""An episode: its condition, its case with the groups assigned, and which repeat of the case it is, from 0."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """Everything a run needs. `engines` maps the names that groups use to ready-made, unstarted engines.
@@ -167,13 +172,22 @@ class Plan:
         lines = (line for condition in self.conditions for line in condition.task.inputs(self.seed))
         return list(dict.fromkeys(lines))
 
-    def episodes(self) -> Iterator[tuple[Condition, api.Case, int]]:
-        """Every episode in its one order: conditions, cases, repeats.
+    def episodes(self, earlier: Iterable[Job] = ()) -> Iterator[Job]:
+        """Every episode in its one order: conditions, cases, repeats. Conditions with the same task share its cases.
+
+        Args:
+            earlier: episodes of this plan when it had fewer conditions; their cases are not made again.
 
         Raises `SpecError` where a group finds no agents, `PluginError` where a task gives something else than cases.
         """
+        made: dict[tuple[object, int | None], Iterable[tuple[api.Case, int]]] = dict(_made(earlier))
+        sharing = Counter((id(condition.task), condition.games) for condition in self.conditions)
         for condition in self.conditions:
-            for case, repeats in self.cases(condition):
+            key = id(condition.task), condition.games
+            cases = made.get((condition.origin, condition.games)) or made.get(key) or self.cases(condition)
+            if sharing[key] > 1 and key not in made:
+                cases = made[key] = list(cases)
+            for case, repeats in cases:
                 if not isinstance(case, api.Case):
                     raise PluginError(f"{type(condition.task).__name__}.cases gives {case!r:.80}, no Case")
                 assigned = condition.assign_groups(case, self.seed)
@@ -197,6 +211,14 @@ class Plan:
         return count
 
 
+def _made(episodes: Iterable[Job]) -> Iterator[tuple[tuple[str, int | None], list[tuple[api.Case, int]]]]:
+    """((origin, games), the cases of these episodes, each with how often it is played)."""
+    cases: dict[tuple[str, int | None], dict[str, tuple[api.Case, int]]] = {}
+    for condition, case, repeat in episodes:  # those of several seatings are the same
+        cases.setdefault((condition.origin, condition.games), {})[case.id] = case, repeat + 1
+    return ((key, [*of.values()]) for key, of in cases.items())
+
+
 def prepare(plan: Plan) -> dict[str, str]:
     """Let the plan's protocols read what they need. Returns and raises as `Protocol.prepare`."""
     kinds = dict.fromkeys(type(condition.protocol) for condition in plan.conditions)
@@ -217,7 +239,7 @@ class Survey:
             graded by. Data files and tasks' code decide both.
     """
 
-    episodes: list[tuple[Condition, api.Case, int]]
+    episodes: list[Job]
     labels: set[str]
     cases: Mapping[str, str]
 

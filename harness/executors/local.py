@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from harness.api import Facts
+from harness.config.plan import Job
 from harness.runtime.open_episodes import Episodes
-from harness.runtime.runner import Job, Work
+from harness.runtime.runner import Work
 
 from . import Executor
 

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from harness.api import Turn
-from harness.config.plan import Condition, Group, Plan
+from harness.api import Case, Turn
+from harness.config.plan import Condition, Group, Job, Plan
 from harness.engine_api import CallsTools, ComputesLikelihoods, ContinuesText, Engine
 from harness.errors import SpecError, UserError
 from harness.replies.likelihoods import likelihoods_of
 from harness.runtime.steps import drive
 
 
-def lacking(plan: Plan) -> Iterator[SpecError]:
-    """Yield what an engine of the plan cannot do and agents of it need: each once for an engine.
+def lacking(plan: Plan, episodes: Sequence[Job]) -> Iterator[SpecError]:
+    """Yield what an engine of the plan, whose episodes are these, cannot do and agents of it need: each once for it.
 
     An engine that can do all costs nothing here. For others an episode of each condition is played with idle agents,
     and for one that computes no log-likelihoods all cases are looked at.
     """
+    cases: dict[str, list[Case]] = defaultdict(list)
     for name, engine in plan.engines.items():
         own = ((c, g) for c in plan.conditions for g in c.groups if g.policy is None and (g.model or "model") == name)
         # Who sits beside whom changes nothing.
@@ -28,7 +30,10 @@ def lacking(plan: Plan) -> Iterator[SpecError]:
             what = f"prompt set {sets.name!r} gives a text to continue; the engine of {engine.model} continues no text"
             yield _refusal(plan, what, "prompts", ContinuesText)
         if not isinstance(engine, ComputesLikelihoods):
-            scored = next((turn for c, g in playing for turn in _scored(plan, c, g)), None)
+            if not cases:
+                for condition, case, repeat in episodes:
+                    cases[condition.origin] += [case] if repeat == 0 else []
+            scored = next((turn for c, g in playing for turn in _scored(plan, c, g, cases[c.origin])), None)
             if scored is not None:
                 what = (
                     f"{scored} is scored by log-likelihoods; the engine of {engine.model} computes no log-likelihoods"
@@ -70,12 +75,12 @@ def _turns(plan: Plan, condition: Condition, group: Group, wanted: Callable[[Tur
                 yield f"turn {turn.name!r}"
 
 
-def _scored(plan: Plan, condition: Condition, group: Group) -> Iterable[str]:
+def _scored(plan: Plan, condition: Condition, group: Group, cases: Iterable[Case]) -> Iterable[str]:
     """Scored turns of the group's agents, in words."""
     yield from _turns(plan, condition, group, lambda turn: likelihoods_of(turn.reply) is not None)
     task = condition.task
     with contextlib.suppress(Exception):
-        for case in task.cases(plan.limit, plan.seed):
+        for case in cases:
             if any(likelihoods_of(task.reply(case, agent)) is not None for agent in case.agents):
                 yield f"case {case.id!r}"
 

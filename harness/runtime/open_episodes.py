@@ -18,7 +18,7 @@ from typing import Any
 from harness import storage
 from harness.api import Case, Episode, Facts, Move, Outcome
 from harness.config.leave import confined
-from harness.config.plan import Condition, Plan, episode_id, protocol_seed
+from harness.config.plan import Condition, Job, Plan, episode_id, protocol_seed
 from harness.engine_api import AsksPeople, Engine, Replays, RunsPrograms, WritesLog
 from harness.engines.gate import Gate, Shared, Stop
 from harness.engines.wrapper import Wrapper
@@ -29,7 +29,7 @@ from harness.runtime import session
 from harness.runtime._garbage import rare_collections
 from harness.runtime.episode import STOPS, play
 from harness.runtime.players import ModelPlayer, Player
-from harness.runtime.runner import Job, Work
+from harness.runtime.runner import Work
 from harness.runtime.scoring import grade, labels, score, turns_of
 from harness.runtime.seats import seats
 from harness.runtime.steps import Recorded, Steps

@@ -16,8 +16,8 @@ from types import MappingProxyType
 from typing import Any
 
 from harness import storage
-from harness.api import Case, Facts, Move
-from harness.config.plan import Condition, Plan, episode_id
+from harness.api import Facts, Move
+from harness.config.plan import Job, Plan, episode_id
 from harness.config.resolve import following
 from harness.engines.budget import Spent, Usage
 from harness.errors import BudgetSpentError, EngineFatalError, StorageError, UserError
@@ -26,7 +26,6 @@ from harness.runtime.manifest import write_spec
 from harness.runtime.options import Options
 from harness.tables import EpisodeScore
 
-Job = tuple[Condition, Case, int]
 OnScore = Callable[[EpisodeScore | None], None]
 """Called with None when a run begins, then with every finished episode."""
 
@@ -133,7 +132,7 @@ class Work:
         while not self.left:
             if (more := following(self.plan, self.scores)) is None:
                 return False
-            self.plan, self.episodes = more, list(more.episodes())
+            self.plan, self.episodes = more, list(more.episodes(self.episodes))
             write_spec(more, self.folder)
             self.read_journal()
             self._untaken = None

@@ -8,8 +8,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, MutableMappi
 from dataclasses import dataclass
 
 from harness.api import Move
-from harness.config.plan import episode_id
-from harness.runtime.runner import Job
+from harness.config.plan import Job, episode_id
 
 MOST_AHEAD = 256
 Moves = dict[tuple[str, int], Move]

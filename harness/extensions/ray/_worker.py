@@ -14,7 +14,7 @@ from harness import __version__, approvals
 from harness.api import Case, Facts
 from harness.config import project, resolve
 from harness.config.leave import check_execution
-from harness.config.plan import Plan, episode_id
+from harness.config.plan import Job, Plan, episode_id
 from harness.config.spec import Spec
 from harness.engine_api import Engine
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError, UserError
@@ -22,7 +22,7 @@ from harness.executors import worker_locks
 from harness.extensions.calibration.files import load_parameters
 from harness.runtime.open_episodes import Episodes
 from harness.runtime.options import Options
-from harness.runtime.runner import Job, Work
+from harness.runtime.runner import Work
 from harness.runtime.sources import changed, code
 from harness.storage.locks import Lock
 from harness.tables import EpisodeScore

@@ -14,13 +14,12 @@ from typing import Any
 from harness import storage
 from harness.api import Move, Turn
 from harness.config import resolve
-from harness.config.plan import Plan, episode_id, prepare, protocol_seed, survey
+from harness.config.plan import Job, Plan, episode_id, prepare, protocol_seed, survey
 from harness.config.project import Project, find
 from harness.engines.mock import Mock
 from harness.errors import DataError, near
 from harness.results import Run
 from harness.runtime import manifest
-from harness.runtime.runner import Job
 from harness.runtime.sources import changed, changed_files
 from harness.runtime.steps import Steps
 from harness.runtime.verification import dispute

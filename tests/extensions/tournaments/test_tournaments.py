@@ -457,3 +457,16 @@ def test_games_in_which_a_model_answers_no_request_count_in_no_rating(tmp_path: 
     for table in never_playing(answer, tmp_path).tables:
         assert {row.key["contestant"] for row in table.rows} == {"bold", "meek"}
         assert "12 of 18 episodes failed and count in no number" in table.notes[0]
+
+
+def test_rounds_that_are_drawn_later_make_no_cases_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task, made = BUILTIN.load("tasks", DICE["use"]), list[tuple[Any, ...]]()
+    real = task.cases
+
+    def cases(self: Any, *arguments: Any) -> Any:
+        made.append(arguments)
+        return real(self, *arguments)
+
+    monkeypatch.setattr(task, "cases", cases)
+    run = played(tmp_path / "run", pool=[BOLD, MEEK, *many(3)], pairing="swiss", games_per_pairing=2)
+    assert len(run.scores) == 24 and [one for one in made if one != (1, 0)] == [(2, 0)]  # (1, 0): examples
