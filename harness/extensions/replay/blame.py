@@ -29,7 +29,7 @@ from harness.tables import Cell, Column, EpisodeScore, Row, Table
 from .course import Rehearsal
 from .kept import Kept, Memory
 from .parent import Parent
-from .verdict import WORDS, Search, BlameVerdict, verdict
+from .verdict import WORDS, BlameVerdict, Search, verdict
 
 OnVerdict = Callable[[BlameVerdict | None, int], None]
 """Called with every verdict and how many there will be; once with None before the first."""

@@ -8,7 +8,7 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.extensions.replay.shares import MOST_EXACT, Coalition, AgentGame
+from harness.extensions.replay.shares import MOST_EXACT, AgentGame, Coalition
 from tests.helpers.samples import examples
 
 AGENTS = "ABCD"
