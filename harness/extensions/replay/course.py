@@ -58,12 +58,15 @@ class Course:
 
     Attributes:
         value: the metric's number; None where it has none.
-        deviations: moves of agents that were not substituted and that the reference would not have made, in order.
+        deviations: moves that were not substituted and that the reference would not have made, in order.
+        overruled: the places at which the reference's move took the place of another one; None where that is not known,
+            since a model was not asked.
         moves: all moves, batch by batch.
     """
 
     value: Fraction | None
     deviations: tuple[Deviation, ...]
+    overruled: frozenset[Place] | None
     moves: Sequence[Sequence[Move]]
 
     @property
@@ -117,7 +120,7 @@ class Rehearsal:
         if scored.error is not None:
             raise DataError(f"episode {self.episode}, played with other moves, cannot be graded: {scored.error}")
         number = scored.number(self.metric)
-        return Course(None if number is None else Fraction(number), tuple(log.deviations), batches)
+        return Course(None if number is None else Fraction(number), tuple(log.deviations), log.overruled, batches)
 
     def check(self, course: Course) -> None:
         """Raise `DataError` where an episode without substitutions is not the recorded one."""
@@ -146,6 +149,7 @@ class _Log:
         self.by, self.batches = substitution, batches
         self.numbers = itertools.count()
         self.deviations: list[Deviation] = []
+        self.overruled: frozenset[Place] | None = frozenset()
         self.last = -1  # the number of the turn that was asked last
 
     def substitute(self, turn: Turn, index: int, reference: Move) -> Move | None:
@@ -176,6 +180,8 @@ class _Policy(PolicyPlayer):
         own = super().decide(turn)
         other = self.log.substitute(turn, index, reference)
         if other is not None:
+            if own.action != other.action and self.log.overruled is not None:
+                self.log.overruled |= {(turn.agent, index)}
             return other
         self.log.compare(self.log.last, turn, index, own, reference)
         return own
@@ -200,6 +206,7 @@ class _Model(ModelPlayer):
         other = self.log.substitute(turn, index, reference)
         number = self.log.last
         if other is not None:
+            self.log.overruled = None
             said = replace(other, calls=(Completion(turn.reply.written(other.action)),))
             self.recall(turn, said)  # its conversation goes on as if it had said that
             return said

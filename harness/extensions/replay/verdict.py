@@ -114,6 +114,8 @@ class _Trial:
             raise LookupError("the episode has no number")
         if not by.actions:
             self._courses[key] = course
+            if course.overruled is not None and by.since is None:  # replacing just these moves gives the same course
+                self._courses.setdefault((frozenset[str](), course.overruled, None), course)
         return course
 
     async def number(self, by: Substitution) -> Fraction:
@@ -217,16 +219,20 @@ class _Trial:
             return None
 
     async def _last_chance(self, own: Course, whole: Fraction) -> int | None:
-        """By halving: from a turn on the reference saves it, if it does from the next one on."""
-        low, high = 0, sum(map(len, own.moves))  # from `low` on it is saved, from `high` on it is not
+        """By halving: from a turn on the reference saves it, if it does from a later one on.
+
+        From a turn on in which nobody deviates, what follows is as from the next one in which somebody does.
+        """
+        numbers = [one.number for one in own.deviations]
+        low, high = 0, len(numbers)  # from that of `low` on it is saved: before the first nobody deviates
         try:
             while high - low > 1:
                 middle = (low + high) // 2
-                saved = not self.better(whole, await self.number(Substitution(since=middle)))
+                saved = not self.better(whole, await self.number(Substitution(since=numbers[middle])))
                 low, high = (middle, high) if saved else (low, middle)
         except LookupError:
             return None
-        return low
+        return numbers[low]
 
     async def _messages(self, before: Fraction) -> dict[int, Fraction | None]:
         turns = self.rehearsal.parent.played(self.rehearsal.episode)
