@@ -170,7 +170,8 @@ def blamed(
         metric: whose number is explained; by default the headline's.
         moves, permutations, messages: as of `verdict.Search`.
         model: who is asked where a prompt is another one than in the run.
-        max_calls: of the model; what was found until then is returned.
+        max_calls: of each model; what was found until then is returned. Models that the spec names are asked where
+            this or `model` is given.
         project, allow_code_execution, sandbox: as in `harness.evaluate`.
         on_verdict: called as episodes are done.
 
@@ -228,7 +229,8 @@ def _engines(parent: Parent, model: Engine | None, max_calls: int | None) -> dic
     groups = [group for condition in plan.conditions for group in condition.groups if group.policy is None]
     engines: dict[str, Kept] = {}
     for name in dict.fromkeys(group.model or "model" for group in groups):
-        inner = model if name not in plan.declared else plan.engines[name] if model is not None else None
+        asked = model is not None or max_calls is not None  # what the spec names is asked where asking is meant
+        inner = model if name not in plan.declared else plan.engines[name] if asked else None
         engines[name] = Kept(memory, inner, plan.model, {}, max_calls=max_calls)
     if model is not None and not engines:
         raise SpecError("a model was given and no agent takes it", place=Place("--model"), hint="Leave --model out.")

@@ -17,6 +17,7 @@ from typing import Annotated, NotRequired, TypedDict
 from harness.api import Action, Case, Facts, Policy, Turn
 from harness.config.keys import SpecKey
 from harness.config.plan import Condition, Group
+from harness.errors import SpecError, near
 
 MODEL = "model"
 """How a swap names the model under test."""
@@ -65,18 +66,29 @@ class ReplayKey(SpecKey):
         swaps = dict(self.value.get("swaps") or {})
         seats = {group.name: group for group in whole.groups}
         changes: dict[str, dict[str, dict[int, Action]]] = {}
-        for change in self.value.get("changes") or ():
+        for n, change in enumerate(self.value.get("changes") or ()):
             if change["episode"] in own:
                 case = change["episode"][len(whole.id) + 1 :].rpartition("/")[0]
                 moves = changes.setdefault(case, {}).setdefault(change["agent"], {})
-                moves[change["chance"]] = json.loads(change["move"])["action"]
+                moves[change["chance"]] = self._action(change["move"], n)
         groups = whole.groups
         if MODEL in swaps.values():
             seats[MODEL] = replace(whole.groups[0], name=MODEL, model=MODEL, policy=None, agents=())
             groups = (*groups, seats[MODEL])
+        for agent, name in swaps.items():
+            if name not in seats:
+                raise SpecError(f"there is no group {name!r}", place=self.place("swaps", agent), hint=near(name, seats))
         seated = {agent: seats[name] for agent, name in swaps.items()}
         kept = {f.name: getattr(whole, f.name) for f in fields(Condition)}
         yield Counterfactual(**{**kept, "task": task, "groups": groups}, swaps=seated, changes=changes)
+
+    def _action(self, text: str, number: int) -> Action:
+        """The action of a change. Raises `SpecError` where it is not as `as_text` wrote it."""
+        try:
+            return json.loads(text)["action"]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            place = self.place("changes", number, "move")
+            raise SpecError(f"found {text!r:.80}", place=place, hint='A move is JSON with an "action".') from None
 
 
 def _chosen(

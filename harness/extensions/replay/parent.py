@@ -73,9 +73,12 @@ class Parent:
         if key := next((key for key in plan.keys if key.seats_agents), None):
             message = f"{run.folder} is a run with {key.name}:, which seats its players as it goes on"
             raise DataError(message, hint="Only episodes whose players stand in the spec can be played again.")
-        jobs = {episode_id(*job): job for job in survey(plan).episodes}
         _check(run, plan)
-        return cls(run, plan, project, jobs)
+        surveyed = survey(plan)
+        if other := changed(run.meta.get("cases", surveyed.cases), surveyed.cases):
+            hint = "Take the change back, or play the run anew."
+            raise DataError(f"the task's {' and '.join(other)} changed since the run in {run.folder}", hint=hint)
+        return cls(run, plan, project, {episode_id(*job): job for job in surveyed.episodes})
 
     def read(self, episodes: Iterable[str]) -> None:
         """Read the moves of these episodes, and check that they lead to the outcome that the journal states.
@@ -124,7 +127,7 @@ class Parent:
 
 
 def _check(run: Run, plan: Plan) -> None:
-    """Raise `DataError` where code, prompts, fitted parameters or cases are other ones than those of the run."""
+    """Raise `DataError` where code, prompts or fitted parameters are other ones than those of the run."""
     identity = run.meta.get("identity") or {}
     files = changed_files(run.meta.get("code") or {}, plan, ("play", "task"))
     recorded = identity.get("prompts") or {}
@@ -138,7 +141,3 @@ def _check(run: Run, plan: Plan) -> None:
         )
         hint = "What follows from a change must not mix with it: take the change back, or play the run anew."
         raise DataError(f"changed since the run in {run.folder}: {listed}", hint=hint)
-    cases = survey(plan).cases
-    if other := changed(run.meta.get("cases", cases), cases):
-        hint = "Take the change back, or play the run anew."
-        raise DataError(f"the task's {' and '.join(other)} changed since the run in {run.folder}", hint=hint)

@@ -246,3 +246,23 @@ def test_a_run_that_is_gone_or_was_played_again_is_refused(scripted: Run, tmp_pa
     done = again(scripted, tmp_path / "run", since=0)
     with pytest.raises(DataError, match="was itself played again"):
         again(done, tmp_path / "twice", since=0)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        pytest.param(("changes", 0, "move"), "no JSON", 'A move is JSON with an "action"', id="move"),
+        pytest.param(("swaps",), {"S1": "nobody"}, "there is no group 'nobody'", id="group"),
+        pytest.param(("episodes",), ["agents=9/c1/1"], "there is nothing to play", id="episode"),
+    ],
+)
+def test_a_spec_that_was_edited_is_refused(
+    scripted: Run, tmp_path: Path, path: tuple[Any, ...], value: Any, message: str
+) -> None:
+    data = json.loads(json.dumps(again(scripted, tmp_path / "run", change={1: "a"}).spec.data))
+    at = data["replay"]
+    for key in path[:-1]:
+        at = at[key]
+    at[path[-1]] = value
+    with pytest.raises(UserError, match=message):
+        harness.evaluate(data, output_path=tmp_path / "edited", project=TOY)
