@@ -145,7 +145,7 @@ class _Jobs:
         self._views: Any = None
 
     def nothing(self) -> None:
-        from harness.runtime import transcripts  # noqa: F401 - what the first job needs
+        from harness.extensions.transcripts import reader  # noqa: F401 - what the first job needs
 
     def results(self, folder: str) -> str:
         """The run's results as `harness.report.written` has them, as JSON."""

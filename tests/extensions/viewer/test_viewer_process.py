@@ -9,6 +9,7 @@ import pytest
 
 import harness
 from harness.config.project import find
+from harness.extensions.viewer._reading import Reader
 from tests.helpers.toy import TOY, run
 from tests.helpers.viewing import get, serving
 
@@ -105,3 +106,12 @@ def test_plugins_and_prompts_that_change_are_read_again(tmp_path: Path) -> None:
         assert now["scenes"][0]["caption"] == "drawn otherwise"
         assert now["turns"][0]["prompt"][0]["text"] == f"Your name is {now['turns'][0]['agent']}."
         assert "changed since the run: prompts/toy/base" in now["problem"]
+
+
+@pytest.mark.slow
+def test_the_child_imports_what_it_needs_before_its_first_job() -> None:
+    reader = Reader(Path(__file__).parents[3])
+    try:
+        assert reader.do("nothing") is None  # `warm` asks it too, and leaves its mistakes to the first job
+    finally:
+        reader.close()
