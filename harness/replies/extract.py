@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from .characters import BLANK, WRAPPING, end_of, marker_pattern
+from .characters import BLANK, WRAPPING, end_of, first_word, marker_pattern
 from .fields import BEFORE_KEY, json_fields
 from .literals import masked, objects, read
 
@@ -100,8 +100,9 @@ def field_of(text: str, *called: str) -> Statement | None:
     spans, member = _in_objects(text, names) if "{" in text else ([], None)
     element = _element(text, names) if "<" in text else None
     lines = masked(text, [*spans, (element.start, element.end)] if element else spans)
+    begin = text.rfind("\n", 0, max(0, first_word(text, _begins(called)[2]))) + 1
     label = max(
-        (found[-1] for one in (names.colon, names.addressed) if (found := deque(one.finditer(lines), 1))),
+        (found[-1] for one in (names.colon, names.addressed) if (found := deque(one.finditer(lines, begin), 1))),
         key=lambda match: match.end(),
         default=None,
     )
@@ -119,8 +120,8 @@ def field_of(text: str, *called: str) -> Statement | None:
         member
         or (_below(text, lines, label.end()) if label is not None else None)
         or element
-        or _dashed(text, lines, names)
-        or _headed(text, lines, names)
+        or _dashed(text, lines, names, begin)
+        or _headed(text, lines, names, begin)
         or (Statement("", label.end(), label.end(), inline=True) if label is not None else None)
     )
 
@@ -136,7 +137,7 @@ def _may_have(text: str, called: tuple[str, ...], colon: bool = True) -> bool:
     low = text.lower()
     if len(low) != len(text):  # a letter of which lower case has two
         return True
-    words, frame = _begins(called)
+    words, frame, _ = _begins(called)
     for word in words:
         at = low.find(word)
         while at >= 0:
@@ -152,13 +153,18 @@ def _may_have(text: str, called: tuple[str, ...], colon: bool = True) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _begins(called: tuple[str, ...]) -> tuple[tuple[str, ...], re.Pattern[str]]:
-    """The last words of names, and what stands before one that is no word of a sentence, the other words among it."""
+def _begins(called: tuple[str, ...]) -> tuple[tuple[str, ...], re.Pattern[str], tuple[str, ...]]:
+    """The last words of names, what stands before one that is no word of a sentence, the other words among it, and the
+    first words."""
     words = [re.split(r"[ _-]", name.lower()) for name in called]
     others = ("[ _-]?".join(map(re.escape, word[:-1])) for word in words)
     before = "|".join(dict.fromkeys(("public", "short", "final", "preferred", *others)))
     frame = rf"(?:^|[\n\"'“„‘`<\[{{|/])[ \t>#*_`(\[\d.)•|-]*(?:my[ \t]+)?(?:{before})?[ _-]?$"
-    return tuple(dict.fromkeys(word[-1] for word in words)), re.compile(frame, re.IGNORECASE)
+    return (
+        tuple(dict.fromkeys(word[-1] for word in words)),
+        re.compile(frame, re.IGNORECASE),
+        tuple({w[0] for w in words}),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,13 +255,13 @@ def _element(text: str, names: _Names) -> Statement | None:
     return Statement(text[opening[0].end() : end], opening[0].start(), closing[0].end() if closing else end)
 
 
-def _dashed(text: str, lines: str, names: _Names) -> Statement | None:
-    last = deque(names.dashed.finditer(lines), 1)
+def _dashed(text: str, lines: str, names: _Names, begin: int) -> Statement | None:
+    last = deque(names.dashed.finditer(lines, begin), 1)
     return Statement(text[last[0].start(1) : last[0].end(1)], *last[0].span()) if last else None
 
 
-def _headed(text: str, lines: str, names: _Names) -> Statement | None:
-    for heading in reversed(deque(names.heading.finditer(lines), 9)):
+def _headed(text: str, lines: str, names: _Names, begin: int) -> Statement | None:
+    for heading in reversed(deque(names.heading.finditer(lines, begin), 9)):
         if field := _below(text, lines, heading.end()):
             return field
     return None
