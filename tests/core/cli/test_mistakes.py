@@ -87,6 +87,7 @@ def test_validate_finds_a_template_variable_without_a_value(capsys: pytest.Captu
     assert "retry.j2:2:1: prompt set 'typo': undefined variable 'eror'" in err and "Did you mean error" in err
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -117,6 +117,7 @@ def test_validate_plan_show_list_schema(capsys: pytest.CaptureFixture[str]) -> N
     assert set(json.loads(invoke(capsys, "schema", "policies")[1])) == {"coin", "illegal"}
 
 
+@pytest.mark.slow
 def test_the_published_schema_accepts_the_specs_it_describes(capsys: pytest.CaptureFixture[str]) -> None:
     import jsonschema
     import yaml

@@ -89,6 +89,7 @@ def test_ctrl_c_while_modules_are_imported_shows_no_traceback(tmp_path: Path, mo
     assert (done.returncode, done.stderr) == (130, "\nstopped.\n")
 
 
+@pytest.mark.slow
 def test_a_terminal_that_is_closed_ends_a_run_as_ctrl_c_does(tmp_path: Path) -> None:
     """Nothing can be printed there any more, and run.json still says how it ended."""
     above, below = os.openpty()
@@ -133,7 +134,7 @@ def bash(command: str, **environment: str) -> "subprocess.CompletedProcess[str]"
     )
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("redirection", [">&-", "2>&-", ">&- 2>&-", "</dev/null"])
 def test_closed_streams_are_no_reason_to_fail(tmp_path: Path, redirection: str) -> None:
     done = bash(f"harness eval --spec toy --output_path {tmp_path}/r {redirection}")
@@ -146,6 +147,7 @@ def test_a_full_disk_behind_stdout_is_reported(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (2, "error: No space left on device\n")
 
 
+@pytest.mark.slow
 def test_a_terminal_without_the_signs_shows_their_codes(tmp_path: Path) -> None:
     done = bash(f"harness eval --spec toy --limit 1 --output_path {tmp_path}/r", PYTHONIOENCODING="ascii", LC_ALL="C")
     assert done.returncode == 0 and "(\\u2013)" in done.stdout and "\\xb7" in done.stderr

@@ -290,6 +290,7 @@ def test_a_spent_budget_leaves_what_a_cache_holds(tmp_path: Path, width: int) ->
     assert len(run(tmp_path / "r", Mock(function=answer), **more).scores) == 8 and requests == []
 
 
+@pytest.mark.slow
 def test_time_that_is_over_ends_tries_that_wait(tmp_path: Path) -> None:
     import openai  # noqa: F401  the run's time must not pass with importing it
 

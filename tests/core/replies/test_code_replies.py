@@ -80,6 +80,7 @@ FORMS = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("body", BODIES)
 def test_every_form_of_every_body_works(form: str, body: str) -> None:

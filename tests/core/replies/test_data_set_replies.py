@@ -182,6 +182,7 @@ DECLINED = (
 )  # fmt: skip
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("words", DECLINED)
 @pytest.mark.parametrize(
     "frame",

@@ -92,6 +92,7 @@ NO_ENDINGS = (
 )  # fmt: skip
 
 
+@pytest.mark.sampled(40)
 @pytest.mark.parametrize("before", ["", "Rome and Paris are cities. A is wrong.\n\n", "The answer is (A)? No.\n"])
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_plain_endings(ending: str, before: str) -> None:
@@ -129,6 +130,7 @@ def test_impossible_numbers_of_options(choices: int | tuple[str, ...]) -> None:
         Letter(choices)
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize(
     "way",
     [

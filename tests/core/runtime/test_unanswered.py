@@ -30,6 +30,7 @@ def calm(request: Request) -> str:
     return "?" if request.seed % 5 == 0 else "ab"[request.seed % 2]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", [RefusedError, ContextLengthError])
 def test_a_run_whose_every_request_is_refused_stops(tmp_path: Path, kind: type[EngineError]) -> None:
     requests: list[str] = []

@@ -96,6 +96,7 @@ def test_an_agent_that_stops_it_ends_nothing(module: str) -> None:
     assert len(set(loaded(module).loops)) == 1
 
 
+@pytest.mark.slow
 def test_an_agent_that_blocks_it_blocks_no_later_run(module: str) -> None:
     with pytest.raises(RequestError, match="no reply within"):
         use(module, "block", timeout=0.2)

@@ -58,7 +58,7 @@ def run(folder: Path, form: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "form",
     ["call=walker:Walker,label=walker", f"command={sys.executable} -I walker.py,label=walker"],

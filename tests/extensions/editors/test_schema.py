@@ -179,6 +179,7 @@ def test_a_spec_that_extends_another_says_what_is_different(
     assert place == "$.metrics[0]"
 
 
+@pytest.mark.slow
 def test_a_new_project_has_the_schema_that_its_specs_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -347,6 +347,7 @@ MISTAKES = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("text", MISTAKES)
 def test_a_mistake_in_the_game_is_one_line_with_its_place(text: str, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(UserError) as caught:

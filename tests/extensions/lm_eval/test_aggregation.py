@@ -30,7 +30,7 @@ VALUES: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", VALUES)
 @pytest.mark.parametrize("iterations", [40, 1003])
 def test_value_and_error_are_those_of_the_package(name: str, iterations: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -119,6 +119,7 @@ def harness(cache: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
 
 
+@pytest.mark.slow
 def test_harness_list_reads_the_kept_index(tmp_path: Path, cache: Path) -> None:
     root = _package.folder().resolve()
     invented = {

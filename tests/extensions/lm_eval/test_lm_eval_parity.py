@@ -210,6 +210,7 @@ def test_numbers_with_a_bootstrap(tmp_path: Path) -> None:
     assert sorted(our.asked) == sorted(their.asked)
 
 
+@pytest.mark.slow
 def test_options_of_the_command(tmp_path: Path) -> None:
     options = {"num_fewshot": 3, "system_instruction": "Think.", "limit": 4}
     results, exported, their, our = both(["local_cloze", "local_delimiter", "local_two_filters"], tmp_path, options, {})

@@ -288,6 +288,7 @@ GENERATORS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("name", "parameters"), GENERATORS)
 def test_random_families_of_networkx(name: str, parameters: dict[str, Any]) -> None:
     problem = task(graphs={"random": name, "parameters": parameters}, size=10, samples=3)

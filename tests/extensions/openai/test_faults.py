@@ -218,7 +218,7 @@ def test_a_server_that_dies_at_the_very_end_leaves_nothing_in_the_results(tmp_pa
     assert results(folder) == results(tmp_path / "calm" / "r")
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["no HTTP", "bad chunk size", "a huge header", "not modified"])
 def test_a_server_whose_every_response_is_malformed_stops_the_run(tmp_path: Path, fault: str) -> None:
     fields = {"model": "fake", "backoff": 0.0, "max_retries": 1}

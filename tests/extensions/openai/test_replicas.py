@@ -84,6 +84,7 @@ def test_one_that_goes_away_is_left_out_and_its_conversations_go_on(servers: lis
     assert "onnect" in report["replicas"][1]["unhealthy"] and "unhealthy" not in report["replicas"][0]
 
 
+@pytest.mark.slow
 def test_a_server_that_hangs_is_probed_once_and_not_for_every_request(servers: list[FakeOpenAI]) -> None:
     probes: list[web.Request] = []
 

@@ -57,6 +57,7 @@ def test_golden_transcripts(shape: str) -> None:
 # -------------------------------------------------------------------------------- who acts when
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("parameters", "expected"),
     [
@@ -94,6 +95,7 @@ def test_levels_are_the_generations_of_the_graph(n: int, data: st.DataObject) ->
     assert order(idle(roles=roles(s=n, last=1), edges=edges)) == generations
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("within", WITHIN, ids=lambda within: str(within)[:12])
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 64])
 def test_a_graph_within_a_role_joins_sources_and_sinks(within: Any, n: int) -> None:
@@ -262,6 +264,7 @@ protocol:
 """
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("lines", "place", "says"),
     [

@@ -98,6 +98,7 @@ def test_a_run_that_says_ray_goes_on_without_it(tmp_path: Path) -> None:
     assert run(resume=True).scores == first.scores
 
 
+@pytest.mark.slow
 def test_without_ray_the_package_is_named(tmp_path: Path) -> None:
     program = f"""
 import sys

@@ -76,7 +76,7 @@ def test_the_matrix_of_a_hundred_agents_has_its_published_size() -> None:
     assert 60_000 < len(answer) < 61_000
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["agentsnet", "agentsnet_quick", "agentsnet_scale", "dpbench", "dpbench_scale"])
 def test_the_longest_option_fits(name: str) -> None:
     """Beside the longest message that a philosopher may send; AgentsNet's messages have no bound."""

@@ -125,6 +125,7 @@ def test_csv_and_json_say_it_of_every_number(run: Run) -> None:
         assert all(cell["uses_ground_truth"] is True for row in data["rows"] for cell in row["cells"])
 
 
+@pytest.mark.slow
 def test_figures_say_it(run: Run, tmp_path: Path) -> None:
     figure = draw(run.tables[3], tmp_path / "f.svg")
     assert "simulated" in str(figure.get_suptitle())

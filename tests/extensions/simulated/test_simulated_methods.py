@@ -118,7 +118,7 @@ def test_belief_that_weighs_nothing_is_a_vote() -> None:
     assert likely(right(vote, EXPERT), exact) and math.isclose(exact, condorcet.plurality(JOINT))
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("terms", [["agent"], ["pattern"], ["agent", "pattern"]])
 @pytest.mark.parametrize("panel", ["expert", "equals", "mixed"])
 def test_calibrated_belief_is_as_often_right_as_all_outcomes_say(terms: list[str], panel: str) -> None:

@@ -26,7 +26,7 @@ def test_published_parsing_is_shown_and_does_not_fail_the_command(capsys: pytest
     assert "dropped: ActionWithMessage(Labelled, reference)" in printed
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", SPECS)
 def test_no_reply_of_a_shipped_spec_is_misread_or_dropped(name: str) -> None:
     plan = resolve.plan(load(name, builtin()), builtin(), StandIn(PLAIN).engine("stand-in"))

@@ -34,6 +34,7 @@ def test_a_form_reads_what_it_writes(name: str) -> None:
         assert form.allows(action) and set(form.says(action)) <= {field.name for field in form.fields}
 
 
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", TRIED)
 def test_every_style_is_read_as_it_is_meant(name: str) -> None:
     found = [*trials(FORMS[name][0])]

@@ -278,6 +278,7 @@ def test_models_and_policies_meet_and_engines_stay_for_all_rounds(tmp_path: Path
 # --------------------------------------------------------------------------------------- mistakes
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("keys", "message", "hint"),
     [

@@ -205,6 +205,7 @@ def test_what_was_said_is_found_with_the_number_of_its_turn(tmp_path: Path) -> N
         Mock(function=lambda request: f"Müller's number is {next(texts)}.\n<b>"),
         output_path=tmp_path / "r",
         limit=1,
+        overrides=["matrix.size=[4]"],
     )
     with at_once(tmp_path / "r") as index:
         hits, complete = index.search("MÜLLER", most=10_000, seconds=60)

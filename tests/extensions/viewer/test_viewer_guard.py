@@ -46,6 +46,7 @@ def test_every_answer_keeps_browsers_strict(client: TestClient, path: str) -> No
     assert not any(name.startswith("access-control") for name in headers)
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize(
     "headers",

@@ -188,7 +188,7 @@ def test_boards_count_messages_and_right_answers(tmp_path: Path) -> None:
 
 
 def test_panels_show_the_verdict(tmp_path: Path) -> None:
-    harness.evaluate("darkforest_quick", output_path=tmp_path / "run", limit=3)
+    harness.evaluate("darkforest_quick", output_path=tmp_path / "run", limit=1)
     for transcript, scenes, _ in drawn(tmp_path / "run"):
         bars = {bar.title: bar for bar in scenes[-1].bars}
         facts = transcript.outcome.facts

@@ -158,7 +158,7 @@ LOADS = {
 }
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("load", LOADS)
 def test_a_signal_while_it_loads_ends_the_run_at_once(tmp_path: Path, load: str, sent: signal.Signals) -> None:
