@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from typing import Annotated, Any, ClassVar, Literal
 
-from harness.api import Action, Case, Facts, Outcome, Protocol, Range, Reply, Turn, plugin
+from harness.api import Action, Case, Facts, Outcome, Protocol, Range, Turn, plugin
 from harness.errors import PluginError
 from harness.extensions.games import GameTask, player_names
 from harness.extensions.textarena import ClockedGame, ExampleGame, TextWorld, catalog, listed
@@ -29,6 +29,9 @@ class TextArena(GameTask):
         players: how many; by default the fewest.
         options: parameters of the environment, over those that its name stands for: `{discussion_rounds: 1}`.
         invalid: "environment": as the environment's own rule says.
+        public: what of a reply goes to the game, and there to the other players: "all" of it, or only what stands
+            "after MESSAGE:", so that an agent can think aloud first without telling its role. Any other words can stand
+            for MESSAGE:, as they have to be written. A reply without them is asked for again, and then says nothing.
         max_chars: longer replies are cut to their last characters. Environments need time that grows with its square.
     """
 
@@ -36,6 +39,7 @@ class TextArena(GameTask):
     players: Annotated[int, Range(ge=1, le=15)] | None = None
     options: dict[str, Any] = field(default_factory=dict)
     invalid: Literal["environment"] = "environment"  # type: ignore[assignment]
+    public: str = "all"
     max_chars: Annotated[int, Range(ge=1, le=10_000)] = 4000
 
     facts = (*GameTask.facts, "secret_roles", "reason", "finished", "words_per_turn")
@@ -44,6 +48,13 @@ class TextArena(GameTask):
 
     def __post_init__(self) -> None:
         self._count = self.players or 2
+        before, _, label = self.public.partition(" ")
+        self._label = label.strip() if before == "after" else None
+        if self.public != "all" and not (self._label and self._label.isprintable() and len(self._label) <= 40):
+            hint = 'Write "all", or "after MESSAGE:".'
+            raise PluginError(
+                f"public says what of a reply is for others; found {self.public!r:.60}", hint=hint, at=("public",)
+            )
         if not catalog.installed():
             return
         entry = catalog.entry(self.env)
@@ -80,17 +91,19 @@ class TextArena(GameTask):
         return (0.0, 1.0) if len(case.agents) == 1 else (-1.0, 1.0)
 
     def context(self, case: Case, agent: str) -> Facts:
-        """`env`, `name` and `players`; the rules come with the first observation."""
-        return {"env": self.env, "name": agent, "players": list(case.agents)}
+        """`env`, `name` and `players`; the rules come with the first observation. `label`: what announces the part of a
+        reply that others read; None if they read it all.
+        """
+        return {"env": self.env, "name": agent, "players": list(case.agents), "label": self._label}
 
-    def reply(self, case: Case, agent: str) -> Reply:
-        """Any text."""
-        return FreeText()
+    def reply(self, case: Case, agent: str) -> FreeText:
+        """Any text, or any behind the label."""
+        return FreeText(self._label)
 
     def world(self, case: Case, rng: random.Random) -> TextWorld:
         """The first state."""
         game = self._game(case)
-        return TextWorld(game, game.start(), case.agents, self.max_chars)
+        return TextWorld(game, game.start(), case.agents, self.max_chars, FreeText(self._label))
 
     def _game(self, case: Case) -> ClockedGame | ExampleGame:
         count = len(case.agents)

@@ -60,10 +60,14 @@ class TextWorld(World):
         position: this state.
         agents: their names, in the order of the players.
         max_chars: longer actions are cut to their last characters. Of blanks in a row the first 50 stay.
+        form: what of a reply is the action.
     """
 
-    def __init__(self, game: TextGame, position: Position, agents: Sequence[str], max_chars: int) -> None:
+    def __init__(
+        self, game: TextGame, position: Position, agents: Sequence[str], max_chars: int, form: FreeText | None = None
+    ) -> None:
         self.game, self.position, self.agents, self.max_chars = game, position, agents, max_chars
+        self.form = form or FreeText()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TextWorld) and self.position == other.position
@@ -78,13 +82,13 @@ class TextWorld(World):
 
     def reply(self, agent: str) -> Reply | None:
         """Any text, in the agent's turn."""
-        return None if self.over or agent != self.agents[self.position.player] else FreeText()
+        return None if self.over or agent != self.agents[self.position.player] else self.form
 
     def step(self, actions: Mapping[str, Action], rng: random.Random) -> TextWorld:
         """The state after the agent's text; an agent that did nothing has sent an empty one."""
         action = actions.get(self.agents[self.position.player])
         text = _BLANKS.sub(r"\1", action[-self.max_chars :]) if isinstance(action, str) else ""
-        return TextWorld(self.game, self.game.after(self.position, text), self.agents, self.max_chars)
+        return TextWorld(self.game, self.game.after(self.position, text), self.agents, self.max_chars, self.form)
 
     @property
     def over(self) -> bool:

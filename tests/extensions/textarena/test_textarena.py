@@ -338,6 +338,25 @@ def test_a_model_reads_the_games_own_words_and_its_text_is_what_counts(tmp_path:
     assert not done.failed
 
 
+def test_only_what_stands_after_message_reaches_others(tmp_path: Path) -> None:
+    prompts: list[str] = []
+
+    def answer(request: Request) -> str:
+        prompts.append(" ".join(str(message["content"]) for message in request.thread.messages))
+        listed = re.findall(r"alid(?: targets)?: (\[\d+\])|: (\[\d+\]), \[", prompts[-1])
+        return f"I am a wolf, [0].\nMESSAGE: I say {next(filter(None, listed[-1]))}" if listed else "MESSAGE: hello"
+
+    public = {"public": "after MESSAGE:", "options": {"discussion_rounds": 1}}
+    done = run(tmp_path / "r", Mock(function=answer), samples=1, **public)
+    assert not done.failed and sum(filter(None, numbers(done, "parse_failures"))) == 0
+    assert any("] I say [" in prompt for prompt in prompts) and not any("wolf" in prompt for prompt in prompts)
+    assert all("Then write MESSAGE: and behind it" in prompt for prompt in prompts)
+    silent = run(tmp_path / "silent", Mock(function=lambda request: "I am a wolf, [0]."), samples=1, **public)
+    assert not silent.failed and all(numbers(silent, "parse_failures"))
+    with pytest.raises(PluginError, match="public says what of a reply is for others; found 'behind X'"):
+        TASK(env="SecretMafia-v0", public="behind X")
+
+
 def test_a_model_that_says_nothing_costs_no_episode(tmp_path: Path) -> None:
     done = run(tmp_path / "r", Mock())
     assert not done.failed and all(numbers(done, "invalid")) and all(numbers(done, "parse_failures"))
