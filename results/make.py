@@ -48,6 +48,7 @@ GROUPS: dict[str, dict[str, Sequence[Any]]] = {
     },
     "Games and tournaments": {
         "game_suite": (FIRST,),
+        "game_suite_hidden": (FIRST,),
         "games_understood": (),
         "hanabi": (FIRST,),
         "negotiation": (FIRST,),

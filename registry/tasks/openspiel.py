@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from harness.api import Case, Facts, Protocol, Range, Reply, plugin
+from harness.api import Case, Facts, Outcome, Protocol, Range, Reply, plugin
 from harness.errors import PluginError
 from harness.extensions.games import GameTask, player_names
 from harness.extensions.games.legal import LegalAction
@@ -14,6 +15,7 @@ from ._openspiel.example import ExampleState
 from ._openspiel.listing import games
 from ._openspiel.loading import Loaded, load, package, seats
 from ._openspiel.rules import about, described, payoffs, rules_of
+from ._openspiel.skill import scales
 from ._openspiel.state import GameState, Rules
 
 _EXAMPLE = "example"
@@ -43,6 +45,8 @@ class OpenSpiel(GameTask):
             course, and no moves are shown.
     """
 
+    grades = (*GameTask.grades, "skill")  # type: ignore[assignment]
+
     game: str
     observes: Literal["default", "observation", "information"] = "default"
     listed: Annotated[int, Range(ge=1, le=100_000)] = 200
@@ -57,8 +61,8 @@ class OpenSpiel(GameTask):
 
     @staticmethod
     def games(word: str) -> list[tuple[str, ...]]:
-        """What `harness list tasks --openspiel` prints: name, players, "open" or "hidden", whether there are rules, and
-        why a game cannot be played. Raises `SetupError`, `DataError`.
+        """What `harness list tasks --openspiel` prints: name, players, "open" or "hidden", whether there are rules,
+        whether there is a ceiling, and why a game cannot be played. Raises `SetupError`, `DataError`.
         """
         return [*games(word)]
 
@@ -150,6 +154,20 @@ class OpenSpiel(GameTask):
         ours = described().get(self.name)
         bounds = self.bounds(case)
         return bounds[1] if ours is not None and ours.cooperative and bounds is not None else None
+
+    def grade(self, case: Case, outcome: Outcome) -> Mapping[str, Any]:
+        """Return the grades of games, and `skill`.
+
+        `skill`: the scored agents' returns between what random play gets in their seats (0) and what a strong player
+        gets there (1), both against random players; None of games whose scale nobody has measured
+        (`results/skill.py`), and where no play does better than random play.
+        """
+        grades, scale = super().grade(case, outcome), scales().get(self.game.strip())
+        returns = grades["returns"]
+        if scale is None or returns is None:
+            return {**grades, "skill": None}
+        scored = {seat: returns[agent] for seat, agent in enumerate(case.agents) if agent not in case.unscored}
+        return {**grades, "skill": scale.skill(scored)}
 
     def spec_defaults(self, protocol: type[Protocol]) -> Facts:
         """Those of games; in a cooperative game also how often the greatest return was reached. Where agents have to

@@ -119,8 +119,9 @@ def test_the_list_says_what_can_be_played_and_why_not(capsys: pytest.CaptureFixt
     for name, line in lines.items():
         played = "cannot be played" not in line and "needs parameters" not in line
         assert played == (name in KINDS and name not in ONE_PLAYER), (name, line)
-    assert " ".join(lines["connect_four"].split()) == "2 open rules"
+    assert " ".join(lines["connect_four"].split()) == "2 open rules ceiling"
     assert " ".join(lines["hanabi"].split()) == "2 to 5 hidden rules"
+    assert " ".join(lines["lewis_signaling"].split()) == "2 hidden rules", "no play beats random play there"
     assert "needs parameters. For example repeated_game(" in lines["repeated_game"]
     assert "cannot be played: it is for a single player" in lines["blackjack"]
     assert "cannot be played: it is a mean-field game" in lines["mfg_garnet"]
