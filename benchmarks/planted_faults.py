@@ -14,7 +14,7 @@ import itertools
 import json
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,10 @@ from typing import Any
 import harness
 from harness.config.project import find
 from harness.config.spec import load
-from harness.extensions.replay.blame import Blame, blamed
+from harness.extensions.replay.blame import blamed
+from harness.extensions.replay.parent import Parent
 from harness.results import Run
+from harness.runtime.players import starts_over
 
 SIMULATED = {"use": "simulated", "accuracy": 1.0, "conformity": 1.0}
 DISCUSSION: dict[str, Any] = {
@@ -91,10 +93,22 @@ def planted(family: Family, faults: list[dict[str, Any]], folder: Path, scale: i
     return harness.evaluate(family.spec, overrides=changes, repeats=repeats, output_path=folder)
 
 
-def places(found: Blame, episode: str, faults: list[dict[str, Any]]) -> set[tuple[str, int]]:
-    """The planted faults of an episode."""
+def places(run: Run, episodes: Collection[str], faults: list[dict[str, Any]]) -> dict[str, set[tuple[str, int]]]:
+    """Episode → the turns in which agents err. One that starts over (a second run in an episode) errs there again."""
     at = {f"fault {i}": fault["at"] for i, fault in enumerate(faults)}
-    return {(agent, at[role]) for agent, role in found.roles[episode].items() if role in at}
+    parent, found = Parent.open(run.folder), dict[str, set[tuple[str, int]]]()
+    parent.read(episodes)
+    for name in episodes:
+        roles, own, erring = parent.jobs[name][1].roles, dict[str, tuple[int, Any]](), set[tuple[str, int]]()
+        for one in parent.played(name):
+            agent = one.turn.agent
+            count, context = own.get(agent, (0, None))
+            count = 0 if starts_over(one.turn, context) else count
+            if count == at.get(roles.get(agent, "")):
+                erring.add((agent, one.index))
+            own[agent] = count + 1, one.turn.context
+        found[name] = erring
+    return found
 
 
 def worse(run: Run, than: Run, metric: str) -> set[str]:
@@ -120,15 +134,16 @@ def one_fault(name: str, family: Family, folder: Path, scale: int) -> Iterator[l
             lost = worse(run, without, metric)
             found = blamed(run, team, metric=metric, episodes=sorted(lost)) if lost else None
             seconds += time.perf_counter() - began
+            planted_at = places(run, lost, faults) if lost else {}
             looked += len(run.scores)
             failed += len(lost)
             for verdict in found.verdicts if found is not None else ():
                 assert found is not None
-                truth = places(found, verdict.episode, faults)
+                truth = planted_at[verdict.episode]
                 who = {agent for agent, _ in truth}
                 agents += {*verdict.agents} == who
                 # What is late is missing in one turn, and takes the place of another move in the next.
-                allowed = truth | {(agent, at + 1) for agent in who if fault == "late"}
+                allowed = truth | {(agent, index + 1) for agent, index in truth if fault == "late"}
                 named = {move.place for move in verdict.named}
                 turns += bool(named) and named <= allowed
         yield [name, fault, looked, failed, share(agents, failed), share(turns, failed), f"{seconds:.1f}"]
@@ -151,13 +166,15 @@ def two_faults(name: str, family: Family, folder: Path, scale: int) -> list[Any]
         began = time.perf_counter()
         found = blamed(runs[0], team, metric=metric, episodes=sorted(lost))
         seconds += time.perf_counter() - began
+        planted_at = places(runs[0], lost, both)
         for verdict in found.verdicts:
-            truth = places(found, verdict.episode, both)
-            if len({effect.deviation.place for effect in verdict.effects} & truth) < 2:
+            truth = planted_at[verdict.episode]
+            if len({effect.deviation.place[0] for effect in verdict.effects if effect.deviation.place in truth}) < 2:
                 continue  # the first ended the episode before the second was made
             made += 1
             agents += {who for who, _ in truth} <= {*verdict.agents}
-            named += truth <= {move.place for move in verdict.named}
+            places_named = {move.place for move in verdict.named}
+            named += places_named <= truth and len({agent for agent, _ in places_named}) == 2
     return [name, "two", looked, made, share(agents, made), share(named, made), f"{seconds:.1f}"]
 
 
