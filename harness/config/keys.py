@@ -32,12 +32,14 @@ class SpecKey:
     Attributes:
         entry: the annotation of its value, as `harness.parameters` reads it.
         labels: names of labels by which it tells conditions apart, for the rows of tables that a spec leaves out.
+        without_numbers: metrics that no plain table shows, whether a spec has the key or not.
         seats_agents: whether it says who plays; then it stands in the place of `agents:`.
         takes_model: what to do so that the model under test plays, in words.
     """
 
     entry: ClassVar[Any]
     labels: ClassVar[tuple[str, ...]] = ()
+    without_numbers: ClassVar[tuple[str, ...]] = ()
     seats_agents: ClassVar[bool] = False
     takes_model: ClassVar[str] = ""
 
@@ -65,10 +67,6 @@ class SpecKey:
     def tables(self) -> list[dict[str, Any]]:
         """Entries of `tables:` for a spec that declares none; they come before the plain table."""
         return []
-
-    def without_numbers(self) -> Iterable[str]:
-        """Metrics that no plain table shows."""
-        return ()
 
     # ------------------------------------------------------------------ a variant is resolved
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from harness.config import schema
 from harness.config._insertion import VARIABLE
-from harness.config.keys import keys_of
+from harness.config.keys import SpecKey, keys_of
 from harness.config.project import Project
 from harness.config.schema import metric_name
 from harness.errors import SpecError, raise_all
+from harness.manifests import usable
 
 if TYPE_CHECKING:
     from harness.config.spec import Spec
@@ -94,7 +95,7 @@ def _adapt_headline(data: dict[str, Any], metrics: Sequence[str]) -> None:
 
 def _plain_table(spec: Spec) -> dict[str, Any]:
     """The table of a spec that declares none: a row for each model and condition, a column for each metric."""
-    hidden = {name for key in keys_of(spec) for name in key.without_numbers()}
+    hidden = {name for key in usable("keys", SpecKey).values() for name in key.without_numbers}
     return {
         "title": spec.name,
         "rows": ["model", *spec.swept],

@@ -90,6 +90,7 @@ class TournamentKey(SpecKey):
 
     entry: ClassVar[Any] = Annotated[TournamentEntry, "who plays whom, in which seats; stands in the place of `agents`"]
     labels: ClassVar[tuple[str, ...]] = ("pairing",)
+    without_numbers: ClassVar[tuple[str, ...]] = (RESULTS,)  # records
     seats_agents: ClassVar[bool] = True
     takes_model: ClassVar[str] = "put `model` into the tournament's pool"
 
@@ -120,10 +121,6 @@ class TournamentKey(SpecKey):
         matrix = {"title": f"{name}: row against column", "kind": "cross_play", **of, "figure": "heat"}
         gaps = {"title": f"{name}: with itself and with others", "kind": "self_play", **of}
         return [ratings, matrix, gaps] if self.value.get("self_play") else [ratings, matrix]
-
-    def without_numbers(self) -> Iterable[str]:
-        """The results, which are records."""
-        return (RESULTS,)
 
     def _metrics(self) -> list[str]:
         return [metric_name(entry) for entry in self.spec.get("metrics", [])]

@@ -471,3 +471,12 @@ def test_rounds_that_are_drawn_later_make_no_cases_again(tmp_path: Path, monkeyp
     monkeypatch.setattr(task, "cases", cases)
     run = played(tmp_path / "run", pool=[BOLD, MEEK, *many(3)], pairing="swiss", games_per_pairing=2)
     assert len(run.scores) == 24 and [one for one in made if one != (1, 0)] == [(2, 0)]  # (1, 0): examples
+
+
+def test_a_spec_whose_tournament_is_taken_away_has_no_column_of_results(tmp_path: Path) -> None:
+    body = data() | {"name": "base"}
+    (tmp_path / "base.yaml").write_text(json.dumps(body))
+    spec = tmp_path / "alone.yaml"
+    spec.write_text("extends: base.yaml\nname: alone\ntournament:\nbaseline: random\n")
+    [table] = harness.evaluate(spec, output_path=tmp_path / "run", limit=2).tables
+    assert [column.metric for column in table.columns] == ["score"]
