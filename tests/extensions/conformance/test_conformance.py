@@ -194,7 +194,8 @@ def test_policies(name: str, task: str) -> None:
     benchmark = name.split("/")[0] if "/" in name else None
 
     def make() -> Policy:
-        result: Policy = BUILTIN.load("policies", name)(**NEEDED.get(name, {}))
+        needed = {"of": BUILTIN.load("policies", "random")()} if name == "faulty" else NEEDED.get(name, {})
+        result: Policy = BUILTIN.load("policies", name)(**needed)
         return result
 
     for protocol, arguments in fitting(task) if benchmark else share(task):
