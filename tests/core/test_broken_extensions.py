@@ -107,6 +107,7 @@ def test_a_mistake_in_a_manifest_is_told_and_breaks_nothing(
     assert "  viewer" not in (shown := capsys.readouterr().out) and "  validate " in shown and "  view " in shown
 
 
+@pytest.mark.slow  # it counts every plugin
 def test_the_list_of_all_there_is_has_a_line_for_one_that_is_broken(install: Install, capsys: Capture) -> None:
     file = install("name = ") / "extension.toml"
     assert main(["list"]) == 0
