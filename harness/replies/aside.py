@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Sequence
+
+from .literals import objects
 
 NEVER_CLOSED = ("think", "thinking")
 """Elements that hold thinking even if a tag is missing: chat templates write the opening one, and replies are cut."""
@@ -62,18 +65,25 @@ class Thinking:
         return len(self._text) if name in NEVER_CLOSED else None
 
 
+def _within(spans: Sequence[tuple[int, int]], place: int) -> bool:
+    """Whether a place lies in one of these spans, which are in order."""
+    at = bisect_right(spans, (place, len(spans))) - 1
+    return at >= 0 and place < spans[at][1]
+
+
 def spoken(text: str) -> str:
     """`text` without thinking: `<think>…</think>`, `<thinking>…</thinking>`, `<reasoning>…</reasoning>` and the like.
 
-    A `<think>` that is never closed reaches to the end, and a `</think>` that was never opened begins at the start.
-    Comments (`<!-- … -->`) are left out too. What stands in fences is text. Linear; a text without any is returned as
-    it is.
+    A `<think>` that is never closed reaches to the end, and a `</think>` that was never opened begins at the start,
+    unless they stand in an object: there they are a part of what a field says. Comments (`<!-- … -->`) are left out
+    too. What stands in fences is text. Linear; a text without any is returned as it is.
     """
     if "<!--" in text and "-->" in text:
         text = _without_comments(text)
     if not _ANY.search(text):
         return text
     thinking, kept, at, start, fences = Thinking(text), list[str](), 0, 0, True
+    fields = [(begin, end) for begin, end, _ in objects(text)] if "{" in text else []
     while piece := _PIECE.search(text, at):
         at = piece.end()
         if piece["fence"]:
@@ -81,9 +91,11 @@ def spoken(text: str) -> str:
             fences = end >= 0
             at = end + 3 if fences else at
         elif piece["close"]:
-            if piece["name"].lower() in NEVER_CLOSED:
+            if piece["name"].lower() in NEVER_CLOSED and not _within(fields, piece.start()):
                 kept, start = [], at
         elif piece["name"] and (stop := thinking.end(piece["name"], at)) is not None:
+            if stop == len(text) and _within(fields, piece.start()):
+                continue
             kept.append(text[start : piece.start()])
             at = start = stop
     return "\n".join(filter(None, (*kept, text[start:])))
