@@ -191,8 +191,8 @@ class _Model(ModelPlayer):
     """A model, beside which the reference chooses too."""
 
     def __init__(self, seat: Seat, engine: Engine, episode: str, reference: PolicyPlayer, log: _Log) -> None:
-        how = seat.sampling, seat.constrained, episode, seat.agent, seat.seed
-        super().__init__(engine, seat.group.prompts, *how)
+        name = f"{episode}/{seat.agent}"
+        super().__init__(engine, seat.group.prompts, seat.sampling, seat.constrained, name, seat.seed)
         self.reference, self.log = reference, log
 
     async def act(

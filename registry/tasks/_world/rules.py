@@ -186,7 +186,7 @@ class Rules:
         self.actions = {name: self._action(name, entry or {}) for name, entry in keys["actions"].items()}
         self.backoffs = [(action.backoff, name) for name, action in self.actions.items() if action.backoff is not None]
         self.random_order = keys["conflict"] == "random"
-        texts = [one.kind for one in self.beside.values]
+        texts: list[str] = [one.kind for one in self.beside.values]
         texts += [one.kind for action in self.actions.values() for one in action.parameters]
         self.has_texts = "text" in texts
         self.plain = not any(action.parameters for action in self.actions.values())

@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.api import Case, Move
-from harness.config.plan import Condition, episode_id
+from harness.config.plan import Condition, Job, episode_id
 from harness.extensions.ray._scheduler import Assignment, Scheduler
-from harness.runtime.runner import Job
 
 CONDITION: Any = Condition("all", {}, None, None, ())  # type: ignore[arg-type]
 

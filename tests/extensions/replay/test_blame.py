@@ -122,7 +122,6 @@ def test_a_reference_that_does_no_better_blames_nobody(coins: Run) -> None:
     assert {one.finding for one in found.verdicts} == {"no_better"}
 
 
-@pytest.mark.slow
 def test_without_a_model_it_says_what_cannot_be_answered(tmp_path: Path) -> None:
     dice = resolve.engine({"use": "dice"}, TOY)
     played = run(tmp_path / "run", dice)
