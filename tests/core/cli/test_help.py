@@ -16,6 +16,7 @@ import pytest
 
 from harness.cli.commands import SERVER, commands
 from harness.cli.parser import parser
+from harness.manifests import offers
 from tests.helpers.commands import ROOT, invoke
 from tests.helpers.fake_openai import FakeOpenAI
 
@@ -37,7 +38,10 @@ def test_the_options_of_eval_stand_in_groups(capsys: pytest.CaptureFixture[str])
 
 def test_the_executors_stand_in_the_help_of_eval(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = invoke(capsys, "eval", "--help")
-    assert "where episodes run: local, ray (default: what the spec says" in " ".join(out.split())
+    assert (
+        f"where episodes run: {', '.join(sorted({'local', *offers('executors')}))} (default: what the spec says"
+        in " ".join(out.split())
+    )
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -33,10 +33,6 @@ from tests.helpers.commands import ROOT, TOY, eval_toy, invoke
             "extends: toy\nname: x\ntables: [{title: t, rows: model, where: {agents: 5}, cell: agreed}]",
             "agents is never '5'",
         ),
-        (
-            "extends: toy\nname: x\ntables: [{title: t, rows: model, published: a/b, cell: agreed}]",
-            "unknown table 'a/b'",
-        ),
         ("extends: toy\nname: x\ntask: {broken: cases}", "no cases today"),
         ("extends: toy\nname: x\nagents: {o: {1: 2, count: 1}}", "unknown key '1'"),
         ("extends: toy\nname: x\nmetrics: [agreed, solved]", "there is no metric 'solved'"),

@@ -110,8 +110,6 @@ def test_validate_plan_show_list_schema(capsys: pytest.CaptureFixture[str]) -> N
     assert code == 0 and out.splitlines()[0] == "pick   Everybody must name the same letter."
     for kind in ("protocols", "channels", "policies", "prompts", "metrics", "engines", "views", "specs"):
         assert invoke(capsys, "list", kind)[0] == 0
-    code, out, _ = invoke(capsys, "schema")
-    assert code == 0 and json.loads(out)["title"] == "harness spec"
     code, out, _ = invoke(capsys, "schema", "tasks", "pick")
     assert json.loads(out)["properties"]["agents"] == {"type": "integer", "minimum": 1, "maximum": 50, "default": 3}
     assert set(json.loads(invoke(capsys, "schema", "policies")[1])) == {"coin", "illegal"}

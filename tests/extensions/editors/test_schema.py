@@ -33,6 +33,11 @@ def said(validator: jsonschema.Draft202012Validator, data: Any) -> list[tuple[st
     return [(error.json_path, error.message) for error in validator.iter_errors(data)]
 
 
+def test_the_command_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = invoke(capsys, "schema")
+    assert code == 0 and json.loads(out)["title"] == "harness spec"
+
+
 @functools.cache
 def shipped(base: str) -> Any:
     return yamls.read(ROOT / "specs" / f"{base}.yaml").data
