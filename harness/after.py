@@ -106,8 +106,8 @@ def needed(metrics: Mapping[str, Metric]) -> dict[str, type[After]]:
     return {name: _offer(name).load_class(After) for name in names}
 
 
-def told(run: Run) -> list[type[After]]:
-    """What followed a run: what its metrics need, and what run.json has something of."""
+def of_run(run: Run) -> list[type[After]]:
+    """The classes that follow a run: those that its metrics need, and those that run.json has a key of."""
     more = {name: offer for name, offer in offers("after").items() if name in run.meta}
     return [*({name: offer.load_class(After) for name, offer in more.items()} | needed(run.metrics)).values()]
 

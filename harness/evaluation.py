@@ -362,6 +362,6 @@ def rescored(
     meta = graded_again(before.meta, plan, survey(plan).cases, folder)
     scores = rescore(plan, folder, sandbox)
     done = replace(before, meta=meta, scores=scores)
-    for cls in after.told(done):
+    for cls in after.of_run(done):
         done = cls.again(done)
     return finish(done, time.monotonic())

@@ -35,7 +35,7 @@ def print_tables(run: Run, options: argparse.Namespace) -> None:
     """Print a run's tables and where it is, and on stderr what failed."""
     tables = run.with_published(published(options))
     show(readable(tables, options), options.format, run.spec.name)
-    for cls in after.told(run):
+    for cls in after.of_run(run):
         for line in cls.lines(run):
             print(clean_name(line), file=sys.stderr)
     failed, log = run.failed, run.folder / ERRORS

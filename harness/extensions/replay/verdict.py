@@ -16,9 +16,9 @@ from .shares import AgentGame, Share
 Finding = Literal["blamed", "no_better", "alike", "unanswered"]
 WORDS: Mapping[Finding, str] = {
     "blamed": "a move, or several together, decide it",
-    "no_better": "the reference does no better: nobody is blamed",
-    "alike": "all agents erred alike: nobody stands out",
-    "unanswered": "a model would have to be asked: nobody is blamed",
+    "no_better": "the reference does no better: no agent is blamed",
+    "alike": "all agents erred alike: no agent stands out",
+    "unanswered": "a model would have to be asked: no agent is blamed",
 }
 
 
@@ -36,7 +36,7 @@ class BlameVerdict:
 
     Attributes:
         episode: its id.
-        finding: whether somebody is blamed, or why nobody is.
+        finding: whether an agent is blamed, or why none is.
         value, reference: the episode's number, and that of the reference in all seats.
         named: the decisive moves, the earliest first: each of them alone would have saved the episode; where none
             would, the fewest found that save it together.

@@ -1,4 +1,4 @@
-"""`harness blame`: planted faults are found, and nobody is blamed where nobody stands out."""
+"""`harness blame`: planted faults are found, and no agent is blamed where no agent stands out."""
 
 import json
 from fractions import Fraction
