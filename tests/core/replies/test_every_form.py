@@ -1,20 +1,18 @@
-"""What holds for every reply form: no character raises, and time grows as the text does."""
+"""What holds for every reply form: no character raises. (Its speed: `benchmarks/reply_growth.py`.)"""
 
 import itertools
 import json
 import re
-import time
 import unicodedata
-from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.api import Parsed, Reply
+from harness.api import Parsed
 from harness.replies import Likelihoods
 from harness.replies.reading import MAX_CHARS, read
-from tests.core.replies.every_form import ACTIONS, FORMS, MARKER, every_name, name_of
+from tests.core.replies.every_form import FORMS, every_name, name_of
 from tests.helpers.samples import examples
 
 ODD = [
@@ -69,114 +67,6 @@ def test_no_text_raises(name: str, data: st.DataObject) -> None:
     cut, end = sorted(data.draw(st.tuples(st.integers(0, len(text)), st.integers(0, len(text)))))
     odd = data.draw(st.lists(PIECES | st.text(max_size=4), max_size=8).map("".join))
     sound(form.parse(text[:cut] + odd + text[end:]))
-
-
-# ------------------------------------------------------------------------------------------- growth
-
-BRACKETS = ("\\boxed{", "\\boxed{ ", "{", "[", "(", '{"answer":', "<", "<a ", "</", "`", "```\n", '"', "'", "$", "\\")
-WORDS = (
-    *(
-        "answer: ",
-        "answer is ",
-        "the answer is definitely ",
-        "Answer:\n",
-        "ACTION: ",
-        "ACTION - ",
-        "<action>",
-        "MESSAGE: ",
-    ),
-    *(
-        "### ",
-        "#### ",
-        MARKER + " ",
-        "Verdict: ",
-        "Program: ",
-        "Program: add(",
-        "confidence: ",
-        "add(1, ",
-        "GRAB_LEFT ",
-    ),
-    *(
-        "yes or ",
-        "no ",
-        "not ",
-        "(A) ",
-        "option A ",
-        "A, ",
-        "Paris ",
-        "1,",
-        "1/",
-        "1,234 ",
-        "-",
-        "1 ",
-        "0",
-        ".5",
-        "12345 ",
-    ),
-    *(
-        "send_message ",
-        "<send_message>",
-        "<wait/>",
-        "def f(x):\n ",
-        "return 1\n",
-        "x = (\n",
-        "# c\n",
-        " ",
-        "\n",
-        "\t\n",
-    ),
-)
-
-
-def again(word: str) -> Callable[[int], str]:
-    """A word so often that the text has so many characters."""
-    return lambda n: word * (n // len(word))
-
-
-TEXTS: dict[str, Callable[[int], str]] = {
-    **{repr(word): again(word) for word in (*BRACKETS, *WORDS)},
-    "closed boxes": lambda n: "\\boxed{" * (n // 8) + "}" * (n // 8),
-    "boxes with room": lambda n: "\\boxed{ " * (n // 10) + "} " * (n // 10),
-    "one open box": lambda n: "\\boxed{" + "\\boxed{1}" * (n // 10),
-    "empty boxes": lambda n: "\\boxed{}" * (n // 9),
-    "nested objects": lambda n: '{"answer":' * (n // 11) + "1" + "}" * (n // 11),
-    "one key and a flood": lambda n: '{"answer": "' + "x\n" * (n // 2),
-    "one label and a flood": lambda n: "Answer: " + "x" * n,
-    "a flood and one label": lambda n: "x " * (n // 2) + "\nAnswer: ",
-    "all options": lambda n: f"ACTION: {' / '.join(ACTIONS)}\n" * (n // 50),
-    "one line of options": lambda n: " / ".join(ACTIONS) * (n // 40),
-    "words": lambda n: "word " * (n // 5),
-    "lines": lambda n: "a line of words.\n" * (n // 17),
-    "one word": lambda n: "x" * n,
-}
-
-
-def best(form: Reply, text: str, tries: int) -> float:
-    """Processor time of the quickest of some readings, in seconds."""
-    costs = []
-    for _ in range(tries):
-        start = time.process_time()
-        form.parse(text)
-        costs.append(time.process_time() - start)
-    return min(costs)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", {repr(form): name for name, (form, _) in FORMS.items()}.values())
-def test_time_grows_as_the_text_does(name: str) -> None:
-    """Ten times the text takes ten times the time, and where it looks like more, a hundred times no more than a
-    thousand: a quadratic reading takes ten thousand."""
-    form, text = FORMS[name]
-    own: dict[str, Callable[[int], str]] = {
-        "the example": again(f"{text}\n"),
-        "blanks, then the example": lambda n: " " * n + text,
-        "the example, then blanks": lambda n: text + "\n" * n,
-    }
-    for kind, item in {**TEXTS, **own}.items():
-        long = best(form, item(MAX_CHARS // 40), 1)
-        short = best(form, item(MAX_CHARS // 400), 2)
-        if long > max(12 * short, 0.01):
-            assert best(form, item(MAX_CHARS), 2) <= 1000 * best(form, item(MAX_CHARS // 100), 5), kind
 
 
 def test_what_is_too_long_is_not_read_at_all() -> None:
