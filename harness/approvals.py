@@ -1,8 +1,8 @@
-"""What may run here, and which keys may go where: without leave, approved once by digest, or for one command.
+"""What may run here, and which keys may go where: with no approval, approved once by digest, or for one command.
 
 A spec, a recorded run and a parent project are data, perhaps from a stranger. Each thing that they would run or send
-is a `NeededApproval`. It needs no leave where it is one's own: of the project around the working directory (but not of
-the runs that it keeps), of installed packages, of the command line. `harness trust` approves the rest by digest,
+is a `NeededApproval`. What is your own needs none: the project around the working directory (but not the runs that it
+keeps), installed packages, the command line. `harness trust` approves the rest by digest,
 `--allow_code_execution` for one command. docs/how-to/trust.md says it for users.
 """
 
@@ -48,11 +48,11 @@ class NeededApproval:
         digest: SHA-256 of what would run, or of the pair, as hexadecimal digits; "" if it cannot be approved by
             digest, because it is another one every time: a program that a model writes.
         why: which part of a spec asks for it.
-        file: the file that would run. It needs no leave where it is one's own (`is_own`).
-        fields: paths of the parameters that ask for it, where no file of its own does: it needs no leave where one's
-            own documents, or the command line, gave these. None: nothing gives leave but an approval.
+        file: the file that would run. Your own file (`is_own`) needs no approval.
+        fields: paths of the parameters that ask for it, where no file of its own does. It needs no approval if your
+            own documents, or the command line, set these. None: only an approval permits it.
         variable: the environment variable that would be sent, of a key and its address; "" of what would run. One
-            that is not set is not sent, and needs no leave.
+            that is not set is not sent, and needs no approval.
     """
 
     what: str
@@ -164,7 +164,7 @@ def installed_roots() -> tuple[Path, ...]:
 
 
 def is_own(path: Path | str, *roots: Path) -> bool:
-    """Whether a file may run, or a document may say what runs, without leave; links are followed first.
+    """Whether a file may run, or a document may say what runs, with no approval; links are followed first.
 
     What lies in the folder of a run, or among the results of a project, never is: runs travel.
 
@@ -236,19 +236,19 @@ def allowing(allowed: bool = True) -> Iterator[None]:
         _allowed.reset(token)
 
 
-Leave = tuple[bool, frozenset[str]]
+Permissions = tuple[bool, frozenset[str]]
 """Whether all may run, and the digests of what is approved."""
 
 
-def leave() -> Leave:
-    """What may run here, for another process to work under."""
+def permissions() -> Permissions:
+    """Return what may run here, so that another process can work `under` the same permissions."""
     return _allowed.get(), frozenset(approved())
 
 
 @contextlib.contextmanager
-def under(given: Leave) -> Iterator[None]:
-    """Within it just that may run: the process that gave it has asked."""
-    tokens = _allowed.set(given[0]), _given.set(given[1])
+def under(granted: Permissions) -> Iterator[None]:
+    """Within this context, only what another process granted may run: that process has asked."""
+    tokens = _allowed.set(granted[0]), _given.set(granted[1])
     try:
         yield
     finally:
@@ -280,7 +280,7 @@ def refusals() -> Iterator[list[NotApprovedError]]:
 
 
 def require(needed: Iterable[NeededApproval], place: Place | None = None) -> None:
-    """Go on only if all of this may run. Raises `NotApprovedError` with what lacks leave."""
+    """Go on only if all of this may run. Raises `NotApprovedError`, which lists what lacks approval."""
     if _allowed.get():
         return
     lacking = [one for one in needed if one.file is None or not is_own(one.file)]
@@ -306,7 +306,7 @@ def _is_unset(variable: str) -> bool:
 def foreign(
     needed: Iterable[NeededApproval], documents: Callable[..., Iterable[str]], why: str = ""
 ) -> Iterator[NeededApproval]:
-    """Those of a plugin's approvals that its spec's own documents do not give leave for.
+    """Those of a plugin's approvals that the user's own documents do not give.
 
     `documents`: path of a parameter → the files that wrote something at or below it.
     """

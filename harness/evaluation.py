@@ -17,7 +17,7 @@ from typing import Any
 from harness import after, approvals, storage
 from harness.after import After
 from harness.config import resolve
-from harness.config.leave import check_execution
+from harness.config.permissions import check_execution
 from harness.config.plan import Plan, Survey, prepare, survey
 from harness.config.project import Project, find
 from harness.config.spec import Spec, load, parse
@@ -151,7 +151,7 @@ class OpenRun:
 
 
 def approve(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
-    """Nothing that is not one's own runs or sends without leave; an executor is chosen."""
+    """Check that all that would run or be sent is approved; choose an executor."""
     check_execution(run.plan, run.options.allow_code_execution, run.options.sandbox)
     executor = choose_executor(run.plan, run.options)
     executor.check(run.plan, run.options)

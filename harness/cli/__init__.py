@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(given: Sequence[str], command: str) -> int:
     try:
         options = parser(command).parse_args(given)
-        with _leave(options) as refused:
+        with _allowing(options) as refused:
             code: int = options.function()(options)
         for text in dict.fromkeys(error.line() for error in refused) if code == 0 else ():
             print(f"left out: {text}", file=sys.stderr)
@@ -54,7 +54,7 @@ def _run(given: Sequence[str], command: str) -> int:
 
 
 @contextlib.contextmanager
-def _leave(options: argparse.Namespace) -> Iterator[list[NotApprovedError]]:
+def _allowing(options: argparse.Namespace) -> Iterator[list[NotApprovedError]]:
     """What --allow_code_execution allows; gives what was refused and a command went on without."""
     with approvals.allowing(getattr(options, "allow_code_execution", False)), approvals.refusals() as refused:
         yield refused

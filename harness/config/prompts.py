@@ -18,7 +18,7 @@ from jinja2 import meta
 
 from harness.api import Facts
 from harness.errors import Place, PromptError, near
-from harness.steps import LimitError
+from harness.step_limits import LimitError
 from harness.templating import HINT, BoundedEnvironment
 
 SUFFIX = ".j2"

@@ -17,7 +17,7 @@ from typing import Any
 
 from harness import storage
 from harness.api import Case, Episode, Facts, Move, Outcome
-from harness.config.leave import confined
+from harness.config.permissions import confined
 from harness.config.plan import Condition, Job, Plan, episode_id, protocol_seed
 from harness.engine_api import AsksPeople, Engine, Replays, RunsPrograms, WritesLog
 from harness.engines.gate import Gate, Shared, Stop

@@ -14,8 +14,8 @@ from typing import Any
 
 from harness import storage
 from harness.api import Case, CorpusMetric, Episode, Metric, RatioMetric
-from harness.config.leave import confined
 from harness.config.limits import LIMITED
+from harness.config.permissions import confined
 from harness.config.plan import Condition, Plan
 from harness.errors import SetupError
 from harness.storage.plugin_errors import ErrorLog

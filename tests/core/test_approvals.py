@@ -1,4 +1,4 @@
-"""What runs without leave, what `harness trust` approves, and that nothing else runs or is sent."""
+"""What runs with no approval, what `harness trust` approves, and that nothing else runs or is sent."""
 
 from __future__ import annotations
 
@@ -290,7 +290,7 @@ def test_links_and_detours_are_followed_before_they_are_judged(stranger: Strange
     assert stranger.did == []
 
 
-def test_ones_own_project_needs_no_leave_and_its_results_do(stranger: Stranger) -> None:
+def test_ones_own_project_needs_no_approval_and_its_results_do(stranger: Stranger) -> None:
     stranger.task()
     home = Path.cwd()
     for place, code in (("tasks", 0), ("results/tasks", 2), ("runs/r", 2)):
@@ -367,7 +367,7 @@ def test_a_folder_called_like_a_metric_is_a_script_too(stranger: Stranger) -> No
 
 
 @pytest.mark.slow
-def test_plugins_of_a_parent_elsewhere_need_leave(stranger: Stranger, capsys: pytest.CaptureFixture[str]) -> None:
+def test_plugins_of_a_parent_elsewhere_need_approval(stranger: Stranger, capsys: pytest.CaptureFixture[str]) -> None:
     policies = stranger.folder / "registry" / "policies"
     policies.mkdir(parents=True)
     (stranger.folder / "harness.yaml").write_text("parents: [harness_builtin]\n")
@@ -433,7 +433,7 @@ def find_with(parent: Path) -> Any:
 
 
 def needed_by(file: Path, project: Any = None) -> list[str]:
-    """What a spec's models would send and have no leave for, with all variables set."""
+    """What a spec's models would send and what is not approved, with all variables set."""
     from harness.config.spec import load
     from harness.extensions.trust import needed
 

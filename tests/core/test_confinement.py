@@ -2,12 +2,12 @@
 
 import pytest
 
-from harness.config.leave import confined
+from harness.config.permissions import confined
 from harness.errors import SetupError
 
 
 def test_nothing_runs_where_no_extension_confines_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.config.leave.offers", lambda point: {})
+    monkeypatch.setattr("harness.config.permissions.offers", lambda point: {})
     with pytest.raises(SetupError, match="no installed extension confines them"):
         confined("process")
 

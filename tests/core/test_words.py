@@ -20,7 +20,7 @@ KNOWN: dict[str, int] = {
     "cli/options.py": 2,
     "cli/parser.py": 2,
     "cli/results.py": 2,
-    "config/leave.py": 1,
+    "config/permissions.py": 1,
     "config/resolve.py": 1,
     "engine_api.py": 7,
     "engines/sampling.py": 2,

@@ -12,7 +12,7 @@ from jinja2 import meta
 
 from harness.errors import PluginError, near
 from harness.replies.literals import read
-from harness.steps import LimitError
+from harness.step_limits import LimitError
 from harness.templating import HINT, BoundedEnvironment
 
 from .regular import SECONDS, regular_expression

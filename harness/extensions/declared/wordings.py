@@ -10,7 +10,7 @@ import jinja2
 from jinja2 import meta
 
 from harness.errors import PluginError, near
-from harness.steps import LimitError
+from harness.step_limits import LimitError
 from harness.templating import HINT, BoundedEnvironment
 
 

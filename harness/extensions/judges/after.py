@@ -8,7 +8,7 @@ from typing import Any
 
 from harness import check
 from harness.after import After, Play
-from harness.config.leave import check_execution
+from harness.config.permissions import check_execution
 from harness.config.plan import ANSWERS, Plan
 from harness.config.project import Project
 from harness.engine_api import AsksPeople, Engine
@@ -75,7 +75,7 @@ class Judges(After):
         ]
 
     def check(self, plan: Plan, cases: Mapping[str, str], options: Options) -> None:
-        """Refuse a judge whose prompts do not fit, or that runs programs without leave."""
+        """Refuse a judge whose prompts do not fit, or that runs programs without permission."""
         self._asked = judgings(plan, self.judge, cases, self.leave_out)
         for judging in self._asked:
             check_execution(judging.plan, options.allow_code_execution, options.sandbox)

@@ -13,7 +13,7 @@ from typing import Any
 
 from harness import approvals, check, storage
 from harness.config import resolve, yamls
-from harness.config.leave import check_execution
+from harness.config.permissions import check_execution
 from harness.config.plan import QUESTIONS, Plan, survey
 from harness.config.project import Project, find
 from harness.config.schema import metric_name

@@ -16,14 +16,14 @@ from typing import Any
 from harness import approvals
 from harness.errors import PluginError, UserError
 
-from . import _package, index, leave
+from . import _package, index, needed_approvals
 from ._checks import check
 from ._mistakes import UnreadableDataError, explained
 from .asked import Settings
 from .data import LocalData
 from .grading import Origin
 from .leaf import Leaf
-from .leave import as_approved
+from .needed_approvals import as_approved
 from .programs import in_place_of_the_metric
 
 _LOCK = threading.Lock()
@@ -115,7 +115,7 @@ def needed(
 def _needed(
     wanted: Sequence[str], known: Mapping[str, index.TaskEntry], data: LocalData | None
 ) -> list[approvals.NeededApproval]:
-    files = leave.needed(wanted, known)
+    files = needed_approvals.needed(wanted, known)
     if data is not None and data.dataset_kwargs.get("trust_remote_code"):
         what = f"code that comes with the data of {', '.join(wanted)}"
         facts = {"tasks": sorted(wanted), "kwargs": dict(data.dataset_kwargs)}

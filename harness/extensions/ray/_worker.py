@@ -13,7 +13,7 @@ from typing import Any
 from harness import __version__, approvals
 from harness.api import Case, Facts
 from harness.config import project, resolve
-from harness.config.leave import check_execution
+from harness.config.permissions import check_execution
 from harness.config.plan import Job, Plan, episode_id
 from harness.config.spec import Spec
 from harness.engine_api import Engine

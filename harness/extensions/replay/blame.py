@@ -17,7 +17,7 @@ from pathlib import Path
 from harness import approvals
 from harness.api import CorpusMetric, Policy, derive_seed
 from harness.config.building import Reference, make, parts_of, policy_name
-from harness.config.leave import check_execution
+from harness.config.permissions import check_execution
 from harness.config.project import Project
 from harness.engine_api import Engine
 from harness.errors import BudgetSpentError, Place, SpecError, near

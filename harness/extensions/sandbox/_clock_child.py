@@ -79,11 +79,11 @@ def limit(kind: int, most: int) -> None:
 
 
 def make(body: bytes, made: list[Made]) -> int:
-    folder, leave, name, arguments, warm = pickle.loads(body)
+    folder, granted, name, arguments, warm = pickle.loads(body)
     os.chdir(folder)
     module, _, function = name.partition(":")
-    with approvals.under(leave):
-        made.append((folder, leave, getattr(importlib.import_module(module), function)(*arguments), warm))
+    with approvals.under(granted):
+        made.append((folder, granted, getattr(importlib.import_module(module), function)(*arguments), warm))
     return len(made) - 1
 
 
@@ -98,9 +98,9 @@ def read_texts(requests: int, answers: int, made: Sequence[Made]) -> None:
         if exactly(requests, 1) == b"M":
             os._exit(MAKE)  # the rest of the request is for the process that made this copy
         place, arguments, seconds = pickle.loads(message(requests))
-        folder, leave, function, warm = made[place]
+        folder, granted, function, warm = made[place]
         os.chdir(folder)
-        with approvals.under(leave):
+        with approvals.under(granted):
             if warm is not None and place not in warmed:
                 signal.setitimer(signal.ITIMER_PROF, WARMING)
                 attempt(functools.partial(function, *warm))

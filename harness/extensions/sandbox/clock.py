@@ -74,7 +74,7 @@ class Clocked:
             seconds = min(seconds, max(LEAST, 50 * self._longest))
         folder = str(Path.cwd())
         if folder not in self._recipes:
-            self._recipes[folder] = pickle.dumps((folder, approvals.leave(), *self._made_by, self._warm))
+            self._recipes[folder] = pickle.dumps((folder, approvals.permissions(), *self._made_by, self._warm))
         answer = _PROCESS.ask(self._recipes[folder], (arguments, seconds), self._wall)
         if answer is None:
             self._slow += 1

@@ -247,7 +247,7 @@ def test_humaneval_grades_by_running(tmp_path: Path) -> None:
         assert graded(task, case, said(task, case, text))["score"] == passed, text
 
 
-def test_programs_run_only_with_leave(tmp_path: Path) -> None:
+def test_programs_run_only_with_permission(tmp_path: Path) -> None:
     file = jsonl(tmp_path / "rows.jsonl", [HUMAN, {**HUMAN, "task_id": "Own/1"}])
     overrides = [f"task.data_files={file}"]
     with pytest.raises(SetupError, match="HumanEval runs programs that models wrote") as caught:

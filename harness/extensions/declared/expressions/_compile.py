@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.printable import clean
-from harness.steps import LimitError, supply
+from harness.step_limits import LimitError, supply
 
 from . import _guards
 from ._check import FILE, STEPS, TAKEN, WORD, Check, cut, parse, span_of

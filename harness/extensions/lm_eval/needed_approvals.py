@@ -1,6 +1,6 @@
 """What loading tasks of lm-eval would run: Python files that their YAML names, and its templates, in no sandbox.
 
-The package's own tasks, and those of one's own project, run without leave; others once they are approved.
+The package's own tasks, and those of the user's project, need no approval; others do.
 """
 
 from __future__ import annotations

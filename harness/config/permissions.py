@@ -1,4 +1,4 @@
-"""What a spec would run or send that is not one's own; programs that models write run with leave and confined only."""
+"""Whether what a spec would run or send is permitted. Programs that models write run confined, and only if allowed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def engine_approvals(spec: Spec, name: str, engine: Engine) -> list[NeededApproval]:
-    """What a model of the spec would run or send that one's own documents give no leave for."""
+    """What a model of the spec would run or send that the user's own documents do not permit."""
     documents = functools.partial(spec.documents, "models", name)
     return list(approvals.foreign(approvals.of(engine), documents, f"models: {name}"))
 
@@ -29,19 +29,19 @@ def engine_approvals(spec: Spec, name: str, engine: Engine) -> list[NeededApprov
 
 
 def check_execution(plan: Plan, allowed: bool, provider: str, *, playing: bool = True) -> None:
-    """Nothing that a spec would run or send, and no program that a model wrote, without leave (`harness.approvals`).
+    """Check that all that a spec would run or send is approved (`harness.approvals`), programs of models included.
 
-    Warns of a fence with holes, which the person who gives the command asked for.
+    Warns if the confinement has holes that the user asked for.
 
     Args:
         plan: what is to be run.
-        allowed: what that person says.
-        provider: who builds the fence around programs.
+        allowed: whether the user allows execution (`--allow_code_execution`).
+        provider: the name of what confines programs.
         playing: whether engines are asked; False where recorded answers are only graded.
 
     Raises:
-        NotApprovedError: something has no leave.
-        SetupError: the fence lacks something on this machine.
+        NotApprovedError: something is not approved.
+        SetupError: this machine lacks something that the provider needs.
     """
     grading = sorted({type(c.task).__name__ for c in plan.conditions if c.task.grading == "executes"})
     if grading and not allowed:
@@ -63,9 +63,9 @@ def check_execution(plan: Plan, allowed: bool, provider: str, *, playing: bool =
 
 
 def confined(provider: str) -> AbstractContextManager[None]:
-    """Within it programs that models wrote run behind the provider's fence. Raises `SetupError` where there is none."""
-    fence: AbstractContextManager[None] = _confinement("using")(provider)
-    return fence
+    """Within this context, the provider confines programs that models wrote. Raises `SetupError` if it cannot."""
+    context: AbstractContextManager[None] = _confinement("using")(provider)
+    return context
 
 
 def _confinement(what: str) -> Callable[[str], Any]:
