@@ -105,7 +105,7 @@ def _loaded(
 
 @dataclass(frozen=True, kw_only=True)
 class OpenRun:
-    """A run on its way: what is given, and what its stages have added so far.
+    """A run in progress: its input, and what its stages have added so far.
 
     Attributes:
         plan: what to play.
@@ -114,7 +114,7 @@ class OpenRun:
         on_score: as in `evaluate`.
         on_more: makes an `on_score` for what is played after the episodes.
         after: what follows once the episodes are scored.
-        spent: what was used of the budget elsewhere.
+        spent: what other runs have used of the budget.
         began: when it began, by `time.monotonic`.
         executor: where episodes are played (from `approve`).
         survey: all cases, and digests of them (from `look_at_cases`).
@@ -159,12 +159,12 @@ def approve(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
 
 
 def look_at_cases(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
-    """Every case is made, once; episodes get their ids."""
+    """Make every case, once, and give every episode its id."""
     return replace(run, survey=survey(run.plan))
 
 
 def check(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
-    """Tables that cannot be made, engines that lack something, what cannot follow: found before hours of playing."""
+    """Check before the first model call that engines can do what the plan needs, and that all tables can be made."""
     _check(run.plan, run.surveyed)
     for one in run.after:
         one.check(run.plan, run.surveyed.cases, run.options)
@@ -176,7 +176,7 @@ def check(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
 
 
 def open_folder(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
-    """The run's folder is locked; run.json and spec.yaml are written, or are those of the run that goes on."""
+    """Lock the run's folder, and write run.json and spec.yaml or check those of the run to be resumed."""
     plan, options, folder = run.plan, run.options, run.folder
     adopted = prepare(plan)
     try:
@@ -192,7 +192,7 @@ def open_folder(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
 
 
 def play(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
-    """Every episode that the journal does not hold is played, journaled and scored."""
+    """Play, journal and score every episode that the journal does not yet hold."""
     executor, folder, meta = run.executor, run.folder, dict(run.meta)
     assert executor is not None
     options, total = run.options, run.plan.in_all(len(run.surveyed.episodes))
@@ -220,11 +220,11 @@ def play(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
 
 
 def follow(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
-    """What extensions do with a run whose episodes are scored."""
+    """Let extensions add to a run whose episodes are scored."""
     plan = run.plan
     done = run.done or Run(run.folder, run.meta, plan.spec, list(run.scores), plan.metrics, plan.project)
     if any(one.is_waiting(done) for one in run.after):
-        done = finish(done, run.began)  # what was played can be read whatever becomes of that
+        done = finish(done, run.began)  # the episodes can be read even if what follows fails
 
     def another(name: str, plan: Plan, how: Options, spent: Spent) -> Run:
         return execute(plan, how, run.on_more(name), spent=spent)
@@ -235,12 +235,12 @@ def follow(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
 
 
 def write_results(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
-    """Scores, rows and tables are written beside the journal."""
+    """Write scores, rows and tables beside the journal."""
     return replace(run, done=finish(run.run, run.began))
 
 
 STAGES = (approve, look_at_cases, check, open_folder, play, follow, write_results)
-"""The steps of a run; each takes what the one before it gives. What is held until the end is on the stack."""
+"""The steps of a run. Each takes the result of the one before it; the stack holds what is released at the end."""
 
 
 @session()
@@ -260,18 +260,18 @@ def execute(
     on_more: OnMore | None = None,
     spent: Spent | None = None,
 ) -> Run:
-    """Play a plan, let follow what its metrics need, and write all results into `options.output_path`.
+    """Play a plan, run the extensions that its metrics need, and write all results into `options.output_path`.
 
     Args:
         plan: what to play.
         options: how.
         on_score: as in `evaluate`.
-        asked_for: what is to follow, by name of `[after]`, beside and in place of what the metrics need; None: nothing.
+        asked_for: what is to follow, by name of `[after]`; it adds to what the metrics need and has precedence. None:
+            nothing follows.
         on_more: makes an `on_score` for what is played after the episodes.
-        spent: what was used of the budget elsewhere.
-
+        spent: what other runs have used of the budget.
     Raises:
-        UserError: as in `evaluate`.
+        UserError: or one of its subclasses, as in `evaluate`.
     """
     folder = options.output_path or manifest.default_folder(plan, options.overwrite)
     run = OpenRun(
@@ -290,7 +290,7 @@ def execute(
 
 
 def _check(plan: Plan, surveyed: Survey) -> None:
-    """What would only be found out after hours of playing: tables that cannot be made, a model without an agent."""
+    """Raise `SpecError` for tables that cannot be made, for lacking abilities, for a model that plays no agent."""
     labels = surveyed.labels
     raise_all(
         SpecError(problem, place=plan.spec.place("tables", i), hint=plan.spec.advice if number == 0 else None)

@@ -167,7 +167,7 @@ def _explain(plan: Plan, figures: Estimate) -> None:
         "resolve": f"a plan of {figures.conditions:,} conditions; who plays: {models}",
         "approve": f"the plan, and the executor {plan.executor}",
         "look_at_cases": f"{figures.episodes:,} episodes",
-        "check": "the same, known to fit together",
+        "check": "the same, checked",
         "open_folder": "an open folder with run.json, spec.yaml and a journal",
         "play": f"{figures.episodes:,} scores, after {figures.turns:,} model calls or more",
         "follow": "; ".join(later) or "the same: no metric is measured later",
