@@ -120,10 +120,14 @@ class LikelihoodRequest:
 class Engine(ABC):
     """Turns requests into completions. It owns its client, retries and rate limits, and knows nothing of agents.
 
-    An engine needs `model` and `complete`, and usually `start` and `close`. A second base class declares what else it
-    can do: `AsksPeople`, `CallsTools`, `ComputesLikelihoods`, `ContinuesText`, `CountsTokens`, `Describes`, `Replays`,
-    `Reports`, `Retries`, `RunsPrograms`, `Sleeps`, `WritesLog`; `harness.approvals.NeedsApproval` that it sends keys to
+    An engine needs `model` and `complete`, and usually `start` and `close`; the other methods have defaults. A second
+    base class declares what a run must know of it before it begins: `AsksPeople`, `CallsTools`, `ComputesLikelihoods`,
+    `ContinuesText`, `Replays`, `RunsPrograms`, `StaysUp`; `harness.approvals.NeedsApproval` that it sends keys to
     addresses which a spec may give.
+
+    Attributes:
+        incidental: fields that never change a completion: timeouts, pool sizes.
+        location: fields that say where the engine is: a run may continue elsewhere, a response cache may not.
 
     Raises:
         ContextLengthError, RefusedError, RequestError: for one request.
@@ -131,13 +135,16 @@ class Engine(ABC):
         SetupError: from `start`, if it cannot begin.
     """
 
+    incidental: ClassVar[frozenset[str]] = frozenset()
+    location: ClassVar[frozenset[str]] = frozenset()
+
     @property
     @abstractmethod
     def model(self) -> str:
         """The model's name in tables."""
 
     async def start(self) -> None:
-        """Load or connect. Called before the first request, and after `close` or `Sleeps.sleep` before the next one."""
+        """Load or connect. Called before the first request, and after `close` or `sleep` before the next one."""
 
     @abstractmethod
     async def complete(self, request: Request) -> Completion:
@@ -145,6 +152,34 @@ class Engine(ABC):
 
     async def close(self) -> None:
         """Release everything. Called once after a `start`, also if that failed."""
+
+    async def sleep(self) -> bool:
+        """Release accelerator memory until the next `start`, which is then quick. False: it cannot, close it."""
+        return False
+
+    def stop_retrying(self, reason: Exception) -> None:
+        """The run is about to end: raise `reason` instead of retrying a failed request. Requests in flight continue."""
+
+    def count_tokens(self, text: str) -> int | None:
+        """Return the number of the text's tokens for this model; None if the engine does not know."""
+        return None
+
+    def log_to(self, path: Path) -> None:
+        """Append the output of this engine's processes to this file. A run calls it before `start`."""
+
+    def report(self) -> Facts:
+        """Return what the engine measured (cache hits, retries, …); the run records it."""
+        return {}
+
+    def describe(self) -> Facts:
+        """Return the engine's fields without secrets (`repr=False`), for the run's record and for cache keys."""
+        own = {"model": self.model}
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.init and f.repr} if is_dataclass(self) else own
+
+    def identity(self, *, location: bool) -> dict[str, Any]:
+        """Return what of `describe` can change an answer; `location`: whether the fields count that say where it is."""
+        free = self.incidental if location else self.incidental | self.location
+        return {key: value for key, value in self.describe().items() if key not in free}
 
 
 class AsksPeople:
@@ -194,31 +229,6 @@ class ContinuesText:
     (`Request.prefill`). One without this base class gets neither."""
 
 
-class Describes:
-    """An engine that says which of its fields its completions depend on. Without this base class all fields count.
-
-    Attributes:
-        incidental: fields that never change a completion: timeouts, pool sizes.
-        location: fields that say where the engine is: a run may continue elsewhere, a response cache may not.
-    """
-
-    incidental: ClassVar[frozenset[str]] = frozenset()
-    location: ClassVar[frozenset[str]] = frozenset()
-
-    def describe(self) -> Facts:
-        """Return the engine's fields without secrets (`repr=False`), for the run's record and for cache keys."""
-        own = {"model": getattr(self, "model", "")}
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.init and f.repr} if is_dataclass(self) else own
-
-
-class CountsTokens(ABC):
-    """An engine that has its model's tokenizer."""
-
-    @abstractmethod
-    def count_tokens(self, text: str) -> int | None:
-        """Return the number of the text's tokens for this model; None if the engine does not know."""
-
-
 class Replays(ABC):
     """An engine that answers from a recorded run. What failed there is a result, and is no reason to stop."""
 
@@ -226,22 +236,6 @@ class Replays(ABC):
     @abstractmethod
     def recorded(self) -> Path:
         """Where the recording is: a run's folder, or a file."""
-
-
-class Reports(ABC):
-    """An engine that measures itself."""
-
-    @abstractmethod
-    def report(self) -> Facts:
-        """Return what the engine measured (cache hits, retries, …); the run records it."""
-
-
-class Retries(ABC):
-    """An engine that waits before it retries a failed request."""
-
-    @abstractmethod
-    def stop_retrying(self, reason: Exception) -> None:
-        """The run is about to end: raise `reason` instead of retrying a failed request. Requests in flight continue."""
 
 
 class RunsPrograms(NeedsApproval):
@@ -282,14 +276,6 @@ class RunsPrograms(NeedsApproval):
         yield NeededApproval.declared(what, {"engine": type(self).__name__, "fields": own, "files": code})
 
 
-class Sleeps(ABC):
-    """An engine that can release accelerator memory without losing its model."""
-
-    @abstractmethod
-    async def sleep(self) -> bool:
-        """Release accelerator memory until the next `start`, which is then quick. False: unsupported, close instead."""
-
-
 class StaysUp:
     """An engine that takes long to start, and stays up while a command plays several runs.
 
@@ -297,14 +283,3 @@ class StaysUp:
     what it reports. `close` is called after the last, or where another engine is needed. An engine with the same
     parameters is the same engine.
     """
-
-
-class WritesLog(ABC):
-    """An engine whose processes print."""
-
-    @abstractmethod
-    def log_to(self, path: Path) -> None:
-        """Append the output of this engine and its processes to this file.
-
-        A run calls it before `start`. A script that uses an engine by itself need not.
-        """

@@ -17,7 +17,7 @@ import pytest
 import harness
 from harness.api import Completion, derive_seed
 from harness.config.project import builtin
-from harness.engine_api import CountsTokens, Engine, Request, Thread
+from harness.engine_api import Engine, Request, Thread
 from harness.runtime import sources
 from tests.helpers import finished
 from tests.helpers.naming import Names
@@ -113,7 +113,7 @@ class Driven:
         self._runner.close()
 
 
-class Lent(Engine, CountsTokens):
+class Lent(Engine):
     """An engine that lives in a loop of its own, for a run that neither starts nor ends it."""
 
     def __init__(self, engine: VLLM, loop: asyncio.AbstractEventLoop) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from harness.api import Completion, Facts
-from harness.engine_api import Engine, LikelihoodRequest, Request, Retries, Sleeps
+from harness.engine_api import Engine, LikelihoodRequest, Request
 from harness.engines.budget import Budget, Usage
 from harness.engines.priority import PriorityGate
 from harness.engines.wrapper import Wrapper
@@ -113,7 +113,7 @@ class Shared:
     switcher: Switcher | None = None
 
 
-class Gate(Wrapper, Retries):
+class Gate(Wrapper):
     """Lets requests through to an engine: the oldest conversation first, and none once the run is to end.
 
     A server that is dying fails request after request. Each failure that the engine gives up on is an error of its
@@ -187,11 +187,11 @@ class Gate(Wrapper, Retries):
             await self.inner.start()
             self._awake = True
 
-    async def sleep(self) -> None:
+    async def make_room(self) -> None:
         """Put the engine to sleep if it can, else close it."""
         if self._awake:
             self._awake = False
-            if not (isinstance(self.inner, Sleeps) and await self.inner.sleep()):
+            if not await self.inner.sleep():
                 await self._close_engine()
 
     async def close(self) -> None:
@@ -281,7 +281,7 @@ class Gate(Wrapper, Retries):
         others = self.stop.goes_on or any(gate.broken is None for gate in self.stop.gates)
         if self.switcher is not None or not others:
             self.stop.end(reason)
-        elif isinstance(self.inner, Retries):
+        else:
             self.inner.stop_retrying(EngineFatalError(reason))
 
     def _note(self, failed: bool) -> None:
@@ -292,8 +292,7 @@ class Gate(Wrapper, Retries):
 
     def stop_retrying(self, reason: Exception) -> None:
         self.usage.halt(reason)
-        if isinstance(self.inner, Retries):
-            self.inner.stop_retrying(reason)
+        self.inner.stop_retrying(reason)
 
     def report(self) -> Facts:
         own = super().report()

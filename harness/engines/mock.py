@@ -14,8 +14,6 @@ from harness.engine_api import (
     CallsTools,
     ComputesLikelihoods,
     ContinuesText,
-    CountsTokens,
-    Describes,
     Engine,
     LikelihoodRequest,
     Request,
@@ -25,7 +23,7 @@ Answer = str | Completion
 
 
 @plugin
-class Mock(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsTokens, Describes):
+class Mock(Engine, CallsTools, ComputesLikelihoods, ContinuesText):
     """Answers with a fixed text, or in Python with any function.
 
         Mock(function=lambda request: request.thread.messages[-1]["content"].upper())

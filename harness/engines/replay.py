@@ -16,7 +16,6 @@ from harness.engine_api import (
     Engine,
     LikelihoodRequest,
     Replays,
-    Reports,
     Request,
 )
 from harness.errors import (
@@ -38,7 +37,7 @@ Row = Mapping[str, Any]
 
 
 @plugin
-class Replay(Engine, CallsTools, ComputesLikelihoods, ContinuesText, Replays, Reports):
+class Replay(Engine, CallsTools, ComputesLikelihoods, ContinuesText, Replays):
     """Answers from a recorded run: every request gets the answer that the same request got then.
 
     Args:

@@ -11,10 +11,8 @@ from harness.engine_api import (
     CallsTools,
     ComputesLikelihoods,
     ContinuesText,
-    CountsTokens,
     Engine,
     LikelihoodRequest,
-    Reports,
     Request,
 )
 from harness.errors import EngineFatalError
@@ -23,7 +21,7 @@ _COUNTS, _COUNTED_CHARS = 1024, 20_000
 """How many texts, and of how many characters at most, have their tokens remembered: all that hear one ask the same."""
 
 
-class Wrapper(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsTokens, Reports):
+class Wrapper(Engine, CallsTools, ComputesLikelihoods, ContinuesText):
     """Passes on what every engine before another one passes on.
 
     Attributes:
@@ -34,7 +32,7 @@ class Wrapper(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsToke
     def __init__(self, inner: Engine) -> None:
         self.inner = inner
         self.engine: Engine = inner.engine if isinstance(inner, Wrapper) else inner
-        self._counted = lru_cache(_COUNTS)(self._count)
+        self._counted = lru_cache(_COUNTS)(inner.count_tokens)
 
     @abstractmethod
     async def complete(self, request: Request | LikelihoodRequest) -> Completion:
@@ -58,10 +56,7 @@ class Wrapper(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsToke
         return self.inner.model
 
     def count_tokens(self, text: str) -> int | None:
-        return self._counted(text) if len(text) <= _COUNTED_CHARS else self._count(text)
-
-    def _count(self, text: str) -> int | None:
-        return self.inner.count_tokens(text) if isinstance(self.inner, CountsTokens) else None
+        return self._counted(text) if len(text) <= _COUNTED_CHARS else self.inner.count_tokens(text)
 
     def report(self) -> Facts:
-        return self.inner.report() if isinstance(self.inner, Reports) else {}
+        return self.inner.report()

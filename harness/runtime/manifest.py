@@ -25,8 +25,6 @@ from harness.api import Facts
 from harness.config import yamls
 from harness.config.keys import measured
 from harness.config.plan import Plan, without_later_metrics
-from harness.engines.identity import describe
-from harness.engines.identity import identity as engine_identity
 from harness.errors import DataError, Place
 from harness.runtime.options import Options
 from harness.runtime.sources import code, commit
@@ -197,7 +195,7 @@ def _describe(plan: Plan, folder: Path, adopted: Mapping[str, str]) -> dict[str,
         "identity": identity(plan, adopted),
         "code": code(plan),
         "git": commit(plan.project.root),
-        "engine_args": {name: without_secrets(describe(engine)) for name, engine in plan.engines.items()},
+        "engine_args": {name: without_secrets(engine.describe()) for name, engine in plan.engines.items()},
         "command": list(map(without_secrets, sys.argv)),
         "versions": {"harness": __version__, "python": platform.python_version(), **_versions()},
         "hardware": {"platform": platform.platform(), "processors": os.cpu_count()},
@@ -244,11 +242,7 @@ def identity(plan: Plan, adopted: Mapping[str, str] = MappingProxyType({})) -> d
     }
     prompts = {group.prompts.name: group.prompts.digest for c in plan.conditions for group in c.groups}
     engine = plan.engines.get("model")  # further models stand in the spec
-    own = (
-        {"engine": type(engine).__name__, **without_secrets(engine_identity(engine, location=False))}
-        if engine
-        else None
-    )
+    own = {"engine": type(engine).__name__, **without_secrets(engine.identity(location=False))} if engine else None
     facts = {"spec": body, "model": plan.model, "engine": own, "prompts": prompts}
     if adopted:
         facts["calibration"] = dict(adopted)

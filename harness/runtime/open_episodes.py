@@ -19,7 +19,7 @@ from harness import storage
 from harness.api import Case, Episode, Facts, Move, Outcome
 from harness.config.permissions import confined
 from harness.config.plan import Condition, Job, Plan, episode_id, protocol_seed
-from harness.engine_api import AsksPeople, Engine, Replays, RunsPrograms, WritesLog
+from harness.engine_api import AsksPeople, Engine, Replays, RunsPrograms
 from harness.engines.gate import Gate, Shared, Stop
 from harness.engines.wrapper import Wrapper
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError
@@ -139,8 +139,7 @@ class Episodes:
         shared = Shared(self.stop, self.usage, log, switcher)
         one = session.current() if switcher is None else None
         for name, engine in (await session.taken_from(one, self.plan.engines.items())).items():
-            if isinstance(engine, WritesLog):
-                engine.log_to(self._file("engine.log"))
+            engine.log_to(self._file("engine.log"))
             self.engines[name] = gated = self._gated(name, engine, shared)
             if one is not None:
                 self.gates[name].keep = one.keep

@@ -15,7 +15,7 @@ from typing import Any
 from harness.api import Completion, Facts, Move, Parsed, Policy, Turn, derive_seed
 from harness.config.limits import LIMITED, TurnQuota
 from harness.config.prompts import PromptSet
-from harness.engine_api import ComputesLikelihoods, CountsTokens, Engine, LikelihoodRequest, Request, Thread
+from harness.engine_api import ComputesLikelihoods, Engine, LikelihoodRequest, Request, Thread
 from harness.errors import EngineError, EngineFatalError
 from harness.replies.likelihoods import Likelihoods, likelihoods_of
 from harness.replies.reading import read_completion
@@ -173,8 +173,6 @@ class ModelPlayer:
 
     def _peer_tokens(self, turn: Turn) -> int | None:
         """Tokens of what the turn shows of other agents (DarkForest, Section 3.5: T_cross)."""
-        if not isinstance(self.engine, CountsTokens):
-            return None
         counts = [self.engine.count_tokens(text) for text in turn.peer_texts]
         return None if None in counts else sum(count or 0 for count in counts)
 

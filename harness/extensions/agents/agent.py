@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from harness.api import Completion, Facts, Range, plugin
 from harness.approvals import NeededApproval
-from harness.engine_api import Describes, Engine, Reports, Request, Retries, RunsPrograms, WritesLog
+from harness.engine_api import Engine, Request, RunsPrograms
 from harness.engines.priority import PriorityGate
 from harness.errors import EngineFatalError, SetupError
 from harness.extensions.agents import _agent_calls as calls
@@ -30,7 +30,7 @@ _MOST_FILES = 1_000
 
 
 @plugin
-class Agent(Engine, Describes, Reports, Retries, RunsPrograms, WritesLog):
+class Agent(Engine, RunsPrograms):
     """An agent of your own: a Python function or class (`call`), a program (`command`) or a server (`url`).
 
     Args:
@@ -178,7 +178,7 @@ class Agent(Engine, Describes, Reports, Retries, RunsPrograms, WritesLog):
             self._queue.leave()
 
     def stop_retrying(self, reason: Exception) -> None:
-        if isinstance(self._form, Retries):
+        if isinstance(self._form, Engine):  # a server, which is asked again
             self._form.stop_retrying(reason)
 
     async def close(self) -> None:

@@ -19,7 +19,6 @@ from harness.api import Case, Task
 from harness.config.plan import Condition, Group, Plan
 from harness.config.project import Project
 from harness.engine_api import Engine
-from harness.engines.identity import describe
 from harness.errors import DataError, NotFittedError, Place, PluginError
 from harness.extensions.calibration.protocols import CalibratedProtocol
 from harness.extensions.panels.questions import QuestionTask
@@ -119,7 +118,7 @@ def _agent(group: Group, engines: Mapping[str, Engine]) -> Mapping[str, Any]:
     else:
         engine = engines[group.model or "model"]
         player = {"model": engine.model, "generation_kwargs": group.sampling, "prompts": group.prompts.name}
-        revision = describe(engine).get("revision")
+        revision = engine.describe().get("revision")
         player |= {"revision": revision} if revision else {}
     plain: Mapping[str, Any] = json.loads(json.dumps(player, default=str))
     return plain

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.api import Completion, Facts
-from harness.engine_api import Describes, Engine, LikelihoodRequest, Request, Thread
-from harness.engines.identity import identity
+from harness.engine_api import Engine, LikelihoodRequest, Request, Thread
 from harness.engines.wrapper import Wrapper
 from harness.errors import DataError, StorageError
 
@@ -130,9 +129,8 @@ class Cache(Wrapper):
 
     def _identities(self) -> list[bytes]:
         """What the engine is, at each of the places where it is."""
-        facts = {"engine": type(self.engine).__qualname__, **identity(self.engine, location=not self.share)}
-        names = self.engine.location if isinstance(self.engine, Describes) else ()
-        several = {name: facts[name] for name in names if isinstance(facts.get(name), list | tuple)}
+        facts = {"engine": type(self.engine).__qualname__, **self.engine.identity(location=not self.share)}
+        several = {name: facts[name] for name in self.engine.location if isinstance(facts.get(name), list | tuple)}
         return [
             _canonical({**facts, **dict(zip(several, places, strict=True))})
             for places in sorted(product(*several.values()), key=repr)

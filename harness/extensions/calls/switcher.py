@@ -18,7 +18,7 @@ class EngineSwitcher:
 
     An engine's requests wait while another one works. It is replaced when it has none left, by the one for which most
     are waiting: since many episodes run at once, and a batch's moves are awaited together, there are few switches.
-    The engine that is replaced sleeps where it can (`Sleeps`), else it is closed and its next start loads it again.
+    The engine that is replaced sleeps where it can, else it is closed and its next start loads it again.
 
     Args:
         engines: the names of the engines.
@@ -79,7 +79,7 @@ class EngineSwitcher:
             if following is not self._current:
                 if self._current is not None:
                     before, self._current = self._current, None
-                    await before.sleep()
+                    await before.make_room()
                 await following.wake()
                 self._current = following
                 self.switches += 1

@@ -17,12 +17,9 @@ from harness.engine_api import (
     CallsTools,
     ComputesLikelihoods,
     ContinuesText,
-    CountsTokens,
     Engine,
     LikelihoodRequest,
-    Reports,
     Request,
-    Retries,
     Thread,
 )
 from harness.engines.sampling import normalise
@@ -61,7 +58,7 @@ MAX_TOKENS = 256
 
 
 @plugin
-class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsTokens, SendsKey, Reports, Retries):
+class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
     """Any OpenAI-compatible server: vLLM serve, SGLang, llama.cpp, Ollama, a provider.
 
     Conversations go to `/v1/chat/completions`; texts to continue, and texts to score, to `/v1/completions`.

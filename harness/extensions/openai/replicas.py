@@ -14,7 +14,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from harness.api import Facts
 from harness.approvals import NeededApproval, NeedsApproval
-from harness.engine_api import Describes, Thread
+from harness.engine_api import Thread
 from harness.errors import SetupError
 
 PROBE = 20.0  # seconds for a probe of a server
@@ -146,7 +146,7 @@ def public(url: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
-class SendsKey(Describes, NeedsApproval):
+class SendsKey(NeedsApproval):
     """An engine with `base_url` and `api_key_env`: the key of a variable goes to these addresses."""
 
     base_url: str | list[str] | None

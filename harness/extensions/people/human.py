@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from harness.api import Completion, Facts, Reply, plugin
-from harness.engine_api import AsksPeople, Describes, Engine, Reports, Request, Retries
+from harness.engine_api import AsksPeople, Engine, Request
 from harness.errors import EngineFatalError, SetupError
 from harness.extensions.agents.conversations import LONGEST, Conversations
 from harness.extensions.calls.tool_calls import storable
@@ -21,7 +21,7 @@ _LONGEST_NAME = 40
 
 
 @plugin
-class Human(Engine, AsksPeople, Describes, Reports, Retries):
+class Human(Engine, AsksPeople):
     """You: the exact prompt is shown in the terminal, and what you write is the reply.
 
     Args:

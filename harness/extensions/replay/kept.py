@@ -15,15 +15,10 @@ from harness.engine_api import (
     CallsTools,
     ComputesLikelihoods,
     ContinuesText,
-    CountsTokens,
-    Describes,
     Engine,
     LikelihoodRequest,
-    Reports,
     Request,
-    Retries,
 )
-from harness.engines.identity import identity
 from harness.errors import (
     BudgetSpentError,
     ContextLengthError,
@@ -140,7 +135,7 @@ class _Recorder(Engine, CallsTools, ComputesLikelihoods, ContinuesText):
         return await self.complete(request)
 
 
-class Kept(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsTokens, Describes, Reports, Retries):
+class Kept(Engine, CallsTools, ComputesLikelihoods, ContinuesText):
     """The replies of a recorded run while prompts stay the same to the letter; else those of a model.
 
     Args:
@@ -219,22 +214,20 @@ class Kept(Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsTokens,
 
     def count_tokens(self, text: str) -> int | None:
         """Of the model that is asked; None while none was."""
-        ready = self._started is None and isinstance(self.inner, CountsTokens)
-        return self.inner.count_tokens(text) if ready and isinstance(self.inner, CountsTokens) else None
+        return self.inner.count_tokens(text) if self.inner is not None and self._started is None else None
 
     def describe(self) -> Facts:
         """What the asked model is: the recorded run and the changes stand in the spec."""
-        inner = (
-            {} if self.inner is None else {"asks": type(self.inner).__name__, **identity(self.inner, location=False)}
-        )
+        asks = self.inner
+        inner = {} if asks is None else {"asks": type(asks).__name__, **asks.identity(location=False)}
         return {**inner, "model": self.model}
 
     def report(self) -> Facts:
         own = {"replies_kept": self.kept, "replies_changed": self.altered, "replies_asked": self.asked}
-        return {**(self.inner.report() if isinstance(self.inner, Reports) and self._started is None else {}), **own}
+        return {**(self.inner.report() if self.inner is not None and self._started is None else {}), **own}
 
     def stop_retrying(self, reason: Exception) -> None:
-        if isinstance(self.inner, Retries):
+        if self.inner is not None:
             self.inner.stop_retrying(reason)
 
     async def close(self) -> None:

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from harness.api import Completion, Range, plugin
-from harness.engine_api import CountsTokens, Describes, Engine, Request, RunsPrograms
+from harness.engine_api import Engine, Request, RunsPrograms
 from harness.engines.priority import PriorityGate
 from harness.errors import EngineFatalError, SetupError
 
@@ -23,7 +23,7 @@ _NO_PROGRAM = "There is no Python program in the message. Write it in a fenced b
 
 
 @plugin
-class Sandbox(Engine, CountsTokens, Describes, RunsPrograms):
+class Sandbox(Engine, RunsPrograms):
     """Runs the Python program of the last message in the harness's sandbox; the reply is what it prints.
 
     The fenced Python blocks of the message are one program, in their order. The last line of the reply says how it

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.approvals import NeededApproval, NeedsApproval
-from harness.engine_api import Describes
 from harness.storage.redaction import without_secrets
 
 
-class ModelCode(Describes, NeedsApproval):
+class ModelCode(NeedsApproval):
     """vLLM's parameters that may name code."""
 
     pretrained: str

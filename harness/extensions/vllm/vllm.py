@@ -21,15 +21,11 @@ from harness.engine_api import (
     CallsTools,
     ComputesLikelihoods,
     ContinuesText,
-    CountsTokens,
     Engine,
     LikelihoodRequest,
-    Reports,
     Request,
-    Sleeps,
     StaysUp,
     Thread,
-    WritesLog,
 )
 from harness.engines.gate import is_cancelled
 from harness.engines.priority import PriorityGate
@@ -62,9 +58,7 @@ _engines = count()
 
 
 @plugin
-class VLLM(
-    Engine, CallsTools, ComputesLikelihoods, ContinuesText, CountsTokens, Reports, ModelCode, Sleeps, StaysUp, WritesLog
-):
+class VLLM(Engine, CallsTools, ComputesLikelihoods, ContinuesText, ModelCode, StaysUp):
     """vLLM's asynchronous engine in this process, fed with token ids.
 
     Args:

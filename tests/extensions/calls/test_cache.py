@@ -14,7 +14,6 @@ import pytest
 from harness.api import Completion, plugin
 from harness.engine_api import Engine, Request, Thread
 from harness.engines.gate import Gate, Shared
-from harness.engines.identity import identity
 from harness.engines.mock import Mock
 from harness.errors import (
     DataError,
@@ -145,7 +144,7 @@ def test_engines_share_a_file_and_no_answers_unless_they_are_the_same(tmp_path: 
 
 def test_timeouts_are_no_part_of_what_an_engine_is() -> None:
     def same(one: Engine, other: Engine, location: bool = True) -> bool:
-        return identity(one, location=location) == identity(other, location=location)
+        return one.identity(location=location) == other.identity(location=location)
 
     assert same(OpenAI(model="m", timeout=1), OpenAI(model="m", timeout=2))
     assert not same(OpenAI(model="m"), OpenAI(model="m", extra_body={"x": 1}))
@@ -163,7 +162,7 @@ def test_an_engine_that_describes_nothing_is_its_fields(tmp_path: Path) -> None:
             return Completion(f"{self.size}")
 
     assert [talk(Cache(Bare(size=n), tmp_path / "c"), [request("a")]) for n in (1, 2, 1)] == [["1"], ["2"], ["1"]]
-    assert identity(Bare(size=3), location=True) == {"size": 3}
+    assert Bare(size=3).identity(location=True) == {"size": 3}
 
 
 def test_errors_are_not_remembered(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from harness.api import Completion
-from harness.engine_api import Engine, Request, Sleeps
+from harness.engine_api import Engine, Request
 from harness.engines.budget import Budget, Usage
 from harness.engines.gate import Gate, Shared
 from harness.errors import BudgetSpentError
@@ -13,7 +13,7 @@ from harness.extensions.calls.switcher import EngineSwitcher
 from tests.conftest import request
 
 
-class Sleeper(Engine, Sleeps):
+class Sleeper(Engine):
     """Needs the accelerator while it is awake; may keep its place elsewhere."""
 
     def __init__(self, name: str, sleeps: bool) -> None:

@@ -21,7 +21,6 @@ from lm_eval.utils import (
 
 import harness
 from harness.config.project import find
-from harness.engine_api import Reports
 from harness.engines.mock import Mock
 from harness.errors import DataError
 from harness.extensions.exports import export
@@ -75,7 +74,7 @@ def test_the_table_that_lm_eval_prints(done: harness.Run, tmp_path: Path) -> Non
     assert results.keys() - EvalResults.__annotations__.keys() == {"harness_version"}
 
 
-class Served(Mock, Reports):
+class Served(Mock):
     """Reports of its tokenizer what the engine vllm does."""
 
     tokenizer: ClassVar[Any] = SimpleNamespace(

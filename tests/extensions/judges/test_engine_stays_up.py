@@ -9,7 +9,7 @@ import harness
 from harness.api import Completion, Facts, plugin
 from harness.config.project import find
 from harness.config.spec import load
-from harness.engine_api import Engine, Reports, Request, StaysUp
+from harness.engine_api import Engine, Request, StaysUp
 from harness.errors import EngineFatalError
 from harness.extensions.calibration.fit import fit
 from harness.runtime.runner import RunStoppedError
@@ -22,7 +22,7 @@ EVENTS: list[str] = []
 
 
 @plugin
-class Heavy(Engine, StaysUp, Reports):
+class Heavy(Engine, StaysUp):
     """Writes down when it starts and closes."""
 
     name: str = "heavy"

@@ -9,7 +9,6 @@ import pytest
 import harness
 from harness import storage
 from harness.config.plan import Plan, episode_id
-from harness.engine_api import Retries
 from harness.engines.mock import Mock
 from harness.errors import BudgetSpentError, EngineFatalError
 from harness.extensions.ray._worker import Worker, WorkerUpdate
@@ -135,7 +134,7 @@ def test_what_needs_nothing_new_is_played_when_the_budget_is_spent(tmp_path: Pat
     assert set(storage.JournalState(*storage.journals(tmp_path)).ends) == finished
 
 
-class Patient(Mock, Retries):
+class Patient(Mock):
     """Tries again without end, until it is told that the run is over."""
 
     tries: ClassVar[int] = 0

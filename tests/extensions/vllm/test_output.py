@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness.engine_api import WritesLog
 from harness.engines.mock import Mock
 from harness.extensions.vllm.engine_output import Output, root_cause
 
@@ -130,7 +129,7 @@ def test_with_one_of_two_engines_closed_loggers_write_to_the_others_file(tmp_pat
 
 
 def test_a_run_names_the_file_before_it_starts_an_engine(tmp_path: Path) -> None:
-    class Heard(Mock, WritesLog):
+    class Heard(Mock):
         heard: tuple[object, ...] = ()
 
         def log_to(self, path: Path) -> None:

@@ -6,12 +6,12 @@ import asyncio
 from pathlib import Path
 
 from harness.api import Completion, plugin
-from harness.engine_api import Describes, Engine, Request
+from harness.engine_api import Engine, Request
 from harness.errors import ContextLengthError, EngineFatalError, SetupError
 
 
 @plugin
-class Dice(Engine, Describes):
+class Dice(Engine):
     """Answers by chance, from the request's own seed."""
 
     incidental = frozenset({"latency", "fatal_after", "broken_start", "log"})
