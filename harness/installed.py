@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.errors import Place, PluginError, UserError, near
-from harness.manifests import GROUP, MANIFEST, OWN, POINTS, SHIPPED, Extension, extensions, read
+from harness.manifests import GROUP, MANIFEST, OWN, POINTS, SHIPPED, Extension, core, extensions, read
 
 _RUN: Final = {"run": "reference"}
 _SHAPES: Final[Mapping[str, Any]] = {
@@ -65,11 +65,9 @@ OF_THE_CORE: Final[Mapping[str, Set[str]]] = {
         *("baseline", "generation_kwargs", "constrained", "limits", "share_calls", "executor", "seed", "repeats"),
         *("limit", "cluster", "headline", "tables", "prices"),
     },
-    "commands": {"eval", "validate", "plan", "show", "list", "schema", "score", "report", "new"},
-    "executors": {"local"},
     "lists": {"help", "debug"},
 }
-"""Point → names that the core has itself, and no extension can offer."""
+"""Point → names that the core has itself, beside those of its own manifest; no extension can offer them."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +82,8 @@ class Broken:
 def beside(shipped: Mapping[str, Extension]) -> tuple[Mapping[str, Extension], tuple[Broken, ...]]:
     """All extensions, and those that are left out: of two that offer the same, the one that is found later."""
     found, broken = dict(shipped), list[Broken]()
-    taken = {(point, name): "the harness" for point, names in OF_THE_CORE.items() for name in names}
+    of_the_core = [(point, name) for point, names in OF_THE_CORE.items() for name in names]
+    taken = dict.fromkeys([*of_the_core, *claims(core().points)], "the harness")
     for one in shipped.values():
         taken |= _claimed(one)
     for entry in _installed():

@@ -28,6 +28,8 @@ GROUP: Final = "harness.extensions"
 OWN: Final = "mas-eval-harness"
 """The distribution of the harness itself."""
 SHIPPED: Final = Path(__file__).parent / "extensions"
+CORE: Final = Path(__file__).with_name("core.toml")
+"""What the core offers, in the form of a manifest."""
 POINTS: Final = (
     "projects", "keys", "tables", "after", "checks", "confinement", "engines", "gates", "executors", "commands",
     "lists", "reports", "charts", "exports",
@@ -126,6 +128,12 @@ def _kind(found: object) -> str:
 
 
 @functools.cache
+def core() -> Extension:
+    """What the core offers, as if it were an extension."""
+    return read("harness", CORE)
+
+
+@functools.cache
 def extensions() -> Mapping[str, Extension]:
     """Name → extension, in order of names, without those with a mistake and those that need one which is not here."""
     here = dict(found())
@@ -153,8 +161,10 @@ def read_all() -> tuple[Mapping[str, Extension], tuple[Broken, ...]]:
 
 @functools.cache
 def offers(point: str) -> Mapping[str, Offer]:
-    """Name → what an extension offers at a point, such as "commands"."""
-    every = [(one, name, value) for one in extensions().values() for name, value in one.points[point].items()]
+    """Name → what the core or an extension offers at a point, such as "commands"; the core's come first."""
+    every = [
+        (one, name, value) for one in (core(), *extensions().values()) for name, value in one.points[point].items()
+    ]
     return {name: Offer(one, point, name, value) for one, name, value in every}
 
 

@@ -108,7 +108,7 @@ def add_run_options(command: argparse._ActionsContainer, *names: str) -> None:
     texts = re.findall(r"^        (\w+): (.*(?:\n            .*)*)", Options.__doc__ or "", re.MULTILINE)
     lines = {name: " ".join(text.rstrip(".").replace("%", "%%").split()) for name, text in texts}
     about = {name: re.sub(r"[;.] in Python .*", "", text, flags=re.IGNORECASE) for name, text in lines.items()}
-    about["executor"] = about["executor"].replace(" (", f": {', '.join(('local', *offers('executors')))} (", 1)
+    about["executor"] = about["executor"].replace(" (", f": {', '.join(offers('executors'))} (", 1)
     for field in (field for field in fields(Options) if field.name in names):
         kind = field.type.removesuffix(" | None")
         more: dict[str, Any] = {"metavar": "N", "type": whole(1)}

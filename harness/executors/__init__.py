@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from harness.runtime.options import Options
 from harness.runtime.runner import Work
 from harness.storage.locks import LOCK
 
-__all__ = ["Executor", "await_workers", "choose_executor", "executors"]
+__all__ = ["Executor", "await_workers", "choose_executor"]
 
 
 class Executor(ABC):
@@ -56,18 +56,6 @@ def await_workers(folder: Path) -> None:
         clear(folder)
 
 
-def executors() -> dict[str, Callable[[], type[Executor]]]:
-    """Name → what loads its class."""
-
-    def local() -> type[Executor]:
-        from .local import Local
-
-        return Local
-
-    offered = {name: functools.partial(offer.load_class, Executor) for name, offer in offers("executors").items()}
-    return {"local": local, **offered}
-
-
 def choose_executor(plan: Plan, options: Options) -> Executor:
     """The executor that the command asks for, else the spec, else this process.
 
@@ -75,7 +63,7 @@ def choose_executor(plan: Plan, options: Options) -> Executor:
         SpecError: for a name there is not, or a parameter that does not fit.
         NotApprovedError: a foreign spec names a place whose code would run here.
     """
-    option, known = options.executor, executors()
+    option, known = options.executor, offers("executors")
 
     def place(*path: str) -> Place:
         if option is None:
@@ -93,7 +81,7 @@ def choose_executor(plan: Plan, options: Options) -> Executor:
 
         hint = bringer(name, "executors") or near(name, known)
         raise SpecError(f"there is no executor {name!r}", place=place("use"), hint=hint)
-    cls = known[name]()
+    cls = known[name].load_class(Executor)
     raise_all(
         SpecError(f"executor {name!r}: {what}", place=place(*map(str, path))) for path, what in faults(cls, arguments)
     )

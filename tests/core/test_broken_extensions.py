@@ -8,12 +8,10 @@ import pytest
 
 from harness import absent, manifests
 from harness.cli import main
-from harness.cli.parser import CORE
 from harness.config.keys import seating_keys
 from harness.config.project import find
 from harness.config.schema import SPEC
 from harness.errors import PluginError
-from harness.executors import executors
 from harness.extensions.editors.schema import whole_schema
 from harness.installed import OF_THE_CORE, checked
 
@@ -120,10 +118,11 @@ def test_manifests_that_ship_have_no_mistakes() -> None:
 
 
 def test_names_of_the_core_are_no_extensions() -> None:
-    assert {"keys": {*SPEC["properties"]}, "commands": {*CORE}} == {
-        point: OF_THE_CORE[point] for point in ("keys", "commands")
-    }
-    assert OF_THE_CORE["executors"] == executors().keys() - manifests.offers("executors").keys()
+    assert {*SPEC["properties"]} == OF_THE_CORE["keys"]
+
+
+def test_what_the_core_offers_is_told_as_extensions_tell_theirs() -> None:
+    assert checked("harness", manifests.CORE).points == manifests.core().points
 
 
 @pytest.mark.parametrize(
