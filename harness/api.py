@@ -571,7 +571,7 @@ Parts = tuple[float, float]
 class RatioMetric(Metric):
     """One ratio over all events of all episodes: the sum of numerators over the sum of denominators.
 
-    An episode with more events weighs more. The standard error takes episodes, and not events, as independent
+    An episode with more events weighs more. The standard error treats episodes, and not events, as independent
     observations (`linearised`).
     """
 

@@ -79,7 +79,7 @@ def _missing(run: Run, tables: Sequence[Table], limit: int | None) -> str | None
     where = f"harness show --spec {run.spec.name} says how many the task has"
     more = "there are more without --limit" if limit else where
     have = f"{few} of {len(cases)} conditions have" if len(cases) > 1 else "the condition has"
-    return f"missing for an interval: {have} only one case with a number for {words_of(name)}; {more}"
+    return f"no interval: {have} only one case with a number for {words_of(name)}; {more}"
 
 
 def turns_in_words(scores: Iterable[EpisodeScore], folder: Path) -> list[str]:
@@ -117,13 +117,13 @@ def _share(part: int, whole: int) -> str:
 
 
 def readable(tables: Sequence[Table], options: argparse.Namespace) -> list[Table]:
-    """For reading: no figure data unless asked for, and no table without a single number."""
+    """The tables to print for a reader: figure data only if asked for, and no table in which every cell is empty."""
     if options.format in ("csv", "json", "html"):
         return list(tables)
     candidates = [table for table in tables if options.figures or not table.is_data]
     empty = [table for table in candidates if all(cell.value is None for row in table.rows for cell in row.cells)]
     for table in empty:
-        print(f"not shown, without a single number: {table.title}", file=sys.stderr)
+        print(f"table left out, as it has no numbers: {table.title}", file=sys.stderr)
     return [table for table in candidates if table not in empty]
 
 

@@ -215,7 +215,7 @@ class Episodes:
             errors = [line["error"] for line in failures if line["engine"][0] == name]
             raise EngineFatalError(
                 f"the last requests to {self.engines[name].model} failed, and nothing was answered since: "
-                f"{len(errors)} failures, the last with: {errors[-1]} (max_error_rate 1 would take them as results)"
+                f"{len(errors)} failures, the last with: {errors[-1]} (max_error_rate 1 would count them as results)"
             )
 
     def _needs_broken(self, job: Job) -> bool:

@@ -7,7 +7,7 @@ journal, or the part of it that one process wrote, comes to its end counts as no
 the batch of that failure. Other turns of the same batch count, since they were asked with the same history.
 
 What an engine refuses is a result at once, since it is there and answers others. Where it has answered nothing yet it
-may be set up wrongly, and its refusals are pending too. A run that comes to its end takes them as results all the same
+may be set up wrongly, and its refusals are pending too. A run that comes to its end counts them as results all the same
 (`taken`): then the requests themselves were at fault.
 
 The journal holds every line at once. Its readers decide, and so does the process that writes it, with the same code.

@@ -118,9 +118,9 @@ def _clusters(table: TableSpec, scores: Sequence[EpisodeScore], references: Sequ
             return
         apart = "mean_of_conditions" in (table.aggregate, table.overall)
         squares = "; those of conditions add in quadrature" if apart else ""
-        line = f"Errors take every episode as an observation of its own{squares}."
+        line = f"Errors treat every episode as an observation of its own{squares}."
     elif _has_clusters(table, scores):
-        line = f"Errors take {clusters_in_words(table)} as one observation (clustered)."
+        line = f"Errors treat {clusters_in_words(table)} as one observation (clustered)."
     else:
         return
     has_theirs = any(record.stderr is not None for reference in references for record in reference.records)
@@ -187,7 +187,7 @@ def without_number(table: TableSpec, scores: Sequence[EpisodeScore], metric: str
         single = sum(len(numbers(group, metric)) == 1 for group in groups)
         if error_of(table.error, metric) == "sem" and single:
             share = f"{single} of {len(groups)} conditions"
-            yield f"{share} have a single number for {metric}: no standard error with them."
+            yield f"{share} have a single number for {metric}: they have no standard error."
 
 
 def _in_columns(table: TableSpec, scores: Sequence[EpisodeScore], metric: str) -> Sequence[EpisodeScore]:
@@ -213,12 +213,12 @@ def _without_error(table: TableSpec, filled: Table, scores: Sequence[EpisodeScor
     if len(several) > len(flat) + len(one):
         yield f"{metric} is not the mean of its episodes' numbers: it has no {_ERRORS[kind]}."
     if single := sum(row["n"] == 1 for row in (ours if kind == "std" else bare)):
-        lacking = "its standard deviation is 0" if kind == "std" else "no interval with it"
+        lacking = "its standard deviation is 0" if kind == "std" else "it has no interval"
         yield f"{single} of {len(ours)} cells have a single number for {metric}: {lacking}."
     if flat and kind == "interval":
-        yield f"{len(flat)} of {len(ours)} cells have equal numbers for {metric}: no interval with them."
+        yield f"{len(flat)} of {len(ours)} cells have equal numbers for {metric}: they have no interval."
     if one and kind == "interval":
-        yield f"{len(one)} of {len(ours)} cells have a single observation of {metric}: no interval with it."
+        yield f"{len(one)} of {len(ours)} cells have a single observation of {metric}: it has no interval."
 
 
 def _coverage(table: TableSpec, reference: Published, scores: Sequence[EpisodeScore]) -> Iterable[str]:

@@ -229,7 +229,7 @@ def _notes(
         f"difference: the former − {comparison.base}."
     )
     if any(test.observations != test.counts for test in tests):
-        yield f"p takes {clusters_in_words(table)} as one observation (clustered)."
+        yield f"p treats {clusters_in_words(table)} as one observation (clustered)."
     few = sum(min(test.observations) < 2 for test in tests)
     yield from _undefined(
         "p", [test.welch for test in tests], few, "observations on a side", "numbers of neither side vary"
@@ -242,7 +242,7 @@ def _notes(
         f"equal {keys}, and the mean of its episodes where a side has several."
     )
     if any(test.paired.clusters < test.pairs for test in tests):
-        yield f"paired p takes {clusters_in_words(table)} as one observation (clustered)."
+        yield f"paired p treats {clusters_in_words(table)} as one observation (clustered)."
     if alone := sum(test.keys - test.pairs for test in tests):
         every = sum(test.keys for test in tests)
         yield f"{alone} of {every} combinations of {keys} have numbers on one side only and are in no pair."

@@ -332,7 +332,7 @@ def _notes(
     if headline.metric in named and headline.table.aggregate == "mean_of_conditions":
         yield f"{headline.title}: the mean of the conditions' means."
     if clusters:
-        yield f"Errors take {clusters_in_words(headline.table)} as one observation (clustered)."
+        yield f"Errors treat {clusters_in_words(headline.table)} as one observation (clustered)."
     if pairs.repeats:
         most = f"up to {pairs.repeats[0]} of A and {pairs.repeats[1]} of B"
         yield f"A pair is a case, with the means of its repeats: {most}."

@@ -369,7 +369,7 @@ def _notes(headline: HeadlineSpec, rows: Sequence[Standing], pairs: _Pairs, pric
         yield "limited: episodes in which a limit of the spec was reached; they count in the numbers."
     if _clustered(rows):
         yield (
-            f"Intervals and tests take {clusters_in_words(headline.table)} as one observation (clustered); clusters: "
+            f"Intervals and tests treat {clusters_in_words(headline.table)} as one observation (clustered); clusters: "
             "how many observations there are."
         )
     yield from _cost_notes(rows, prices)

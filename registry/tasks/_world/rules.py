@@ -351,6 +351,6 @@ class Rules:
         if action.parameters:
             raise PluginError(
                 f"noop: {name} takes parameters", at=("noop",),
-                hint="Name an action without, or leave noop out: who does nothing then changes nothing.",
+                hint="Name an action without parameters, or leave noop out: then an agent can do nothing at all.",
             )  # fmt: skip
         return name

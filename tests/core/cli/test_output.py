@@ -30,13 +30,13 @@ def test_a_run_ends_with_how_to_look_at_it_and_what_is_missing_for_an_interval(
     folder = tmp_path / "a run"
     _, out, _ = eval_toy(capsys, folder)
     assert out.splitlines()[-2:] == [f"to look at it: harness view '{folder}'", f"results: {folder}"]
-    assert "missing for" not in out
+    assert "no interval:" not in out
     _, out, _ = eval_toy(capsys, tmp_path / "short", "--limit", "1")
-    missing = "missing for an interval: 2 of 2 conditions have only one case with a number for agreed; "
+    missing = "no interval: 2 of 2 conditions have only one case with a number for agreed; "
     assert missing + "there are more without --limit" in out.splitlines()
     _, out, _ = eval_toy(capsys, tmp_path / "small", "--set", "task.cases_made=1")
     assert missing + "harness show --spec toy says how many the task has" in out.splitlines()
-    assert invoke(capsys, "score", str(tmp_path / "small"))[1].endswith(out[out.index("missing for") :])
+    assert invoke(capsys, "score", str(tmp_path / "small"))[1].endswith(out[out.index("no interval:") :])
 
 
 def test_data_is_followed_by_nothing(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -365,7 +365,7 @@ def test_repeats_of_a_case_do_not_make_a_test_surer() -> None:
     assert values(made(again)) == {
         row: {name: pytest.approx(x) for name, x in found.items()} for row, found in values(made(once)).items()
     }
-    note = "p takes repeats of a case as one observation (clustered)."
+    note = "p treats repeats of a case as one observation (clustered)."
     assert note in made(again).notes and note not in made(once).notes
     counted = values(made(again, cluster="episode"))
     assert next(iter(counted.values()))["p"] < next(iter(values(made(again)).values()))["p"]

@@ -160,7 +160,7 @@ def test_a_single_number_has_no_interval_and_no_deviation() -> None:
     assert line(table, 1) == ["5.00 (0.00)", "5.00"]
     assert table.notes[1:] == (
         "1 of 2 cells have a single number for meals: its standard deviation is 0.",
-        "1 of 2 cells have a single number for fair: no interval with it.",
+        "1 of 2 cells have a single number for fair: it has no interval.",
     )
 
 
@@ -175,7 +175,7 @@ def test_the_numbers_decide_which_interval_they_have() -> None:
     assert shares.notes == ("In brackets: 95 % interval of the mean.",)
     equal = build(entry, [replace(score, numbers={"share": 0.5}) for score in SIM], {"share": Share()})
     assert line(equal) == ["0.50"]
-    assert equal.notes[1:] == ("1 of 1 cells have equal numbers for share: no interval with them.",)
+    assert equal.notes[1:] == ("1 of 1 cells have equal numbers for share: they have no interval.",)
 
 
 @pytest.mark.parametrize("word", ["wilson", "t"])
@@ -200,7 +200,7 @@ def test_repeats_of_a_case_are_one_observation() -> None:
     each = 3**-0.5 / 3**0.5  # of three cases: 0, 1, 1
     table = shared(columns="code")
     assert [cell.stderr for cell in table.rows[0].cells] == [pytest.approx(each), pytest.approx(each)]
-    assert table.notes == ("Errors take repeats of a case as one observation (clustered).",)
+    assert table.notes == ("Errors treat repeats of a case as one observation (clustered).",)
     both = shared()
     assert both.rows[0].cells[0].stderr == pytest.approx((4 / 3 / 5 / 6) ** 0.5)  # 0, 1, 1, 0, 1, 1
     by_condition = shared(aggregate="mean_of_conditions")
@@ -210,18 +210,18 @@ def test_repeats_of_a_case_are_one_observation() -> None:
 def test_a_table_says_what_else_is_one_observation() -> None:
     case, every = shared(cluster="case"), shared(cluster="episode")
     assert case.rows[0].cells[0].stderr == pytest.approx(3**-0.5 / 3**0.5)  # the conditions share their cases
-    assert case.notes == ("Errors take episodes with equal case as one observation (clustered).",)
+    assert case.notes == ("Errors treat episodes with equal case as one observation (clustered).",)
     assert every.rows[0].cells[0].stderr == pytest.approx((8 / 3 / 11 / 12) ** 0.5)
-    assert every.notes == ("Errors take every episode as an observation of its own.",)
+    assert every.notes == ("Errors treat every episode as an observation of its own.",)
     graph = shared(cluster=["graph", "code"])
-    assert graph.notes == ("Errors take episodes with equal graph, code as one observation (clustered).",)
+    assert graph.notes == ("Errors treat episodes with equal graph, code as one observation (clustered).",)
     assert shared(aggregate="mean_of_conditions", cluster="case").rows[0].cells[0].stderr == pytest.approx(1 / 3)
 
 
 def test_a_single_cluster_has_no_error() -> None:
     table = made(SHARED[:2], rows="model", cell="meals", error="interval")
     assert (table.rows[0].cells[0].stderr, table.rows[0].cells[0].low) == (None, None)
-    assert table.notes[-1] == "1 of 1 cells have a single observation of meals: no interval with it."
+    assert table.notes[-1] == "1 of 1 cells have a single observation of meals: it has no interval."
 
 
 def test_mistakes_in_clusters_are_reported() -> None:

@@ -249,7 +249,7 @@ def test_what_counts_as_one_observation() -> None:
     by_label = made(episodes(), cluster="question")
     assert values(by_label) == values(made(episodes()))
     assert (
-        "Errors and tests take episodes with equal question as one observation (clustered, 4 of them)."
+        "Errors and tests treat episodes with equal question as one observation (clustered, 4 of them)."
         in by_label.notes
     )
 

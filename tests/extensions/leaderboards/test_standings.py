@@ -229,7 +229,7 @@ def test_what_is_one_observation_is_counted_and_said() -> None:
     assert [(column.names[0], cell.value) for column, cell in zip(table.columns, table.rows[0].cells, strict=True)][
         1:3
     ] == [("n", 20), ("clusters", 2)]
-    assert any("take episodes with equal kind as one observation (clustered)" in note for note in table.notes)
+    assert any("treat episodes with equal kind as one observation (clustered)" in note for note in table.notes)
     plain = standings([run("a", ZEROS)]).table()
     assert "clusters" not in str(plain)
 

@@ -57,7 +57,7 @@ def parse(text: str) -> ast.Expression:
             f"an expression of {len(text):,} characters; at most {MAX_SOURCE:,}", place=pinpoint(text, 0)
         )
     if not text.strip():
-        raise ExpressionError("an empty expression", place=pinpoint(text, 0))
+        raise ExpressionError("an empty expression", place=pinpoint(text, 0), hint="An empty text is \"''\".")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)

@@ -38,8 +38,8 @@ _OPERATORS: dict[type[ast.operator], str] = {
     ast.BitAnd: "_and", ast.BitOr: "_or", ast.BitXor: "_xor",
 }  # fmt: skip
 
-LOOKED_UP = re.compile(r"(\w+)\[(\w+)\]")
-"""An entry of a mapping: `actions[me]`."""
+LOOKED_UP = re.compile(r"(\w+)\[(\w+)\]|(.+)\.([^\W\d]\w*)")
+"""An entry of a mapping: `actions[me]`, `parameters[me].amount`."""
 _LAZY = ("any", "all")
 """They may end early; for all else a generator is a list, which can be gone through again and has no depth."""
 
@@ -123,7 +123,11 @@ class Compiled:
         kind = ExpressionLimitError if limit else ExpressionError
         place = pinpoint(self.text, span[0])
         looked_up = LOOKED_UP.fullmatch(part) if isinstance(error, KeyError) else None
-        hint = f"get({looked_up[1]}, {looked_up[2]}) gives None instead." if looked_up else None
+        if looked_up is not None:
+            mapping, key = (looked_up[1], looked_up[2]) if looked_up[1] else (looked_up[3], repr(looked_up[4]))
+            hint = f"get({mapping}, {key}) gives None instead, and get({mapping}, {key}, 0) gives 0."
+        else:
+            hint = None
         return kind(clean(f"{cut(part)}: {what}{at}"), place=place, hint=HINT if limit else hint)
 
 
