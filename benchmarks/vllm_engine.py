@@ -266,7 +266,7 @@ async def _harness(engine: Any, episodes: int, folder: Path) -> dict[str, float]
     from harness.config.plan import survey
     from harness.config.project import find
     from harness.engines.budget import Spent
-    from harness.executors.local import Local
+    from harness.executors import Local
     from harness.runtime.options import Options
     from harness.runtime.runner import run, work_of
 

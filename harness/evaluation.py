@@ -24,7 +24,7 @@ from harness.config.spec import Spec, load, parse
 from harness.engine_api import Engine, Replays
 from harness.engines.budget import Spent
 from harness.errors import DataError, SpecError, StorageError, near, raise_all
-from harness.executors import Executor, await_workers, choose_executor
+from harness.executors import Executor, choose_executor
 from harness.results import Run
 from harness.runtime import manifest
 from harness.runtime.abilities import lacking
@@ -32,7 +32,7 @@ from harness.runtime.options import NAMES, Options
 from harness.runtime.runner import RunStoppedError, work_of
 from harness.runtime.runner import run as play_all
 from harness.runtime.session import session
-from harness.storage.locks import Lock
+from harness.storage.locks import LOCK, Lock
 from harness.tables import EpisodeScore, TableSpec, check_headline
 from harness.tables import check as check_table
 
@@ -186,7 +186,10 @@ def open_folder(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
         message = f"cannot write results to {folder}: {error.strerror or error}"
         raise DataError(message, hint="Choose another --output_path.") from None
     held.callback(lock.release)
-    await_workers(folder)
+    if any(folder.glob(f"{LOCK}-*")):
+        from harness.executors import worker_locks  # what only a run with workers leaves behind
+
+        worker_locks.clear(folder)
     total = plan.in_all(len(run.surveyed.episodes))
     return replace(run, meta=manifest.begin(plan, folder, adopted, run.surveyed.cases, options, total))
 

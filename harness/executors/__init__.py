@@ -9,20 +9,20 @@ from __future__ import annotations
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 from harness import approvals
 from harness.api import Facts
-from harness.config.plan import Plan
+from harness.config.plan import Job, Plan
 from harness.errors import Place, SpecError, near, raise_all
 from harness.manifests import offers
 from harness.parameters import faults
 from harness.runtime.options import Options
 from harness.runtime.runner import Work
-from harness.storage.locks import LOCK
 
-__all__ = ["Executor", "await_workers", "choose_executor"]
+
+__all__ = ["Executor", "Local", "choose_executor"]
 
 
 class Executor(ABC):
@@ -32,11 +32,10 @@ class Executor(ABC):
         """Look, before anything starts, whether this run can be played here. Raises `SetupError`."""
 
     @abstractmethod
-    async def play(self, work: Work) -> dict[str, Facts]:
+    async def play(self, work: Work) -> None:
         """Play every episode of `work.jobs()`, giving each score to `work.on_score` as it comes.
 
-        Returns:
-            what each engine reports of itself, by its name.
+        What engines report of themselves goes into `work.reports`, also where this raises.
 
         Raises:
             EngineFatalError, StorageError, BudgetSpentError: the run stops; everything recorded so far is kept.
@@ -47,13 +46,22 @@ class Executor(ABC):
         return None
 
 
-def await_workers(folder: Path) -> None:
-    """Wait for all workers of an earlier run in this folder to be gone, and remove their locks. Raises `StorageError`
-    when a process still holds one."""
-    if any(folder.glob(f"{LOCK}-*")):
-        from .worker_locks import clear  # what only a run with workers leaves behind
+@dataclass(kw_only=True)
+class Local(Executor):
+    """This process plays everything: enough for one machine, also with several GPUs (`data_parallel_size`)."""
 
-        clear(folder)
+    async def play(self, work: Work) -> None:
+        from harness.runtime.open_episodes import Episodes  # what only a run needs
+
+        episodes = Episodes(work)
+
+        async def take() -> Job | None:
+            return work.take()
+
+        try:
+            await episodes.play_all(take, work.extend)
+        finally:
+            work.reports.update(episodes.reports())
 
 
 def choose_executor(plan: Plan, options: Options) -> Executor:

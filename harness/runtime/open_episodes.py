@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import gc
 import json
 import random
 from collections import Counter
@@ -26,7 +27,6 @@ from harness.errors import BudgetSpentError, EngineFatalError, SetupError
 from harness.manifests import offers
 from harness.replies.reading import note_bugs
 from harness.runtime import session
-from harness.runtime._garbage import rare_collections
 from harness.runtime.episode import STOPS, play
 from harness.runtime.players import ModelPlayer, Player
 from harness.runtime.runner import Work
@@ -36,6 +36,9 @@ from harness.runtime.steps import Recorded, Steps
 from harness.storage.plugin_errors import ERRORS, ErrorLog
 from harness.tables import EpisodeScore
 
+_NEW_OBJECTS = 10_000
+"""New objects before Python looks for garbage in cycles, of which episodes make hardly any: its default, 700, takes a
+tenth of a run's CPU time."""
 Take = Callable[[], Awaitable[Job | None]]
 """Gives the next episode to play; None when there will be no more."""
 
@@ -69,15 +72,18 @@ class Episodes:
         """What is played; it grows where `extend` finds more."""
         return self.work.plan
 
-    async def play_all(self, take: Take, extend: Callable[[], bool] = lambda: False) -> dict[str, Facts]:
-        """Play what `take` gives until it gives no more; returns what each engine reports of itself.
+    async def play_all(self, take: Take, extend: Callable[[], bool] = lambda: False) -> None:
+        """Play what `take` gives until it gives no more.
 
         `take` is first called when all engines are started. Where all that it gave is finished, and `extend` says that
         there is more, it is called again. Raises as `Play`.
         """
         async with contextlib.AsyncExitStack() as stack:  # everything is closed, also where closing something fails
             await self._start(stack)
-            stack.enter_context(rare_collections())
+            before = gc.get_threshold()
+            stack.callback(gc.set_threshold, *before)
+            if 0 < before[0] < _NEW_OBJECTS:  # 0: someone switched it off
+                gc.set_threshold(_NEW_OBJECTS, *before[1:])
             has_more = True
             while has_more:
                 # With policies alone more tasks would only hold more episodes open. A person plays one after another.
@@ -95,7 +101,6 @@ class Episodes:
                     await asyncio.gather(*tasks, return_exceptions=True)
                 self._check_end()
                 has_more = extend()
-        return self.reports()
 
     async def _end(self, tasks: Sequence[asyncio.Task[None]], why: str) -> None:
         """Ask nothing new; what other engines are answering just now is paid for, and is waited for."""

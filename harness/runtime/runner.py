@@ -144,8 +144,8 @@ class Work:
         return bool(has_answers) or all(group.policy is not None for group in job[0].groups)
 
 
-Play = Callable[[Work], Awaitable[dict[str, Facts]]]
-"""Plays all that is left, and may `extend` it; returns what each engine reports of itself.
+Play = Callable[[Work], Awaitable[None]]
+"""Plays all that is left, and may `extend` it.
 
 Raises `EngineFatalError`, `StorageError`, `BudgetSpentError`.
 """
@@ -163,7 +163,7 @@ async def run(work: Work, play: Play) -> None:
         heartbeat = Heartbeat(f"{work.plan.spec.name} · {work.plan.model}", work.done, work.total, work.usage)
         beating = asyncio.create_task(heartbeat.beat())
         try:
-            work.reports.update(await play(work))
+            await play(work)
         except BudgetSpentError as reached:
             raise BudgetReachedError(reached, work.usage, len(work.done), work.total) from None
         except (EngineFatalError, StorageError) as error:

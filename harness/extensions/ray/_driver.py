@@ -62,8 +62,8 @@ class Driver:
         ]
         self.numbers = itertools.count(max(numbers, default=-1) + 1)  # no two processes ever write to one file
 
-    async def play(self) -> dict[str, Facts]:
-        """Play everything; returns engines' reports, worker by worker. Raises as `Executor.play`."""
+    async def play(self) -> None:
+        """Play everything; engines' reports go into the work, worker by worker. Raises as `Executor.play`."""
         try:
             await self._play_and_end()
         except StorageError:
@@ -77,7 +77,6 @@ class Driver:
                 self.ray.kill(actor)
             worker_locks.sweep(self.work.folder)
             self.work.reports.update(self.reports)
-        return dict(self.work.reports)
 
     def report(self) -> Facts | None:
         """Which worker played how many episodes, for run.json; None where there was none."""

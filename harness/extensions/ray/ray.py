@@ -81,7 +81,7 @@ class Ray(Executor, NeedsApproval):
             raise SetupError(message, hint="Give --executor local.")
         worker_class(package(), self.needs)
 
-    async def play(self, work: Work) -> dict[str, Facts]:
+    async def play(self, work: Work) -> None:
         ray = package()
         with self._connected(ray):
             if work.options.use_cache and sum(bool(node["Alive"]) for node in ray.nodes()) > 1:
@@ -89,7 +89,7 @@ class Ray(Executor, NeedsApproval):
                 raise SetupError(message, hint="Leave --use_cache out; what is recorded is never asked again anyway.")
             driver = Driver(work, self)
             try:
-                return await driver.play()
+                await driver.play()
             finally:
                 self._report = driver.report()
 

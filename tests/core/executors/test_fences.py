@@ -9,7 +9,7 @@ import pytest
 
 from harness import storage
 from harness.errors import StorageError
-from harness.executors import await_workers, worker_locks
+from harness.executors import worker_locks
 from harness.storage import locks
 
 ROOT = Path(__file__).parents[2]
@@ -58,7 +58,7 @@ def test_a_worker_that_still_writes_is_waited_for_and_then_named(
     assert lock.exists()
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    await_workers(tmp_path)
+    worker_locks.clear(tmp_path)
     assert not lock.exists()
 
 
