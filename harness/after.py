@@ -19,8 +19,7 @@ from harness.api import Metric
 from harness.config.plan import Plan
 from harness.config.project import Project
 from harness.engines.budget import Spent
-from harness.errors import SetupError
-from harness.manifests import Offer, offers
+from harness.manifests import offered, offers
 from harness.runtime.options import Options
 
 if TYPE_CHECKING:
@@ -94,16 +93,10 @@ class After(ABC):
         """
 
 
-def _offer(name: str) -> Offer:
-    if (offer := offers("after").get(name)) is None:
-        raise SetupError(f"a metric is measured by {name!r}, an extension that is not installed")
-    return offer
-
-
 def needed(metrics: Mapping[str, Metric]) -> dict[str, type[After]]:
     """What the metrics need afterwards. Raises `SetupError` where an extension is missing."""
     names = dict.fromkeys(metric.measured_by for metric in metrics.values() if metric.measured_by is not None)
-    return {name: _offer(name).load_class(After) for name in names}
+    return {name: offered("after", name, "what gives a metric its numbers").load_class(After) for name in names}
 
 
 def of_run(run: Run) -> list[type[After]]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from harness.errors import Place, PluginError, UserError, near
+from harness.errors import Place, PluginError, SetupError, UserError, near
 
 if TYPE_CHECKING:
     from harness.installed import Broken
@@ -166,6 +166,16 @@ def offers(point: str) -> Mapping[str, Offer]:
         (one, name, value) for one in (core(), *extensions().values()) for name, value in one.points[point].items()
     ]
     return {name: Offer(one, point, name, value) for one, name, value in every}
+
+
+def offered(point: str, name: str, wanted: str) -> Offer:
+    """What an extension offers at a point under a name. Raises `SetupError` where none does; `wanted`: for what."""
+    if (offer := offers(point).get(name)) is None:
+        from harness.absent import bringer
+
+        message = f"{wanted} comes with an extension that is not installed ([{point}] {name})"
+        raise SetupError(message, hint=bringer(name, point))
+    return offer
 
 
 def usable(point: str, base: type[T]) -> dict[str, type[T]]:

@@ -16,8 +16,8 @@ from harness.api import Metric
 from harness.config import resolve
 from harness.config.project import Project, find
 from harness.config.spec import Spec, load
-from harness.errors import DataError, SetupError, near
-from harness.manifests import offers
+from harness.errors import DataError, near
+from harness.manifests import offered
 from harness.runtime import manifest
 from harness.tables import (
     EpisodeScore,
@@ -198,12 +198,7 @@ class Run:
 
 def report_part(name: str, wanted: str) -> Any:
     """What an extension offers of runs under a name. Raises `SetupError` where none does; `wanted`: for what."""
-    if (offer := offers("reports").get(name)) is None:
-        from harness.absent import bringer
-
-        hint = bringer(name, "reports")
-        raise SetupError(f"{wanted} comes with an extension that is not installed (reports: {name})", hint=hint)
-    return offer.load_function()
+    return offered("reports", name, wanted).load_function()
 
 
 def run_folder(folder: Path | str) -> Path:

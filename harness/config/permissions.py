@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness import approvals
 from harness.approvals import NeededApproval
 from harness.config.spec import Spec
 from harness.engine_api import Engine, RunsPrograms
 from harness.errors import SetupError
-from harness.manifests import offers
+from harness.manifests import offered
 
 if TYPE_CHECKING:
     from harness.config.plan import Plan
+
+_CONFINED = "what confines programs that models wrote, which run confined only,"
 
 
 def engine_approvals(spec: Spec, name: str, engine: Engine) -> list[NeededApproval]:
@@ -57,20 +58,12 @@ def check_execution(plan: Plan, allowed: bool, provider: str, *, playing: bool =
         approvals.require(one for thing in (*played, *plan.metrics.values()) for one in approvals.of(thing))
     programs = [e for e in plan.engines.values() if isinstance(e, RunsPrograms) and e.programs and playing]
     if grading or any(engine.confined for engine in programs):
-        warning = _confinement("check")(provider)
+        warning = offered("confinement", "check", _CONFINED).load_function()(provider)
         if warning:
             warnings.warn(warning, stacklevel=2)
 
 
 def confined(provider: str) -> AbstractContextManager[None]:
     """Within this context, the provider confines programs that models wrote. Raises `SetupError` if it cannot."""
-    context: AbstractContextManager[None] = _confinement("using")(provider)
+    context: AbstractContextManager[None] = offered("confinement", "using", _CONFINED).load_function()(provider)
     return context
-
-
-def _confinement(what: str) -> Callable[[str], Any]:
-    """A function of the extension that confines programs, by its name in the manifest. Raises `SetupError`."""
-    if (offer := offers("confinement").get(what)) is None:
-        raise SetupError("programs that models wrote run confined only, and no installed extension confines them")
-    function: Callable[[str], Any] = offer.load_function()
-    return function

@@ -21,7 +21,6 @@ from harness.parameters import faults
 from harness.runtime.options import Options
 from harness.runtime.runner import Work
 
-
 __all__ = ["Executor", "Local", "choose_executor"]
 
 

@@ -24,7 +24,7 @@ from harness.engine_api import AsksPeople, Engine, Replays, RunsPrograms
 from harness.engines.gate import Gate, Shared, Stop
 from harness.engines.wrapper import Wrapper
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError
-from harness.manifests import offers
+from harness.manifests import offered
 from harness.replies.reading import note_bugs
 from harness.runtime import session
 from harness.runtime.episode import STOPS, play
@@ -134,13 +134,13 @@ class Episodes:
         stack.callback(self._journal_rest)
         log = None
         if self.options.log_requests and self.plan.engines:
-            requests = _offered("request_log", "--log_requests")(self._file("requests.jsonl"))
+            requests = offered("gates", "request_log", "--log_requests").load()(self._file("requests.jsonl"))
             log = stack.enter_context(contextlib.closing(requests))
         if any(isinstance(engine, RunsPrograms) and engine.confined for engine in self.plan.engines.values()):
             stack.enter_context(confined(self.options.sandbox))
         switcher = None
         if self.options.one_engine_at_a_time:
-            switcher = _offered("switcher", "--one_engine_at_a_time")(self.plan.engines)
+            switcher = offered("gates", "switcher", "--one_engine_at_a_time").load()(self.plan.engines)
         shared = Shared(self.stop, self.usage, log, switcher)
         one = session.current() if switcher is None else None
         for name, engine in (await session.taken_from(one, self.plan.engines.items())).items():
@@ -185,9 +185,11 @@ class Episodes:
         self.gates[name] = gate = Gate(engine, width, rate, shared=shared, is_known=is_known)
         gated: Wrapper = gate
         if self.options.use_cache:
-            caches.append(gated := _offered("cache", "--use_cache")(gated, self.options.use_cache))
+            cache = offered("gates", "cache", "--use_cache").load()
+            caches.append(gated := cache(gated, self.options.use_cache))
         if self.shares:
-            caches.append(gated := _offered("cache", "share_calls")(gated, self.folder / "shared.sqlite", share=True))
+            cache = offered("gates", "cache", "share_calls").load()
+            caches.append(gated := cache(gated, self.folder / "shared.sqlite", share=True))
         return gated
 
     def _journal_rest(self) -> None:
@@ -270,16 +272,6 @@ class Episodes:
             finally:
                 self.playing.discard(this)
             await asyncio.sleep(0)  # episodes of policies never wait; let others and Ctrl-C in
-
-
-def _offered(name: str, option: str) -> Any:
-    """The class that an extension offers by `[gates]`. Raises `SetupError` where none does; `option` asks for it."""
-    if (offer := offers("gates").get(name)) is None:
-        from harness.absent import bringer
-
-        message = f"{option} comes with an extension that is not installed"
-        raise SetupError(message, hint=bringer(name, "gates"))
-    return offer.load()
 
 
 class _OpenEpisode:

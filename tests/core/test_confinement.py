@@ -7,8 +7,8 @@ from harness.errors import SetupError
 
 
 def test_nothing_runs_where_no_extension_confines_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.config.permissions.offers", lambda point: {})
-    with pytest.raises(SetupError, match="no installed extension confines them"):
+    monkeypatch.setattr("harness.manifests.offers", lambda point: {})
+    with pytest.raises(SetupError, match="run confined only, comes with an extension"):
         confined("process")
 
 

@@ -84,7 +84,7 @@ class Worker:
         self._open: set[str] = set()  # episodes to be played, or being played
         self._current: dict[asyncio.Task[Any] | None, str] = {}
         self._moves: dict[str, Moves] = {}
-        self._playing: asyncio.Task[dict[str, Facts]] | None = None
+        self._playing: asyncio.Task[None] | None = None
         self._lock: Lock | None = None
 
     async def place(self) -> Facts:
