@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -203,18 +204,36 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "site"
 
 
-def harness(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+ONE_PROCESS = """
+import contextlib, io, json, sys
+from harness.cli import main
+printed = []
+for command in json.loads(sys.argv[1]):
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        try:
+            main(command)
+        except SystemExit:
+            pass
+    printed.append((out.getvalue(), err.getvalue()))
+print(json.dumps(printed))
+"""
+
+
+def harness(site: Path, *commands: tuple[str, ...]) -> list[tuple[str, str]]:
+    """(stdout, stderr) of each command, in one process that finds the package where pip has put it."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(site)])}
-    command = [sys.executable, "-m", "harness", *arguments]
-    return subprocess.run(command, env=environment, cwd=site, capture_output=True, text=True)
+    process = [sys.executable, "-c", ONE_PROCESS, json.dumps(commands)]
+    done = subprocess.run(process, env=environment, cwd=site, capture_output=True, text=True, check=True)
+    return [(out, err) for out, err in json.loads(done.stdout)]
 
 
 def test_a_package_of_someone_else_adds_a_command_and_an_engine(installed: Path) -> None:
-    assert "  echo         say a word again" in harness(installed, "--help").stdout
-    assert harness(installed, "echo", "hello").stdout == "hello hello\n"
-    assert "echo     Answers with what it was asked." in harness(installed, "list", "engines").stdout
     run = ("eval", "--spec", "arithmetic", "--limit", "2", "--model", "echo", "--output_path", str(installed / "r"))
-    assert "parrot" in harness(installed, *run).stdout
+    about, said, engines, played = harness(installed, ("--help",), ("echo", "hello"), ("list", "engines"), run)
+    assert "  echo         say a word again" in about[0]
+    assert said[0] == "hello hello\n"
+    assert "echo     Answers with what it was asked." in engines[0]
+    assert "parrot" in played[0]
 
 
 SPEC = """
@@ -228,20 +247,18 @@ tables:
 
 
 def test_it_adds_a_key_of_specs_a_kind_of_table_a_metric_and_what_follows_a_run(installed: Path) -> None:
-    spec = installed / "loud.yaml"
+    spec, wrong, out = installed / "loud.yaml", installed / "wrong.yaml", str(installed / "out")
     spec.write_text(SPEC)
-    assert "loud.yaml: ok" in harness(installed, "validate", str(spec)).stdout
-    run = ("eval", "--spec", str(spec), "--limit", "2", "--echo", "5", "--output_path", str(installed / "loud"))
-    done = harness(installed, *run)
-    assert re.search(r"first .*5\.00.*\n.*second .*5\.00", done.stdout), done.stdout + done.stderr
-    assert re.search(r"loudness\W+12\b", done.stdout) and "echo: said again" in done.stderr
-    out = str(installed / "out")
-    harness(installed, "export", str(installed / "loud"), "--to", "echo", "-o", out)
+    wrong.write_text(SPEC.replace("twice", "twise").replace("tally", "taly"))
+    folder = str(installed / "loud")
+    run = ("eval", "--spec", str(spec), "--limit", "2", "--echo", "5", "--output_path", folder)
+    export = ("export", folder, "--to", "echo", "-o", out)
+    valid, played, _, mistakes = harness(installed, ("validate", str(spec)), run, export, ("validate", str(wrong)))
+    assert "loud.yaml: ok" in valid[0]
+    assert re.search(r"first .*5\.00.*\n.*second .*5\.00", played[0]), played
+    assert re.search(r"loudness\W+12\b", played[0]) and "echo: said again" in played[1]
     assert (Path(out) / "echo.txt").read_text() == "arithmetic"
-    wrong = SPEC.replace("twice", "twise").replace("tally", "taly")
-    spec.write_text(wrong)
-    mistakes = harness(installed, "validate", str(spec)).stderr
-    assert "Did you mean twice?" in mistakes and "Did you mean tally?" in mistakes
+    assert "Did you mean twice?" in mistakes[1] and "Did you mean tally?" in mistakes[1]
 
 
 def test_manifests_name_what_is_there() -> None:

@@ -4,12 +4,15 @@
 `@pytest.mark.sampled(5)` keeps five, evenly spread. The others get the marker `slow`. Property tests draw `QUICK`
 examples by default, the same ones each time, and `LONG` others in the group `slow`, in which all of them run again,
 or with HYPOTHESIS_PROFILE=long; `examples(n)` is for those that want more or fewer.
+
+`SLOW_TESTS=2/4 pytest -m slow` runs the second fourth of the group.
 """
 
 from __future__ import annotations
 
 import gc
 import os
+import zlib
 
 import hypothesis
 import pytest
@@ -68,6 +71,9 @@ class Samples:
             for item in grid:
                 if item not in kept:
                     item.add_marker("slow")
+        if config.option.markexpr == "slow" and (share := os.environ.get("SLOW_TESTS")):
+            which, parts = map(int, share.split("/"))
+            items[:] = [item for item in items if zlib.crc32(item.nodeid.encode()) % parts == which - 1]
 
 
 def spread(grid: list[pytest.Function], count: int) -> list[pytest.Function]:

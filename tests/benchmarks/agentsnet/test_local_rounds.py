@@ -164,6 +164,7 @@ def test_an_agent_without_an_action_is_silent() -> None:
 # ------------------------------------------------------------------------------------------ channel
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60), deadline=None)
 @given(networks(), st.data())
 def test_the_channel_carries_messages_to_neighbors_only(

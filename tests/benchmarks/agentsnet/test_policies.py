@@ -157,6 +157,7 @@ def test_problems_without_an_algorithm() -> None:
         load("policies", "agentsnet/classical").choose(turn, random.Random(0))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("problem", "size", "low", "high"),
     [("coloring", 4, 0.55, 0.8), ("coloring", 8, 0.55, 0.8), ("matching", 8, 0.68, 0.92), ("vertex_cover", 8, 0.97, 1)],

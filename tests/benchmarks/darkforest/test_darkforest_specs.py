@@ -284,6 +284,7 @@ def test_all_ablations_together_take_four_calls_a_question(ablated: tuple[Run, M
     assert calls == {variant: 3 if variant in alone else 4 for variant in calls} and len(calls) == 11
 
 
+@pytest.mark.slow
 def test_one_setting_under_two_names_gives_one_number(ablated: tuple[Run, Model]) -> None:
     run, _ = ablated
     by: dict[str, list[Any]] = {}

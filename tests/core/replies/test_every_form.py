@@ -103,7 +103,7 @@ def test_what_is_thought_is_not_read(name: str) -> None:
             assert form.parse(f"{text}\n{thought.format('I could also say: ' + text)}") == form.parse(text)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", FORMS)
 def test_a_number_of_any_length_raises_nowhere(name: str) -> None:
     """In place of every number of the example, of every value of JSON, and where none is expected."""

@@ -181,6 +181,7 @@ GRID: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("limits", GRID)
 def test_which_answer_comes_first_changes_nothing(tmp_path: Path, limits: dict[str, Any]) -> None:
     run(tmp_path / "one" / "r", limits, Dice(), max_concurrency=1)

@@ -136,7 +136,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_what_a_program_does_wrong_is_a_failure_and_the_next_one_answers(command: list[str], fault: str) -> None:
     failure, after = answers(command, fault, "turn")

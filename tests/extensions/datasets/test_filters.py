@@ -84,6 +84,7 @@ def test_every_step_gives_what_lm_evals_gives(texts: list[str], steps: list[Any]
     same_as_theirs(texts, [*steps, *last])
 
 
+@pytest.mark.slow
 @given(st.lists(TEXTS, min_size=20, max_size=20), OPTIONS)
 @example(["Guilty of Romance"] * 3, {"function": "multi_choice_regex"})
 @settings(max_examples=examples(6), deadline=None)  # lm-eval walks through all of Unicode each time

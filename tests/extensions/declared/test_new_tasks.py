@@ -198,7 +198,7 @@ def test_right_answers_that_every_agent_has_are_found(
     assert code == 2 and place in err, err
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "rule", "says"),
     [

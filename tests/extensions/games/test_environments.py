@@ -171,6 +171,7 @@ def test_wrong_answers_are_named(monkeypatch: pytest.MonkeyPatch, method: str, w
     assert f"Dice.{method}() must return " in caught.value.message and message in caught.value.message
 
 
+@pytest.mark.slow
 def test_games_in_two_threads_do_not_disturb_one_another() -> None:
     task = DiceTask(samples=2)
     cases = list(task.cases(2, 0))
@@ -321,6 +322,7 @@ CLASSIC += ["hanabi_v5", "leduc_holdem_v4", "texas_holdem_v4", "texas_holdem_no_
 LONG = ["chess_v6", "go_v5"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.filterwarnings("ignore:.*precision lowered")
 @pytest.mark.parametrize("name", [*CLASSIC, *(pytest.param(name, marks=pytest.mark.slow) for name in LONG)])
 def test_classic_games_are_played_as_in_pettingzoos_loop(name: str) -> None:

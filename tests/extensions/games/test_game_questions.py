@@ -38,6 +38,7 @@ def options(case: Case) -> tuple[list[str], str]:
     return choices, choices["ABCDE".index(case.target["answers"][0])]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("game", ["tic_tac_toe", "leduc_poker", "hanabi(players=3)", "matrix_pd"])
 def test_questions_come_from_the_seed_and_have_one_right_answer(game: str) -> None:
     task, cases = questions(games=[game], questions=6)

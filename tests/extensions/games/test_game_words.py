@@ -160,7 +160,7 @@ def test_moves_are_read_in_the_forms_that_people_use(game: str, text: str, move:
     assert reply.parse(f"I think so.\nACTION: {text}").action == move
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("game", ["chess", "connect_four", "crazy_eights", "euchre", "gin_rummy", "hanabi(players=3)",
                                   "hearts", "oh_hell", "skat", "spades"])  # fmt: skip
 def test_what_people_write_for_a_move_never_means_another(game: str) -> None:

@@ -100,6 +100,7 @@ def test_an_engine_that_died_is_closed_and_not_kept(tmp_path: Path) -> None:
     assert EVENTS == ["starts: heavy", "closes: heavy"] * 2
 
 
+@pytest.mark.slow
 def test_a_mistake_between_two_runs_closes_what_is_up(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt), session():
         play(tmp_path / "one", Heavy())
@@ -107,6 +108,7 @@ def test_a_mistake_between_two_runs_closes_what_is_up(tmp_path: Path) -> None:
     assert EVENTS == ["starts: heavy", "closes: heavy"]
 
 
+@pytest.mark.slow
 def test_in_a_notebook_too(tmp_path: Path) -> None:
     import asyncio
 

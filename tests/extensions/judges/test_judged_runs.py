@@ -274,6 +274,7 @@ def test_the_judged_text_cannot_close_its_own_fence(tmp_path: Path) -> None:
     assert len(set(fences)) == 2  # drawn for each answer
 
 
+@pytest.mark.slow
 def test_runs_of_different_judges_are_not_ranked_together(tmp_path: Path) -> None:
     from harness.extensions.leaderboards.leaderboard import RunScores
     from harness.extensions.leaderboards.leaderboard import leaderboard as merge

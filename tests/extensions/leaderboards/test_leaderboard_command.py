@@ -167,6 +167,7 @@ def test_runs_of_other_settings_have_a_section_of_their_own(copy: Path, capsys: 
     assert (code, "cannot be compared" in err, "task.size 20 → 5" in err) == (2, True, True)
 
 
+@pytest.mark.slow
 def test_many_short_runs_do_not_displace_the_long_one(runs: Path, tmp_path: Path, capsys: Capsys) -> None:
     for name in ("a", "b"):
         overrides = [f"baseline={'random' if name == 'a' else 'calculator'}", "task.size=20"]
@@ -231,6 +232,7 @@ def test_a_run_that_lost_scores_is_not_ranked_and_scored_again_it_is(copy: Path,
     assert board(capsys, copy)[:2] == before[:2] != (0, out)
 
 
+@pytest.mark.slow
 def test_published_figures_of_a_whole_benchmark_stand_beside_no_part(tmp_path: Path, capsys: Capsys) -> None:
     evaluate("agentsnet", overrides=["matrix.size=[4]", "matrix.problem=[coloring]"], limit=1, output_path=tmp_path)
     code, out, _ = board(capsys, tmp_path, "--with_published")

@@ -68,6 +68,7 @@ def test_nothing_is_printed(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 def test_an_answer_with_which_an_aggregation_never_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It counts as an empty one where the package's aggregation takes right answers and answers."""
     monkeypatch.setattr(clock, "SECONDS", 0.5)

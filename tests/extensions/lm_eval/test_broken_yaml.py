@@ -51,6 +51,7 @@ def test_an_unknown_metric_is_named_before_anything_is_asked(hits: Path, capsys:
     assert "metric_list names 'exact_mtch'" in out + err and "Did you mean exact_match" in out + err
 
 
+@pytest.mark.slow
 def test_a_metric_of_the_hub_that_is_not_here(hits: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Replies in text are graded by its script; lm-eval says so when all of them have been generated."""
     Path("hits.yaml").write_text(TASK + "metric_list: [{metric: f1, hf_evaluate: true, higher_is_better: true}]")

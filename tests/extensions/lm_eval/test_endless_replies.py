@@ -83,7 +83,7 @@ def scores(run: Run) -> list[dict[str, Any]]:
     return [{k: v for k, v in score.numbers.items() if not k.startswith(timed)} for score in run.scores]
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("where", TASKS)
 def test_the_run_ends_and_says_why(where: str, tmp_path: Path) -> None:
     what = spec(TASKS[where](tmp_path / "tasks"))

@@ -187,7 +187,7 @@ def test_repeats_and_majority(tmp_path: Path, tasks: list[str]) -> None:
     assert sorted(our.asked) == sorted(their.asked)
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("multiturn", [True, False])
 def test_conversations(tmp_path: Path, multiturn: bool) -> None:
     tasks = ["local_multiturn", "local_chat", "local_pronouns", "local_delimiter"]

@@ -59,6 +59,7 @@ def run(what: dict[str, Any], folder: Path, model: Any = None) -> Run:
     return harness.evaluate(what, model, output_path=folder, project=builtin())
 
 
+@pytest.mark.slow
 def test_a_discussion_plays_what_is_generated_and_no_scored_options(tmp_path: Path) -> None:
     protocol = {"use": "discussion", "style": "agree", "decision": "vote", "personas": "traits", "max_rounds": 1}
     played = run(spec("majority", protocol), tmp_path / "r", Mock(text="AGREE"))
@@ -71,6 +72,7 @@ def values(done: Run, metric: str) -> list[float | None]:
     return [score.number(metric) for score in done.scores]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", ["two_filters", "multiturn", "cloze", "rolling", "group", "choice_list", "macro_f1"])
 def test_conformance(kind: str) -> None:
     task = local(kind, apply_chat_template=kind == "multiturn")
@@ -113,6 +115,7 @@ def test_filters_get_replies_in_which_the_first_finds_nothing(tmp_path: Path) ->
     assert values(done, "answered") == [0.0] * 4 and values(done, "parse_failures") == [1.0] * 4
 
 
+@pytest.mark.slow
 def test_a_vote_counts_filtered_responses(tmp_path: Path) -> None:
     texts = ["It is e.", "e", "XYZ", "hmm, i"]
 
@@ -148,6 +151,7 @@ def test_repeats_of_the_task_are_those_of_the_protocol(tmp_path: Path) -> None:
     assert "Need at least 3 responses" in str(done.failed[0].error)
 
 
+@pytest.mark.slow
 def test_tasks_with_other_metrics_have_tables_of_their_own(tmp_path: Path) -> None:
     what = spec("cloze", limit=2)
     what["task"]["task"] = ["local_group", "local_rolling", "local_multiple_choice", "local_two_filters"]
@@ -181,6 +185,7 @@ def test_a_document_that_no_model_answered_has_no_value(tmp_path: Path) -> None:
     assert values(scored, "acc,none")[0] is None and len(scored.failed) == 1
 
 
+@pytest.mark.slow
 def test_an_old_run_is_read_without_its_task_and_scored_again_with_it(tmp_path: Path) -> None:
     folder = tmp_path / "tasks"
     shutil.copytree(DATA, folder)
@@ -259,6 +264,7 @@ def test_programs_of_unknown_doings_and_pictures_are_refused(tmp_path: Path) -> 
         complete(parse(own(folder), builtin()), builtin())
 
 
+@pytest.mark.slow
 def test_programs_of_the_metric_code_eval_run_in_the_sandbox(tmp_path: Path) -> None:
     folder = own_task(
         tmp_path / "tasks", unsafe_code=True, doc_to_target="assert answer() == {{answer}}", metric_list=None
@@ -280,6 +286,7 @@ def test_programs_of_the_metric_code_eval_run_in_the_sandbox(tmp_path: Path) -> 
 # ------------------------------------------------------------------------------------------------- data
 
 
+@pytest.mark.slow
 def test_a_copy_takes_the_place_of_a_data_set_of_the_hub(tmp_path: Path) -> None:
     folder = own_task(tmp_path / "tasks", dataset_path="nobody/nothing", dataset_kwargs=None)
     copy = own_task(tmp_path / "copy")

@@ -174,6 +174,7 @@ def test_what_is_in_flight_when_an_engine_is_gone_is_waited_for_and_recorded(tmp
     assert not set(answered[: len(once) - 1]) & set(requests), "nothing is asked twice"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("rate", "stops"), [(0.25, True), (0.0, True), (1.0, False)])
 def test_a_server_that_only_fails_stops_the_run(tmp_path: Path, rate: float, stops: bool) -> None:
     requests: list[str] = []
@@ -262,6 +263,7 @@ def test_what_one_request_finds_ends_the_waiting_of_the_engines_others(tmp_path:
         asyncio.run(talk())
 
 
+@pytest.mark.slow
 def test_samples_hold_nothing_that_was_not_believed(tmp_path: Path) -> None:
     count = 0
 
@@ -303,6 +305,7 @@ def test_failures_that_a_run_was_allowed_are_replayed_to_its_end(tmp_path: Path)
     assert results(tmp_path / "again")["scores.jsonl"] == results(tmp_path / "r")["scores.jsonl"]
 
 
+@pytest.mark.slow
 def test_what_failed_while_everything_failed_is_asked_again(tmp_path: Path) -> None:
     play(tmp_path / "calm" / "r", Mock(function=calm), 20)
     count = 0

@@ -48,6 +48,7 @@ def servers() -> Any:
         yield [stack.enter_context(FakeOpenAI(lambda body, i=i: f"from {i}")) for i in range(3)]  # type: ignore[misc]
 
 
+@pytest.mark.slow
 def test_a_conversation_stays_and_new_ones_go_where_least_is_in_flight(servers: list[FakeOpenAI]) -> None:
     async def work(engine: OpenAI) -> list[set[str]]:
         async def talk(number: int) -> set[str]:
@@ -100,6 +101,7 @@ def test_a_server_that_hangs_is_probed_once_and_not_for_every_request(servers: l
     assert len(servers[0].bodies) == 3 and len(probes) == 1
 
 
+@pytest.mark.slow
 def test_a_model_that_died_behind_its_server_is_left_out_at_once(servers: list[FakeOpenAI]) -> None:
     servers[0].faults = lambda body: DEAD
 
@@ -121,6 +123,7 @@ def test_a_broken_connection_is_no_reason_to_leave_a_server(servers: list[FakeOp
     assert report["retries"] == 2
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("fault", [status(502, "bad gateway"), garbage, reset])
 def test_what_one_cannot_do_whenever_it_tries_another_does(servers: list[FakeOpenAI], fault: Fault) -> None:
     servers[0].faults = lambda body: fault  # and it lists its models all the while
@@ -133,6 +136,7 @@ def test_what_one_cannot_do_whenever_it_tries_another_does(servers: list[FakeOpe
     assert report["failures"] == 0 and report["replicas"][0]["outages"] == 1
 
 
+@pytest.mark.slow
 def test_what_none_of_them_can_do_is_that_requests_failure(servers: list[FakeOpenAI]) -> None:
     for server in servers:
         server.faults = lambda body: status(500, "?!") if body["messages"][-1]["content"] == "?!" else None
@@ -166,6 +170,7 @@ def test_a_rolling_restart_stops_nothing(servers: list[FakeOpenAI]) -> None:
     assert using(servers, work, max_retries=2) in ("from 1", "from 2")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("how", ["away", "dead"])
 def test_when_all_are_gone_nothing_more_is_asked(servers: list[FakeOpenAI], how: str) -> None:
     async def work(engine: OpenAI) -> None:
@@ -198,6 +203,7 @@ def test_one_that_is_back_is_asked_again_by_a_single_request_first() -> None:
     assert both.choose(Thread()).name in "ab"
 
 
+@pytest.mark.slow
 def test_servers_that_are_not_there_at_the_start_are_left_out_unless_none_is(servers: list[FakeOpenAI]) -> None:
     servers[0].stop()
     servers[2].models_fault = status(500, "no memory")

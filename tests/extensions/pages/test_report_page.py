@@ -53,12 +53,18 @@ class Page(HTMLParser):
 SECTIONS = ["Headline", "Charts", "Tables", "Example episodes", "Run record"]
 
 
+PAGES: dict[tuple[Path, ...], str] = {}
+"""A page takes over a second: tests that look at the same runs share one."""
+
+
 def report(capsys: pytest.CaptureFixture[str], folder: Path, *runs: Path) -> str:
     """The page on these runs."""
-    file = folder / "report.html"
-    code, out, err = invoke(capsys, "report", *map(str, runs), "--format", "html", "-o", str(file))
-    assert (code, out) == (0, f"report: {file}\n"), err
-    return file.read_text("utf-8")
+    if runs not in PAGES:
+        file = folder / "report.html"
+        code, out, err = invoke(capsys, "report", *map(str, runs), "--format", "html", "-o", str(file))
+        assert (code, out) == (0, f"report: {file}\n"), err
+        PAGES[runs] = file.read_text("utf-8")
+    return PAGES[runs]
 
 
 @pytest.mark.sampled(1)

@@ -13,6 +13,7 @@ SAME = says(**{f"Agent_{i}": [1] * 9 for i in range(5)}, Summariser=["in short"]
 ANSWERS = st.sampled_from([None, 1, 2, 3])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("agents", "rounds", "summarise", "calls"),
     [(3, 2, "none", 6), (3, 3, "none", 9), (3, 1, "none", 3), (5, 2, "none", 10), (3, 3, "shared", 11),
@@ -113,6 +114,7 @@ def test_ties(ties: str, winner: Any) -> None:
     assert (outcome.group, outcome.facts["exit"], outcome.facts["tied"]) == (winner, "tie", True)
 
 
+@pytest.mark.slow
 def test_ties_by_lot_depend_on_the_seed_alone() -> None:
     drawn = [played("debate", [[1, 1, 1], [3, 2, 1]], seed, ties="random").outcome.group for seed in range(60)]
     assert set(drawn) == {1, 2, 3}
@@ -159,6 +161,7 @@ def test_a_debate_is_a_vote_on_its_last_round(table: list[tuple[Any, ...]]) -> N
     assert debated.facts["history"] == [[*row] for row in table]
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(ANSWERS, ANSWERS, ANSWERS), min_size=2, max_size=4), st.integers(0, 2), ANSWERS)
 def test_what_an_agent_says_is_seen_by_no_agent_in_the_same_round(
     table: list[tuple[Any, ...]], agent: int, other: Any

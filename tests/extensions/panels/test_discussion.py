@@ -72,6 +72,7 @@ SAME = says(
 )  # fmt: skip
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("drafts", "first", "history"),
     [
@@ -209,6 +210,7 @@ def test_criticism_must_name_a_flaw() -> None:
     assert "Flaw" not in alone.prompt("Agent-0", 1), "there is nothing to criticize"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("style", "drafted", "talked"),
     [("free", "", ""), ("step_by_step", "step by step", "step by step"), ("short", "Be brief", "Be brief"),
@@ -225,7 +227,7 @@ def test_each_style_is_asked_for(style: str, drafted: str, talked: str) -> None:
 # -------------------------------------------------------------------- seats that fail; checks of plans
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("style", ["free", "critical", "agree"])
 @pytest.mark.parametrize("visible", ["all", 1])
@@ -246,6 +248,7 @@ def test_seats_that_fail(order: str, style: str, visible: Any, decision: str) ->
     assert "Agent-2" in facts["sent"] and facts["sent"]["Agent-0"] == {}, "what cannot be read is read by others"
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("visible", ["all", 2])
 def test_the_protocol_keeps_its_contract(order: str, visible: Any) -> None:

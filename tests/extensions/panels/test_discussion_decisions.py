@@ -95,6 +95,7 @@ def balloted(decision: str, wanted: dict[str, str], **parameters: Any) -> Episod
     return decided(says(rows, filled), decision=decision, max_rounds=0, **parameters)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("decision", "ballots", "winner", "scores"),
     [
@@ -187,7 +188,7 @@ def garbles(agent: str, number: int) -> str:
     return str(number) if agent == "Agent-0" else f"{agent[-1]}.{number} or 13 \x00\ud800" if agent == "Agent-1" else ""
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("say", [fails, garbles])
 @pytest.mark.parametrize("decision", DECISIONS)
 def test_every_rule_comes_to_an_end_whatever_members_say(decision: str, say: Say) -> None:
@@ -195,7 +196,7 @@ def test_every_rule_comes_to_an_end_whatever_members_say(decision: str, say: Say
     assert episode.outcome.facts["exit"]
 
 
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("decision", DECISIONS)
 def test_every_rule_has_an_outcome_for_every_play(decision: str) -> None:
     """Idle agents, random ones, and one that answers alone, under every way to vote and every rule for ties."""

@@ -64,6 +64,7 @@ def test_one_call_proposes_experts_and_its_text_stays_on_one_line_of_bounded_len
     assert "Your persona: Physicist: knows" in systems(episode)["Agent-0"]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("failing", ["I would rather not.", "", ContextLengthError("full")])
 def test_without_proposals_there_are_no_personas(failing: Any) -> None:
     episode = scripted("discussion", says(**SAME, Recruiter=[failing]), personas="experts", max_rounds=1)

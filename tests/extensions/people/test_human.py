@@ -150,6 +150,7 @@ def test_where_the_input_ends_the_run_stops_and_goes_on_later(tmp_path: Path) ->
     )
 
 
+@pytest.mark.slow
 def test_two_people_share_a_keyboard_beside_a_policy(tmp_path: Path) -> None:
     models = "models={a: {use: human, name: Ann}, b: {use: human, name: Bo}}"
     agents = "agents={default: {policy: coin}, x: {model: a, agents: [S0]}, y: {model: b, agents: [S1]}}"

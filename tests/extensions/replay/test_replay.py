@@ -132,6 +132,7 @@ def test_without_a_model_a_changed_prompt_stops_the_run(spoken: Run, tmp_path: P
         again(spoken, tmp_path / "run", since=4)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("turn", [0, 4, 8])
 def test_policies_choose_again_by_the_same_chance(scripted: Run, tmp_path: Path, turn: int) -> None:
     acts = texts(scripted)

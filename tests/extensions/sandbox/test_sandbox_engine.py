@@ -59,6 +59,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 def test_a_reply_is_what_the_program_prints_and_how_it_ends() -> None:
     replies = answers(*(text for text, _, _ in CASES), seconds=1, characters=200)
     for (text, printed, end), reply in zip(CASES, replies, strict=True):

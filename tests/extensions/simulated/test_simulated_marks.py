@@ -132,6 +132,7 @@ def test_figures_say_it(run: Run, tmp_path: Path) -> None:
     assert all("‡" in label.get_text() for axis in figure.axes for label in axis.get_xticklabels())
 
 
+@pytest.mark.slow
 def test_the_command_line_says_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "x.yaml").write_text(json.dumps(body()))
     folder = str(tmp_path / "run")

@@ -213,6 +213,7 @@ def test_the_files_that_ship_are_what_fit_makes_of_the_spec(tmp_path: Path) -> N
             assert new[key] == shipped[key], (file.name, key)
 
 
+@pytest.mark.slow
 def test_quick_validates_and_its_plan_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["validate", "darkforest_quick"]) == 0
     plan = resolve.plan(spec.load("darkforest_quick", BUILTIN), BUILTIN)

@@ -76,6 +76,7 @@ def test_rates_are_as_declared() -> None:
     assert likely(sum(action["confidence"] is None for _, action in read), len(read), 0.1)
 
 
+@pytest.mark.slow
 def test_confidence_is_uniform_around_its_mean() -> None:
     actions = drawn("Agent-0", accuracy=0.5, confidence_right=0.7, confidence_wrong=0.4, spread=0.2)
     for item, mean in ((True, 0.7), (False, 0.4)):
@@ -93,6 +94,7 @@ def test_no_confidence_where_none_is_asked_for_and_the_answer_is_the_same() -> N
         assert bare == {**stated, "confidence": None}
 
 
+@pytest.mark.slow
 def test_wrong_answers_are_all_as_likely_unless_one_tempts() -> None:
     wrong = [action["answer"] - number for number, action in enumerate(drawn("Agent-0", accuracy=0.1, wrong=3))]
     counts = [sum(off == i * (number + 1) for number, off in enumerate(wrong)) for i in (1, 2, 3)]
@@ -107,7 +109,7 @@ def test_wrong_answers_are_all_as_likely_unless_one_tempts() -> None:
 # ------------------------------------------------------------------------------------ correlations
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("a", "b", "rho"), [(0.6, 0.6, 0.8), (0.8, 0.5, 0.4), (0.3, 0.5, 0.6), (0.7, 0.7, 1.0)])
 def test_pairs_are_as_alike_as_declared(a: float, b: float, rho: float) -> None:
     declared: dict[str, Any] = {
@@ -163,7 +165,7 @@ def test_an_agent_answers_the_same_whatever_the_method_beside_any_others() -> No
         assert player.choose(TURN, random.Random(99)) == alone, "the turn's own chance is not used"
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("steady", [0.0, 0.6, 1.0])
 def test_who_is_asked_again_is_as_steady_as_declared(steady: float) -> None:
     rounds = [asked("Agent-0", n, TURN, TURN, TURN, accuracy=0.6, steady=steady) for n in range(1500)]
@@ -173,6 +175,7 @@ def test_who_is_asked_again_is_as_steady_as_declared(steady: float) -> None:
         assert likely(sum(x and y for x, y in zip(one, two, strict=True)), 1500, 0.36 + rho * 0.24)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("conformity", [0, 0.3, 1])
 def test_who_is_shown_a_leading_answer_adopts_it_as_often_as_declared(conformity: float) -> None:
     adopted = 0

@@ -129,7 +129,7 @@ def check(name: str, choose: Chooses, seed: int, players: int | None = None) -> 
     return trail
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["SecretMafia-v0", "TicTacToe-v0", "KuhnPoker-v0", "Taboo-v0-food", "Countdown-v0", "KuhnPoker-v0-raw"]
 )

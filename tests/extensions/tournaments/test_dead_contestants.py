@@ -64,7 +64,7 @@ def finished(folder: Path) -> Counter[frozenset[str]]:
     return Counter(frozenset(end["labels"]["pairing"].split(" vs ")) for end in ends)
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fail", "says"), [(refuse, r"requests to dead all failed"), (die, "CUDA error"), (after(9, refuse), "dead failed")]
 )

@@ -83,6 +83,7 @@ TRUE = {"A": 0.9, "B": 0.3, "C": -0.3, "D": -0.9}
 # --------------------------------------------------------------- against programs of other authors
 
 
+@pytest.mark.slow
 def test_ratings_and_errors_of_two_are_those_of_a_logistic_regression() -> None:
     games = drawn(TRUE, 300)
     table = made(episodes((f"k{i // 2}", seats) for i, (_, seats) in enumerate(games)), cluster="case")
@@ -107,7 +108,7 @@ def test_ratings_and_errors_of_two_are_those_of_a_logistic_regression() -> None:
     assert list(found) == sorted(found, key=lambda name: -found[name])  # the best first
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("sides", [2, 4])
 def test_rankings_have_the_strengths_that_choix_finds(sides: int) -> None:
     games = drawn(TRUE, 200, sides)

@@ -16,6 +16,7 @@ from tests.helpers.viewing import get, serving
 Dice = TOY.load("engines", "dice")
 
 
+@pytest.mark.slow
 def test_a_spec_of_someone_else_does_no_harm(tmp_path: Path) -> None:
     values = ", ".join(f"a{i}: [1, 2, 3, 4]" for i in range(20))
     specs = {

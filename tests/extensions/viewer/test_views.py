@@ -187,6 +187,7 @@ def test_boards_count_messages_and_right_answers(tmp_path: Path) -> None:
             assert all(scene.caption.startswith(f"Round {i}") for i, scene in enumerate(scenes) if i)
 
 
+@pytest.mark.slow
 def test_panels_show_the_verdict(tmp_path: Path) -> None:
     harness.evaluate("darkforest_quick", output_path=tmp_path / "run", limit=1)
     for transcript, scenes, _ in drawn(tmp_path / "run"):

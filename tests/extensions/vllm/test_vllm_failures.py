@@ -36,6 +36,7 @@ def evaluate(package: Path, *more: str) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
+@pytest.mark.slow
 def test_one_line_with_the_root_cause_and_all_the_rest_in_the_log(tmp_path: Path) -> None:
     done = evaluate(make(tmp_path))
     assert (done.returncode, done.stdout) == (2, "")
@@ -95,6 +96,7 @@ except ChildProcessError:
 """
 
 
+@pytest.mark.slow
 def test_a_failed_start_leaves_no_dead_process_behind(tmp_path: Path) -> None:
     path = os.pathsep.join((str(make(tmp_path, start=FAILS_WITH_A_PROCESS)), str(ROOT)))
     command = [sys.executable, "-c", START, "a/model"]
