@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -294,19 +294,7 @@ def execute(
 
 def _check(plan: Plan, surveyed: Survey) -> None:
     """Raise `SpecError` for tables that cannot be made, for lacking abilities, for a model that plays no agent."""
-    labels = surveyed.labels
-    raise_all(
-        SpecError(problem, place=plan.spec.place("tables", i), hint=plan.spec.advice if number == 0 else None)
-        for number, (i, problem) in enumerate(
-            (i, problem)
-            for i, table in enumerate(plan.spec.tables)
-            for problem in check_table(table, labels, plan.metrics)
-        )
-    )
-    raise_all(unfilled(plan))
-    headline = plan.spec.get("headline")
-    problems = check_headline(headline, labels, plan.metrics) if headline else []
-    raise_all(SpecError(f"headline: {problem}", place=plan.spec.place("headline")) for problem in problems)
+    raise_all(wrong_tables(plan, surveyed.labels))
     raise_all(lacking(plan, surveyed.episodes))
     pooled = set().union(*(key.models() or () for key in plan.keys))
     for name in plan.engines.keys() - pooled:
@@ -318,15 +306,34 @@ def _check(plan: Plan, surveyed: Survey) -> None:
             raise SpecError(message, place=place, hint=f"Leave --model out, or {takes}.")
 
 
-def unfilled(plan: Plan) -> list[SpecError]:
-    """The tables that the plan's conditions cannot fill, each with its place."""
-    tables = ((plan.spec.place("tables", i), TableSpec.parse(entry)) for i, entry in enumerate(plan.spec.tables))
-    return [
-        SpecError(what, place=place, hint=hint)
-        for place, table in tables
-        if table.kind is not None
-        for what, hint in table.kind.check_plan(table, plan)
-    ]
+def wrong_tables(
+    plan: Plan,
+    labels: Collection[str] | Mapping[str, Sequence[Any]],
+    published: Callable[[Mapping[str, Any]], Iterable[str] | None] = lambda table: None,
+) -> list[SpecError]:
+    """What is wrong with the tables and the headline of a plan's spec, each with its place.
+
+    Args:
+        plan: what is to be played.
+        labels: those that its scores will have, if possible with their values.
+        published: entry of a table → the ids of published tables that there are; None where they are unknown.
+    """
+    wrong: list[SpecError] = []
+    for i, entry in enumerate(plan.spec.tables):
+        place = plan.spec.place("tables", i)
+        # A table of the spec that this one extends may be about conditions that this one leaves out.
+        among = labels if place.file == str(plan.spec.file) else dict.fromkeys(labels, ())
+        for problem in check_table(entry, among, plan.metrics, published(entry)):
+            wrong.append(SpecError(problem, place=place, hint=None if wrong else plan.spec.advice))
+    if not wrong:  # then every entry can be read
+        for i, table in enumerate(map(TableSpec.parse, plan.spec.tables)):
+            unfilled = table.kind.check_plan(table, plan) if table.kind is not None else ()
+            wrong += [SpecError(what, place=plan.spec.place("tables", i), hint=hint) for what, hint in unfilled]
+    if headline := plan.spec.get("headline"):
+        place = plan.spec.place("headline", "where" if "where" in headline else "cell")
+        problems = check_headline(headline, labels, plan.metrics)
+        wrong += [SpecError(f"headline: {problem}", place=place) for problem in problems]
+    return wrong
 
 
 def finish(done: Run, began: float) -> Run:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import functools
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness import after, check
@@ -13,13 +13,12 @@ from harness.cli.evaluate import load
 from harness.config import resolve, spec
 from harness.config.plan import Plan
 from harness.config.project import Project, find
-from harness.errors import CombinedSpecError, Place, SpecError, UserError
-from harness.evaluation import STAGES, unfilled
+from harness.errors import CombinedSpecError, Place, UserError
+from harness.evaluation import STAGES, wrong_tables
 from harness.manifests import offers
 from harness.printable import clean_name
 from harness.results import report_part
-from harness.tables import check as check_table
-from harness.tables import check_headline, read_prices
+from harness.tables import read_prices
 
 if TYPE_CHECKING:
     from harness.check.estimate import Estimate
@@ -76,25 +75,8 @@ def _problems(
         problems, lines = _checks(played)
         inputs += lines
     if not problems:  # where an example fails there are no labels to check against
-        labels = _labels(plan)
-        for i, table in enumerate(loaded.tables):
-            cited = table.get("published", ()) if isinstance(table, dict) else ()
-            stems = {str(name).partition("/")[0] for name in ([cited] if isinstance(cited, str) else cited)}
-            published_ids = [name for stem in sorted(stems) for name in ids(stem)]
-            place = loaded.place("tables", i)
-            # A table of the spec that this one extends may be about conditions that this one leaves out.
-            inherited = place.file != str(loaded.file)
-            among: Mapping[str, Sequence[Any]] = dict.fromkeys(labels, ()) if inherited else labels
-            for problem in check_table(
-                table, among, plan.metrics, published_ids if published_ids or not stems else ids("*")
-            ):
-                advice = None if problems else loaded.advice
-                problems.append(str(SpecError(problem, place=loaded.place("tables", i), hint=advice)))
-        problems = problems or [str(problem) for problem in unfilled(plan)]
-        if headline:
-            place = loaded.place("headline", "where" if "where" in headline else "cell")
-            wrong = check_headline(headline, labels, plan.metrics)
-            problems += [str(SpecError(f"headline: {problem}", place=place)) for problem in wrong]
+        wrong = wrong_tables(plan, _labels(plan), functools.partial(_known, ids))
+        problems = [str(problem) for problem in wrong]
     return problems, inputs
 
 
@@ -107,6 +89,14 @@ def _checks(plays: Sequence[tuple[Plan, Place]]) -> tuple[list[str], list[str]]:
         if problems := list(dict.fromkeys(str(one) for one in found if isinstance(one, UserError))):
             return problems, lines
     return [], lines
+
+
+def _known(ids: Callable[[str], list[str]], table: Any) -> list[str]:
+    """The ids of the published tables among which are those that an entry names; of all, where there are none."""
+    cited = table.get("published", ()) if isinstance(table, dict) else ()
+    stems = {str(name).partition("/")[0] for name in ([cited] if isinstance(cited, str) else cited)}
+    known = [name for stem in sorted(stems) for name in ids(stem)]
+    return known if known or not stems else ids("*")
 
 
 def _published(project: Project, stem: str) -> list[str]:
