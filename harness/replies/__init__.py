@@ -10,9 +10,9 @@ Forms that belong to one kind of task or protocol live with it, in its extension
 """
 
 from .aside import spoken, unfenced
-from .calls import Calls, Verb
 from .characters import Parsing, says_nothing, unquoted, valid
 from .choice import Choice, Labelled
+from .contract import Contract
 from .extract import ANSWER, field_of, fields_of, stated
 from .fields import json_fields
 from .freetext import FreeText
@@ -23,15 +23,14 @@ from .wrapped import WrappedReply, act_of
 __all__ = [
     "ANSWER",
     "ActionWithMessage",
-    "Calls",
     "Choice",
     "Continuation",
+    "Contract",
     "FreeText",
     "Labelled",
     "Likelihoods",
     "MessageLine",
     "Parsing",
-    "Verb",
     "WrappedReply",
     "act_of",
     "field_of",

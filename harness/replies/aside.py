@@ -1,6 +1,6 @@
-"""What stands in a reply and is not meant as part of it: thinking, and texts that are only mentioned.
+"""What stands in a reply and is not meant as part of it: thinking, and comments.
 
-The tolerant forms read what `spoken` leaves of a text; `Calls` also leaves out what `Mentions` finds.
+The tolerant forms read what `spoken` leaves of a text.
 """
 
 from __future__ import annotations
@@ -26,16 +26,7 @@ _PIECE = re.compile(
     re.IGNORECASE,
 )
 _CLOSING = {name: re.compile(rf"<[ ]?/[ ]?{name}\s{{0,9}}>", re.IGNORECASE) for name in THINKING}
-_SPAN = re.compile(r"(?<!`)(`{1,2})[^`\n]++\1(?!`)")
-_COMMENT = re.compile(r"<!--(?:[^-]|-(?!->))*+-->")
 _COMMENTS = re.compile(r"```(?:[^`]|`(?!``))*+(?:```|\Z)|(?P<comment><!--(?:[^-]|-(?!->))*+-->)")
-_QUOTES = {"`": "`", '"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "„": "“"}
-_AROUND = 300
-"""Characters beside a mention that are looked at."""
-_BEGINS = re.compile(r"[ \t]*(?:(?:[-*+•]|\d{1,3}[.)])[ \t]+)?[\s*_`\"'“‘«„]*")
-_ENDS = re.compile(r"[\s*_`\"'”’»“.,;]*")
-_MEMBER = re.compile(r"[\"']\w{1,40}[\"'][ \t]*:[ \t]*\[?[ \t]*[\"']$")
-"""The key of a JSON object before a quote: what stands there is a value, not a quotation."""
 
 
 def _without_comments(text: str) -> str:
@@ -110,41 +101,3 @@ def unfenced(text: str) -> str:
     """`text` without a fence around all of it that names no programming language."""
     match = _FENCED.fullmatch(text)
     return match[1] if match else text
-
-
-class Mentions:
-    """The places of one text that only mention something: code or quotes in a sentence, quoted lines, comments."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        found = [match.span() for match in _SPAN.finditer(text)] if "`" in text else []
-        if (last := text.rfind("-->")) >= 0:
-            found += [match.span() for match in _COMMENT.finditer(text, 0, last + 3)]
-        self._spans = list[tuple[int, int]]()
-        for span in sorted(found):
-            if not self._spans or span[0] >= self._spans[-1][1]:
-                self._spans.append(span)
-        self._starts = [start for start, _ in self._spans]
-
-    def end(self, start: int, end: int) -> int | None:
-        """Where the mention ends in which the text from `start` to `end` stands; None if it is meant.
-
-        What is alone on its line but for marks around it is meant: `<wait/>` in backticks there is a call.
-        """
-        text = self._text
-        at = bisect_right(self._starts, start) - 1
-        span = self._spans[at] if at >= 0 and start < self._spans[at][1] else None
-        if span is not None and text.startswith("<!--", span[0]):
-            return span[1]
-        first, last = span if span is not None and end <= span[1] else (start, end)
-        before = text[max(0, first - _AROUND) : first]
-        line, after = before.rpartition("\n")[2], text[last : last + _AROUND].partition("\n")[0]
-        if line.lstrip().startswith(">") and (len(line) < len(before) or len(before) < _AROUND):
-            return last
-        whole = len(line) < _AROUND and len(after) < _AROUND
-        if whole and _BEGINS.fullmatch(line) and _ENDS.fullmatch(after):
-            return None
-        if span is not None:
-            return max(span[1], end)
-        quoted = _QUOTES.get(before[-1:], "\n") == after[:1] and not _MEMBER.search(line)
-        return end if quoted else None

@@ -27,6 +27,8 @@ T = TypeVar("T")
 ANSWER = ("answer", "final answer", "preferred answer", "result", "solution")
 """Names under which replies give an answer."""
 _EDGE = r"^[ \t>#*_`([\d.)•|-]{0,12}(?:my[ \t]+)?"
+_BEFORE = re.compile(_EDGE.removeprefix("^"), re.IGNORECASE)
+"""What may stand before the name on its line."""
 _TO = r"(?:[ \t_]+\(?(?:to|for)\b[^:：\n<>\"{}]{0,60}?)"
 """What may follow a name: "to my neighbors"."""
 _LABEL = r"[*_`]*+(?:\w++|[A-Z]{2,20}(?:[ _-][A-Z]{2,20}){1,2})[*_` \t]*+[:：]"
@@ -49,6 +51,7 @@ class Statement:
         start, end: what must be taken out of the text, so that the field is not there.
         instead: what then stands there: the other fields of a JSON object.
         inline: whether it stands on a line behind its name and a colon.
+        label: where its name begins on that line.
     """
 
     value: str
@@ -56,10 +59,19 @@ class Statement:
     end: int
     instead: str = "\n"
     inline: bool = False
+    label: int = 0
 
     def rest(self, text: str) -> str:
         """The reply without the field."""
         return f"{text[: self.start]}{self.instead}{text[self.end :]}"
+
+    def without(self, text: str) -> str:
+        """The reply without the field, nor its name on its line."""
+        if not self.inline:
+            return self.rest(text)
+        line = text.rfind("\n", 0, self.label) + 1
+        begin = line if _BEFORE.fullmatch(text, line, self.label) else self.label
+        return f"{text[:begin]}{self.instead}{text[self.end :]}"
 
 
 def stated(text: str, names: tuple[str, ...], read: Callable[[str], T | None]) -> T | None:
@@ -109,11 +121,11 @@ def field_of(text: str, *called: str) -> Statement | None:
     if label is not None:
         end = line_end(lines, label.end())
         if lines[label.end() : end].strip(WRAPPING) and _fence(lines, label.end()) is None:
-            return Statement(text[label.end() : end], label.end(), end, inline=True)
+            return Statement(text[label.end() : end], label.end(), end, inline=True, label=label.start())
         bare = not lines[label.end() : end].strip(WRAPPING)
         if member is None and bare and text[label.end() : end].strip(WRAPPING):  # a message that is itself an object
             end = max([end, *(stop for start, stop in spans if label.end() <= start < end)])
-            return Statement(text[label.end() : end], label.end(), end, inline=True)
+            return Statement(text[label.end() : end], label.end(), end, inline=True, label=label.start())
     if member is None and "{" in text and (label is None or _OBJECT_BELOW.match(lines, label.end())):
         member = _in_broken_object(text, names)
     return (
@@ -122,7 +134,7 @@ def field_of(text: str, *called: str) -> Statement | None:
         or element
         or _dashed(text, lines, names, begin)
         or _headed(text, lines, names, begin)
-        or (Statement("", label.end(), label.end(), inline=True) if label is not None else None)
+        or (Statement("", label.end(), label.end(), inline=True, label=label.start()) if label is not None else None)
     )
 
 

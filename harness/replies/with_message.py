@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
 
 from .aside import spoken, unfenced
-from .characters import WRAPPING, Parsing, literal, marker_pattern, valid
+from .characters import WRAPPING, Parsing, literal, valid
+from .contract import Contract, Value
 from .extract import Statement, field_of, line_end, text_in
 
 _NOTHING = frozenset({"", "none", "n/a", "na", "-", "–", "—", "null", "no message", "nothing"})
@@ -55,13 +55,28 @@ class MessageLine(Reply):
         return isinstance(action, str) and (self.max_chars is None or len(action) <= self.max_chars)
 
     @property
+    def name(self) -> str:
+        """The label in small letters."""
+        return self.label.lower()
+
+    @property
+    def words(self) -> str:
+        """What a message is."""
+        return "one line of text"
+
+    @property
+    def schema(self) -> Facts:
+        """A text, of limited length."""
+        return {"type": "string", **({"maxLength": self.max_chars} if self.max_chars else {})}
+
+    @property
     def fields(self) -> tuple[ReplyField, ...]:
         """The message, behind its label."""
-        return (ReplyField(self.label.lower(), f"{self.label}:", required=False),)
+        return (ReplyField(self.name, f"{self.label}:", self.schema, required=False),)
 
     def says(self, action: Action) -> Facts:
         """The message; the word None is silence."""
-        return {self.fields[0].name: "None" if action is None else action}
+        return {self.name: "None" if action is None else action}
 
     @property
     def examples(self) -> tuple[Action, ...]:
@@ -70,18 +85,18 @@ class MessageLine(Reply):
 
     def parse(self, text: str) -> Parsed:
         """The message. A reply without the label is an error, the word none is not."""
-        field = self.field(text if self.parsing == "reference" else unfenced(spoken(text)))
-        if field is None:
+        stated = self.field(text if self.parsing == "reference" else unfenced(spoken(text)))
+        if stated is None:
             return Parsed(error=f"no line '{self.label}:' was found; write one, or '{self.label}: None'")
-        return Parsed(self.message(field.value))
+        return Parsed(self.read(stated.value))
 
     def constraint(self) -> Mapping[str, Any]:
         """The label and one line."""
-        return {"regex": self.pattern()}
+        return {"regex": f"{literal(self.label)}: {self.pattern()}"}
 
     def pattern(self) -> str:
-        """A regular expression for the line."""
-        return f"{literal(self.label)}: [^\\n]{{1,{self.max_chars or _CONSTRAINED}}}"
+        """A regular expression for a message."""
+        return f"[^\\n]{{1,{self.max_chars or _CONSTRAINED}}}"
 
     def field(self, text: str) -> Statement | None:
         """The message in `text`, without its thinking; None if there is none."""
@@ -89,17 +104,14 @@ class MessageLine(Reply):
             match = re.search(rf"{re.escape(self.label)}:\s*", text, re.IGNORECASE)
             if match is None:
                 return None
-            end = self.line_end(text, match.end(), match.end() + 1)
+            end = line_end(text, match.end())
+            until = re.compile(rf"{re.escape(self.until)}\s*:", re.IGNORECASE)
+            next_label = until.search(text, min(match.end() + 1, end), end)
+            end = next_label.start() if next_label else end
             return Statement(text[match.end() : end], match.end(), end)
         return field_of(text, self.label)
 
-    def line_end(self, text: str, start: int, after: int) -> int:
-        """Where the line ends that `start` is in, or `until:` begins in it, not before `after`."""
-        end = line_end(text, start)
-        match = re.compile(rf"{re.escape(self.until)}\s*:", re.IGNORECASE).search(text, min(after, end), end)
-        return match.start() if match else end
-
-    def message(self, raw: str) -> str | None:
+    def read(self, raw: str) -> str | None:
         """The message, from the text between label and end of line."""
         if self.parsing == "reference":
             text = raw.strip()
@@ -117,82 +129,62 @@ class MessageLine(Reply):
 
 
 @dataclass(frozen=True, slots=True)
-class ActionWithMessage(Reply):
+class ActionWithMessage(Contract):
     """An action and, before it, a message: {"act": action, "message": text or None}.
 
-    A reply without a message is silent; reading it with `line` tells it from one that says so. If the action is
-    unreadable, the message still counts, with the idle act. The tolerant mode does not look for the action in the
-    message, unless its label stands nowhere else (the reply is then a single line).
+    A reply without a message is silent; reading it with `line` tells it from one that says so.
 
     Attributes:
         act: the form of the action.
         line: the form of the message.
     """
 
-    act: Reply
-    line: MessageLine
+    act: Reply = field()
+    line: MessageLine = field()
+
+    @property
+    def beside(self) -> tuple[MessageLine, ...]:
+        """The message."""
+        return (self.line,)
+
+    def joined(self, act: Action, said: Facts) -> Action:
+        """Both in one mapping."""
+        return {"act": act, "message": said.get(self.line.name)}
+
+    def parted(self, action: Action) -> tuple[Action, Facts]:
+        """The act, and the message."""
+        return action["act"], {self.line.name: action["message"]}
+
+    def lead(self, one: Value) -> str:
+        """The message's label."""
+        return f"{self.line.label}:"
 
     @property
     def options(self) -> tuple[Action, ...] | None:
         """The legal actions without a message."""
         acts = self.act.options
-        return None if acts is None else tuple({"act": act, "message": None} for act in acts)
+        return None if acts is None else tuple(self.joined(act, {}) for act in acts)
 
     @property
     def noop(self) -> Action:
         """The idle act without a message."""
-        return {"act": self.act.noop, "message": None}
+        return self.joined(self.act.noop, {})
 
     def allows(self, action: Action) -> bool:
         """A legal act with a legal message."""
-        if not isinstance(action, Mapping) or set(action) != {"act", "message"}:
-            return False
-        return self.act.allows(action["act"]) and self.line.allows(action["message"])
+        return isinstance(action, Mapping) and set(action) == {"act", "message"} and Contract.allows(self, action)
 
-    @property
-    def fields(self) -> tuple[ReplyField, ...]:
-        """The message's and the act's."""
-        return (*self.line.fields, *self.act.fields)
-
-    def says(self, action: Action) -> Facts:
-        """What both say."""
-        return {**self.line.says(action["message"]), **self.act.says(action["act"])}
-
-    def written(self, action: Action) -> str:
-        """The message's line, then the act."""
-        return f"{self.line.written(action['message'])}\n{self.act.written(action['act'])}"
-
-    @property
-    def examples(self) -> tuple[Action, ...]:
-        """Acts with messages."""
-        return tuple(
-            {"act": act, "message": text} for act, text in zip(self.act.examples, itertools.cycle(self.line.examples))
-        )
+    def value(self, one: Value, text: str) -> str | None:
+        """The message."""
+        return self.line.read(text)
 
     def parse(self, text: str) -> Parsed:
         """Both; an error only if there is no action."""
-        reference = self.line.parsing == "reference"
-        text = text if reference else unfenced(spoken(text))
-        field = self.line.field(text)
-        act = self.act.parse(text if reference or field is None else field.rest(text))
-        value = field.value if field is not None else ""
-        if act.error is not None and field is not None and field.inline and self._only_within(field, text):
-            end = self.line.line_end(text, field.start, field.start)
-            act, value = self.act.parse(text[end:]), text[field.start : end]
-        message = self.line.message(value)
-        if act.error is not None:
-            return Parsed(
-                error=act.error, fallback_action={"act": self.act.noop, "message": message} if message else None
-            )
-        return Parsed({"act": act.action, "message": message})
-
-    def _only_within(self, field: Statement, text: str) -> bool:
-        """Whether the label of the action stands nowhere but in the message's line."""
-        label = getattr(self.act, "label", None)
-        return label is not None and not marker_pattern(f"{label}:").search(field.rest(text))
-
-    def constraint(self) -> Mapping[str, Any] | None:
-        """The message's line, then one of the act's own texts; None if the act has no such form."""
-        allowed = self.act.constraint() or {}
-        texts = [*map(literal, allowed.get("choice", ())), *(allowed[key] for key in ("regex",) if key in allowed)]
-        return {"regex": f"{self.line.pattern()}\\n({'|'.join(texts)})"} if texts else None
+        if self.line.parsing != "reference":
+            return Contract.parse(self, text)
+        stated, act = self.line.field(text), self.act.parse(text)
+        message = None if stated is None else self.line.read(stated.value)
+        if act.error is None:
+            return Parsed(self.joined(act.action, {self.line.name: message}))
+        kept = self.joined(self.act.noop, {self.line.name: message}) if message else None
+        return Parsed(error=act.error, fallback_action=kept)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from harness.api import Case, Facts, Move
+from harness.extensions.networks.calls import Verb
 from harness.extensions.panels.peers import peer_text
-from harness.replies import Verb
 
 from ._courier import CarriedChannel
 

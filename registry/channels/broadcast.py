@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from harness.api import Case, Channel, Facts, Range, plugin
-from harness.replies import Verb
+from harness.extensions.networks.calls import Verb
 
 from ._board import MAX_CHARS, Board, Call, Letter, RefusedError, as_lines
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.api import Action, Policy, Reply, Turn, plugin
 from harness.errors import Place, PluginError
-from harness.extensions.declared.contract import Contract
+from harness.extensions.declared.contract import ActWithFields
 from harness.extensions.declared.expressions import (
     FUNCTIONS,
     RANDOM,
@@ -23,9 +23,10 @@ from harness.extensions.declared.expressions import (
     names,
     random_functions,
 )
+from harness.extensions.networks.calls import Calls, Verb
 from harness.extensions.networks.messages import Messages
 from harness.extensions.worlds.actions import Actions
-from harness.replies import ActionWithMessage, Calls, MessageLine, Verb
+from harness.replies import ActionWithMessage, MessageLine
 
 _WORD = re.compile(r"[^\W\d_]\w*")
 _OWN = ("facts", "options", "noop", "turn", "action")
@@ -82,7 +83,9 @@ class ByExpression(Policy):
             action = _value(self.act, known, run)
             if action is None:
                 action = reply.noop
-            elif isinstance(action, str) and isinstance(reply.act if isinstance(reply, Contract) else reply, Actions):
+            elif isinstance(action, str) and isinstance(
+                reply.act if isinstance(reply, ActWithFields) else reply, Actions
+            ):
                 action = {"action": action}
             if action != reply.noop and not reply.allows(action):
                 what = f"act gives {action!r:.200}, which is no action in turn {turn.name!r}"
@@ -139,7 +142,7 @@ def _value(text: Expression, known: frozenset[str], run: Names) -> Any:
 
 def _possible(reply: Reply) -> str:
     """What a policy could do instead."""
-    reply = reply.act if isinstance(reply, Contract) else reply
+    reply = reply.act if isinstance(reply, ActWithFields) else reply
     if isinstance(reply, Actions):
         listed = [
             f"{form.usage}{''.join(f', {one.name} {one.words}' for one in form.parameters)}" for form in reply.forms

@@ -141,7 +141,7 @@ class Simulated(InformedPolicy):
         stated = turn.reply.style != "none" and unstated >= skill.unstated
         answer, contract = self._last_answer, contract_of(reply)
         if contract is not None:
-            answer = contract.with_values(answer, {"confidence": skill.confidence(is_right, level)})
+            answer = contract.joined(answer, {"confidence": skill.confidence(is_right, level)})
         return {
             "answer": answer,
             "confidence": skill.confidence(is_right, level) if stated else None,

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 from harness.api import Action, Case, Channel, Facts, Move, Outcome, Play, Range, Task, Turn, plugin
+from harness.extensions.networks.calls import Calls, Verb
 from harness.extensions.panels.two_pass import TwoPassProtocol
-from harness.replies import Calls, Verb
 from harness.replies.reading import read
 
 from ..channels._board import Board, longest_body

@@ -9,7 +9,7 @@ from harness.api import Range, Reply
 from harness.errors import KEY, PluginError
 from harness.extensions.worlds.actions import ActionParameter
 
-from .contract import Contract, format_line
+from .contract import ActWithFields, format_line
 
 KINDS = ("text", "number", "integer", "one_of")
 MAX_FIELDS = 20
@@ -69,7 +69,7 @@ class ReplyFields:
 
     def around(self, act: Reply) -> Reply:
         """The form of a reply with these fields; the act's own form where there are none."""
-        return Contract(act, self.values, self.place, self.required) if self.values else act
+        return ActWithFields(act, self.values, self.place, self.required) if self.values else act
 
     def lines(self) -> tuple[list[str], list[str]]:
         """How the fields before and behind the act are written."""

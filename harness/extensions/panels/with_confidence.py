@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from harness.api import Action, Facts, Parsed, ReplyField
+from harness.api import Action, Facts, Parsed, Reply, as_text
 from harness.replies.aside import spoken, unfenced
 from harness.replies.characters import says_nothing
+from harness.replies.contract import Contract, Value
 from harness.replies.extract import Statement, field_of
 from harness.replies.fields import broken_object, fields_by_key, json_fields
 from harness.replies.options import KEYS as ANSWERS
@@ -35,8 +35,31 @@ _TAIL = 4_000
 """Characters at the end of a reply in which the line with the confidence is looked for."""
 
 
+class _Confidence:
+    """A number from 0 to 1."""
+
+    name, words = "confidence", "a number from 0 to 1"
+    schema: ClassVar[Facts] = {"type": "number", "minimum": 0, "maximum": 1}
+    examples = (0.8, 0.35, 1.0)
+
+    def allows(self, value: Any) -> bool:
+        """Whether it is such a number."""
+        return type(value) in (int, float) and 0 <= value <= 1
+
+    def read(self, text: str) -> float | None:
+        """The confidence that a text begins with."""
+        return _first_confidence(text)
+
+    def pattern(self) -> str:
+        """Up to two decimals."""
+        return r"(0\.[0-9]{1,2}|1\.0)"
+
+
+_CONFIDENCE = _Confidence()
+
+
 @dataclass(frozen=True, slots=True)
-class AnswerWithConfidence(WrappedReply):
+class AnswerWithConfidence(Contract, WrappedReply):
     """An answer in the form `inner`, and a confidence from 0 to 1 (DarkForest, Section 3.2).
 
     The action is {"answer": `inner`'s action, "confidence": number or None, "malformed": whether the reply was readable
@@ -52,43 +75,50 @@ class AnswerWithConfidence(WrappedReply):
 
     style: Style = "line"
 
+    @property
+    def act(self) -> Reply:
+        """The form of the answer."""
+        return self.inner
+
+    @property
+    def beside(self) -> tuple[_Confidence, ...]:
+        """The confidence, if one is asked for."""
+        return () if self.style == "none" else (_CONFIDENCE,)
+
+    @property
+    def place(self) -> int:
+        """The answer stands first."""
+        return 0
+
+    def joined(self, act: Action, said: Facts) -> Action:
+        """A well-formed answer."""
+        return {"answer": act, "confidence": said.get("confidence"), "malformed": False}
+
+    def parted(self, action: Action) -> tuple[Action, Facts]:
+        """The answer and the confidence."""
+        if not _has_confidence(action):
+            return action, {}
+        return action["answer"], {} if self.style == "none" else {"confidence": action["confidence"]}
+
+    def lead(self, one: Value) -> str:
+        """What announces the confidence."""
+        return "Confidence:"
+
     def allows(self, action: Action) -> bool:
         """A legal answer, alone or with a confidence from 0 to 1 or none."""
         if not _has_confidence(action):
             return self.inner.allows(action)
         number = action["confidence"]
-        legal = number is None or (type(number) in (int, float) and 0 <= number <= 1)
+        legal = number is None or _CONFIDENCE.allows(number)
         return legal and isinstance(action["malformed"], bool) and self.inner.allows(action["answer"])
-
-    @property
-    def fields(self) -> tuple[ReplyField, ...]:
-        """The inner form's, and the confidence, if one is asked for."""
-        share = {"type": "number", "minimum": 0, "maximum": 1}
-        stated = () if self.style == "none" else (ReplyField("confidence", "Confidence:", share, required=False),)
-        return (*self.inner.fields, *stated)
-
-    def says(self, action: Action) -> Facts:
-        """What the inner form says, and the confidence."""
-        answer, number, _ = _parts(action)
-        return {**self.inner.says(answer), **({} if self.style == "none" else {"confidence": number})}
 
     def written(self, action: Action) -> str:
         """The inner form's reply with the line below it; or one JSON object."""
         answer, number, _ = _parts(action)
         if self.style == "json":
-            said = self.inner.says(answer).get("answer")
-            said = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
+            said = as_text(self.inner.says(answer).get("answer"))
             return json.dumps({"reasoning": "It follows.", "answer": said, "confidence": number}, ensure_ascii=False)
-        return self.inner.written(answer) + (
-            "" if self.style == "none" or number is None else f"\nConfidence: {number:g}"
-        )
-
-    @property
-    def examples(self) -> tuple[Action, ...]:
-        """The inner form's answers, each with a confidence if one is asked for."""
-        numbers = itertools.cycle((None,) if self.style == "none" else (0.8, 0.35, 1.0))
-        pairs = zip(self.inner.examples, numbers, strict=False)
-        return tuple({"answer": answer, "confidence": number, "malformed": False} for answer, number in pairs)
+        return self.inner.written(answer) if number is None else Contract.written(self, action)
 
     def parse(self, text: str) -> Parsed:
         """The answer with its confidence; an error only if the inner form finds no answer."""
@@ -119,14 +149,10 @@ class AnswerWithConfidence(WrappedReply):
             fields = {
                 "reasoning": {"type": "string", "maxLength": 4000},
                 "answer": answer,
-                "confidence": {"type": "number", "minimum": 0, "maximum": 1},
+                "confidence": _CONFIDENCE.schema,
             }
             return {"json": {"type": "object", "properties": fields, "required": list(fields)}}
-        inner = self.inner.constraint()
-        if self.style == "none" or inner is None:
-            return inner
-        regex = inner.get("regex") or "|".join(map(re.escape, inner.get("choice", ())))
-        return {"regex": rf"({regex})\nConfidence: (0\.[0-9]{{1,2}}|1\.0)"} if regex else None
+        return Contract.constraint(self) if self.beside else self.inner.constraint()
 
     def _object(self, text: str) -> Parsed | None:
         """What the JSON object of a reply says; None if it has none with an answer."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.api import Action, Reply, as_text
-from harness.extensions.declared.contract import Contract
+from harness.extensions.declared.contract import ActWithFields
 from harness.replies import FreeText, WrappedReply
 
 
@@ -65,8 +65,8 @@ class Meant:
     def is_text(self) -> bool:
         """Whether every sign of the reply, or of what stands behind a marker, counts: a free text, a list of people."""
         form = self.form
-        while isinstance(form, WrappedReply | Contract):
-            form = form.act if isinstance(form, Contract) else form.inner
+        while isinstance(form, WrappedReply | ActWithFields):
+            form = form.act if isinstance(form, ActWithFields) else form.inner
         return isinstance(form, FreeText) or not {"feedback", "experts"}.isdisjoint(self.said)
 
     @property

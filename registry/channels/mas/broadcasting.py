@@ -6,7 +6,7 @@ import random
 from typing import Annotated
 
 from harness.api import Case, Channel, Range, plugin
-from harness.replies import Verb
+from harness.extensions.networks.calls import Verb
 
 from .._board import MAX_CHARS, Board, Call, Letter, RefusedError
 from ._rows import Rows

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from harness.api import Case, Channel, Range, plugin
-from harness.replies import Verb
+from harness.extensions.networks.calls import Verb
 
 from .._board import MAX_CHARS, Board, Call, Letter, RefusedError, path_of
 

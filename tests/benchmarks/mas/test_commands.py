@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.replies import Verb
+from harness.extensions.networks.calls import Verb
 from tests.benchmarks.mas.mas_kit import BACKENDS, BROADCASTING, KV, P2P, fence, play
 from tests.helpers.mas_commands import UNKNOWN, Commands, fenced, usage, written
 

@@ -14,9 +14,10 @@ from harness.extensions.datasets.label import Label
 from harness.extensions.datasets.letter import Letter
 from harness.extensions.datasets.number import Number
 from harness.extensions.datasets.pattern import Pattern
-from harness.extensions.declared.contract import Contract
+from harness.extensions.declared.contract import ActWithFields
 from harness.extensions.games.legal import LegalAction
 from harness.extensions.judges.rating import Preference, Rating
+from harness.extensions.networks.calls import Calls, Verb
 from harness.extensions.networks.messages import Messages
 from harness.extensions.panels.ballots import Approval, Points, Ranking
 from harness.extensions.panels.panels import Ballot
@@ -25,7 +26,7 @@ from harness.extensions.panels.with_confidence import AnswerWithConfidence
 from harness.extensions.sandbox.code import Code
 from harness.extensions.sharded.answers import INTEGER, NUMBERS, TABLE, TEXT, Answer, Integers
 from harness.extensions.worlds.actions import ActionForm, ActionParameter, Actions
-from harness.replies import ActionWithMessage, Calls, Choice, FreeText, Labelled, MessageLine, Verb, WrappedReply
+from harness.replies import ActionWithMessage, Choice, FreeText, Labelled, MessageLine, WrappedReply
 from tests.helpers.mas_commands import Commands
 
 _MOUNTED = project.builtin().load("tasks", "finqa").__module__.partition(".registry.")[0]
@@ -146,13 +147,22 @@ FORMS: dict[str, tuple[Reply, str]] = {
         ActionWithMessage(ACT_REFERENCE, MessageLine(parsing="reference")),
         "MESSAGE: I take left\nACTION: WAIT",
     ),
-    "contract": (Contract(LETTER, BESIDE, 1), "REASON: so.\nThe answer is (B).\nCONFIDENCE: 80 %\nFIRST CHOICE: Ann"),
-    "contract, number last": (Contract(Number(), BESIDE[:2], 2), '{"reason": "so", "confidence": 0.7, "answer": 5}'),
-    "contract, free text": (Contract(FreeText(), BESIDE[1:], 1), "CONFIDENCE: 0.7\nANSWER: some words"),
-    "contract, value": (Contract(Answer(INTEGER), BESIDE[:2], 0), "ANSWER: 12\nREASON: so\nCONFIDENCE: 1"),
-    "contract, action": (Contract(ACT, BESIDE, 3), "REASON: so\nACTION: GRAB_LEFT"),
-    "contract, parameters": (Contract(MOVES, BESIDE, 2), "### REASON\nso\n### ACTION\nWAIT"),
-    "contract in a panel": (AnswerWithConfidence(Contract(LETTER, BESIDE[:1], 1), "none"), "REASON: so.\nAnswer: B"),
+    "contract": (
+        ActWithFields(LETTER, BESIDE, 1),
+        "REASON: so.\nThe answer is (B).\nCONFIDENCE: 80 %\nFIRST CHOICE: Ann",
+    ),
+    "contract, number last": (
+        ActWithFields(Number(), BESIDE[:2], 2),
+        '{"reason": "so", "confidence": 0.7, "answer": 5}',
+    ),
+    "contract, free text": (ActWithFields(FreeText(), BESIDE[1:], 1), "CONFIDENCE: 0.7\nANSWER: some words"),
+    "contract, value": (ActWithFields(Answer(INTEGER), BESIDE[:2], 0), "ANSWER: 12\nREASON: so\nCONFIDENCE: 1"),
+    "contract, action": (ActWithFields(ACT, BESIDE, 3), "REASON: so\nACTION: GRAB_LEFT"),
+    "contract, parameters": (ActWithFields(MOVES, BESIDE, 2), "### REASON\nso\n### ACTION\nWAIT"),
+    "contract in a panel": (
+        AnswerWithConfidence(ActWithFields(LETTER, BESIDE[:1], 1), "none"),
+        "REASON: so.\nAnswer: B",
+    ),
     "wrapped": (WrappedReply(LETTER), "The answer is (B)."),
     "ballot": (Ballot(FreeText(), lambda action: str(action).strip(".") or None), "Paris"),
     "program": (FINQA.ProgramReply(), "Program: subtract(10, 4), divide(#0, const_100)"),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.replies import Calls, Verb
+from harness.extensions.networks.calls import Calls, Verb
 
 VERBS = (
     Verb("send_message", ("target_id",), "content"),

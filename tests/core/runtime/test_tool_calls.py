@@ -22,10 +22,10 @@ from harness.engine_api import Engine, Request
 from harness.engines.mock import Mock
 from harness.engines.replay import Replay
 from harness.errors import RequestError, SpecError
+from harness.extensions.networks.calls import Calls, Verb
 from harness.extensions.transcripts.reader import Transcripts
 from harness.extensions.transcripts.tidy import turn_rows
 from harness.extensions.vllm.vllm import VLLM
-from harness.replies import Calls, Verb
 from harness.replies.reading import MAX_CHARS, read_completion
 from harness.results import Run
 from harness.runtime.players import ModelPlayer

@@ -16,7 +16,7 @@ import harness
 from harness.engines.mock import Mock
 from harness.errors import HarnessError, PluginError
 from harness.extensions.datasets.letter import Letter
-from harness.extensions.declared.contract import Contract, said_of
+from harness.extensions.declared.contract import ActWithFields, said_of
 from harness.extensions.declared.fields import ReplyFields
 from harness.extensions.panels.with_confidence import split_confidence
 from harness.replies import FreeText, Labelled, act_of
@@ -24,7 +24,7 @@ from harness.replies.reading import read
 
 FIELDS = ReplyFields({"reason": {"text": 80}, "answer": None, "confidence": {"number": [0, 1]}}, "answer")  # type: ignore
 FORM = FIELDS.around(Letter(3))
-assert isinstance(FORM, Contract)
+assert isinstance(FORM, ActWithFields)
 
 
 def spec(tmp_path: Path, reply: Any, protocol: Any = None, **task: Any) -> dict[str, Any]:
@@ -116,6 +116,29 @@ def test_a_required_field_is_asked_for_again_and_costs_no_answer() -> None:
     assert "sure is '9'; it must be a whole number from 1 to 5" in str(parsed.error) and "SURE:" in str(parsed.error)
     assert parsed.fallback_action == {"act": "B", "said": {"sure": None}}
     assert "sure is missing" in str(read(form, "The answer is (B).").error)
+
+
+def test_what_is_said_beside_an_unreadable_action_counts_with_the_idle_one() -> None:
+    form = ReplyFields({"why": "text", "action": None}, "action").around(Labelled(("GO", "STAY"), noop="STAY"))
+    parsed = read(form, "WHY: I am tired\nACTION: FLY")
+    assert parsed.error is not None and parsed.fallback_action == {"act": "STAY", "said": {"why": "I am tired"}}
+    assert read(form, "ACTION: FLY").fallback_action is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ACTION: GO WHY: it is late SURE: 0.5",
+        "WHY: it is late SURE: 0.5 ACTION: GO",
+        "WHY: it is late\nSURE: 0.5 ACTION: GO",
+        "- WHY: it is late SURE: 0.5\n- ACTION: GO",
+    ],
+)
+def test_fields_on_one_line(text: str) -> None:
+    fields = ReplyFields({"why": "text", "sure": {"number": [0, 1]}}, "action")  # type: ignore[dict-item]
+    parsed = read(fields.around(Labelled(("GO", "STAY"))), text)
+    assert parsed.error is None and act_of(parsed.action) == "GO"
+    assert said_of(parsed.action) == {"why": "it is late", "sure": 0.5}
 
 
 def test_an_answer_alone_is_legal_and_other_values_are_not() -> None:

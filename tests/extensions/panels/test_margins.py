@@ -20,9 +20,9 @@ from harness.config.project import builtin
 from harness.config.prompts import PromptSet
 from harness.config.spec import load
 from harness.engines.mock import Mock
+from harness.extensions.networks.calls import Calls
 from harness.extensions.networks.messages import Messages
 from harness.extensions.worlds.actions import Actions
-from harness.replies import Calls
 from harness.replies.with_message import ActionWithMessage, MessageLine
 from tests.extensions.panels.test_peer_texts import ENDS
 

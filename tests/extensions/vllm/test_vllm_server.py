@@ -19,9 +19,9 @@ import pytest
 
 from harness.api import Completion
 from harness.engine_api import Continuation, LikelihoodRequest, Request, Thread
+from harness.extensions.networks.tools import schema
 from harness.extensions.openai.openai import OpenAI
 from harness.extensions.vllm.tokens import chat_tokens
-from harness.replies.tools import schema
 from harness.runtime._tool_calls import messages_of
 
 pytestmark = pytest.mark.vllm

@@ -1,0 +1,242 @@
+"""A reply of several fields, declared once: an act in a form of its own, and what is said beside it."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, Protocol
+
+from harness.api import Action, Facts, Parsed, Reply, ReplyField
+
+from .aside import spoken, unfenced
+from .characters import literal, marker_pattern
+from .extract import field_of, line_end
+
+_NOTHING = ("", "none", "n/a", "-", "null", "nothing")
+
+
+class Value(Protocol):
+    """A field beside an act: `MessageLine` and `harness.extensions.worlds.actions.ActionParameter` are such."""
+
+    @property
+    def name(self) -> str:
+        """Its key, such as "confidence"."""
+
+    @property
+    def words(self) -> str:
+        """What it can be, in words."""
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        """The same as JSON Schema."""
+
+    @property
+    def examples(self) -> tuple[Any, ...]:
+        """Some of its values."""
+
+    def allows(self, value: Any) -> bool:
+        """Whether it can be this value."""
+
+    def read(self, text: str) -> Any:
+        """The value that a text states; None if it states none."""
+
+    def pattern(self) -> str:
+        """A regular expression for its values."""
+
+
+class Contract(Reply):
+    """An act with fields beside it. What is asked for, what decoding allows, example replies, and how replies are read
+    follow from the declaration; a subclass says how an action holds both (`joined`, `parted`).
+
+    Each field stands on its line behind its name, `CONFIDENCE: 0.8`, and is found in every other way in which replies
+    name their fields (`field_of`). It is taken out of the reply before the next one is looked for, and the act's form
+    reads what is left. The act is not looked for in a field, unless its label stands nowhere else (then the reply is a
+    single line, and each label in it begins a field). A field that is not required and cannot be read says nothing;
+    without one that is, the reply is asked for again, and the act still counts if it stays away. If the act is
+    unreadable, what is said beside it still counts, with the idle act.
+
+    Attributes:
+        announced: what announces an answer whose form has no label of its own; "" for nothing.
+    """
+
+    __slots__ = ()
+    announced: ClassVar[str] = ""
+
+    @property
+    @abstractmethod
+    def act(self) -> Reply:
+        """The form of the act."""
+
+    @property
+    @abstractmethod
+    def beside(self) -> tuple[Value, ...]:
+        """The fields, in the order in which a reply has them."""
+
+    @property
+    def place(self) -> int:
+        """How many of them stand before the act: all of them."""
+        return len(self.beside)
+
+    @property
+    def required(self) -> frozenset[str]:
+        """The names of those without which a reply is unreadable: none."""
+        return frozenset()
+
+    @abstractmethod
+    def joined(self, act: Action, said: Facts) -> Action:
+        """The action of an act and what is said beside it: field → value, None or missing where nothing is."""
+
+    @abstractmethod
+    def parted(self, action: Action) -> tuple[Action, Facts]:
+        """(act, what is said beside it) of an action; ({} beside an act alone)."""
+
+    def lead(self, one: Value) -> str:
+        """What announces a field on its line."""
+        return label(one.name)
+
+    @property
+    def options(self) -> tuple[Action, ...] | None:
+        """The legal acts, alone."""
+        return self.act.options
+
+    @property
+    def noop(self) -> Action:
+        """The act of an agent that does nothing, alone."""
+        return self.act.noop
+
+    def allows(self, action: Action) -> bool:
+        """A legal act, alone or with values that its fields can have, or None."""
+        act, said = self.parted(action)
+        if not said and act is action:
+            return self.act.allows(act)
+        return (
+            isinstance(said, Mapping)
+            and set(said) == {one.name for one in self.beside}
+            and all(said[one.name] is None or one.allows(said[one.name]) for one in self.beside)
+            and self.act.allows(act)
+        )
+
+    @property
+    def fields(self) -> tuple[ReplyField, ...]:
+        """The declared fields, and the act's among them."""
+        beside = [ReplyField(one.name, self.lead(one), one.schema, one.name in self.required) for one in self.beside]
+        act = [replace(one, lead=self.announced) if self._is_bare(one) else one for one in self.act.fields]
+        return (*beside[: self.place], *act, *beside[self.place :])
+
+    def says(self, action: Action) -> Facts:
+        """What is said beside the act, and what the act says."""
+        act, said = self.parted(action)
+        return {**said, **self.act.says(act)}
+
+    def written(self, action: Action) -> str:
+        """Each field on its line, in order; the word None where nothing is said."""
+        act, said = self.parted(action)
+        text = self.act.written(act)
+        text = f"{self.announced} {text}" if any(map(self._is_bare, self.act.fields)) else text
+        lines = [f"{self.lead(one)} {'None' if said.get(one.name) is None else said[one.name]}" for one in self.beside]
+        return "\n".join([*lines[: self.place], text, *lines[self.place :]])
+
+    @property
+    def examples(self) -> tuple[Action, ...]:
+        """The acts, each with values of the fields."""
+        values = [itertools.cycle(one.examples) for one in self.beside]
+        return tuple(
+            self.joined(act, {one.name: next(some) for one, some in zip(self.beside, values, strict=True)})
+            for act in self.act.examples
+        )
+
+    def parse(self, text: str) -> Parsed:
+        """The act with what is said beside it; an error if there is no act, or a required field cannot be read."""
+        whole = text = unfenced(spoken(text))
+        said, absent, missing = dict[str, Any](), list[str](), None
+        for one in self.beside:
+            field = field_of(text, one.name.replace("_", " "))
+            value = said[one.name] = None if field is None else self.value(one, field.value)
+            if value is None and one.name in self.required and missing is None:
+                what = "is missing" if field is None else f"is {field.value.strip()[:60]!r}"
+                missing = f"{one.name} {what}; it must be {one.words}. Write '{self.lead(one)} …' on a line of its own"
+            if field is not None:
+                text = field.without(text)
+            else:
+                absent.append(self.lead(one))
+        parsed = self._parsed(text)
+        absent += [self._act_lead] if parsed.error is not None else []
+        if absent and (apart := self._apart(whole, absent)) is not None:
+            again = Contract.parse(self, apart)
+            if again.error is None and (parsed.error is not None or self._says_more(again, said)):
+                return again
+        if parsed.error is not None:
+            kept = parsed.fallback_action
+            if kept is None and any(value is not None for value in said.values()):
+                kept = self.act.noop
+            return Parsed(error=parsed.error, fallback_action=None if kept is None else self.joined(kept, said))
+        action = self.joined(parsed.action, said)
+        return Parsed(action) if missing is None else Parsed(error=missing, fallback_action=action)
+
+    def value(self, one: Value, text: str) -> Any:
+        """What a field says, from the text that stands there; None if it says nothing that it can say."""
+        bare = text.strip().strip("*_`").strip()
+        if bare[:1] + bare[-1:] in ("[]", "<>", "()"):
+            bare = bare[1:-1]
+        value = None if bare.strip(" \"'.").casefold() in _NOTHING else one.read(bare)
+        return value if value is not None and one.allows(value) else None
+
+    def constraint(self) -> Mapping[str, Any] | None:
+        """All lines in order, where the act has texts of its own; else one object where its answer needs no label; None
+        where it is neither."""
+        allowed = self.act.constraint() or {}
+        texts = [*map(literal, allowed.get("choice", ())), *(allowed[key] for key in ("regex",) if key in allowed)]
+        if texts:
+            lines = [f"{literal(self.lead(one))} {one.pattern()}" for one in self.beside]
+            return {"regex": "\\n".join([*lines[: self.place], f"({'|'.join(texts)})", *lines[self.place :]])}
+        one_object = self.announced and any(one.name == "answer" for one in self.act.fields)
+        return {"json": self.json_schema} if one_object else None
+
+    def _parsed(self, text: str) -> Parsed:
+        """What the act's form reads of the rest of a reply."""
+        named = field_of(text, "answer") if any(map(self._is_bare, self.act.fields)) else None
+        parsed = self.act.parse(text if named is None else text[named.start :] if named.inline else named.value)
+        if parsed.error is not None and named is not None and named.inline:  # words below it
+            parsed = self.act.parse(named.value.strip(" []<>"))
+        return parsed
+
+    def _apart(self, text: str, absent: list[str]) -> str | None:
+        """The reply with each label on a line of its own, where one of those that are `absent` stands in the line of
+        another field, and nowhere else; None where none does."""
+        leads = [self._act_lead, *map(self.lead, self.beside)]
+        for pattern in (marker_pattern(lead) for lead in absent if lead):
+            places = [*pattern.finditer(text)]
+            if not places:
+                continue
+            start, end = text.rfind("\n", 0, places[0].start()) + 1, line_end(text, places[0].end())
+            here = [
+                one.pattern for one in (marker_pattern(lead) for lead in leads if lead)
+                if not (one.search(text, 0, start) or one.search(text, end))
+            ]  # fmt: skip
+            labels = re.compile("|".join(f"(?:{one})" for one in here), re.IGNORECASE)
+            if places[-1].end() <= end and labels.search(text, start, places[0].start()):
+                return text[:start] + labels.sub(r"\n\g<0>", text[start:end]) + text[end:]
+        return None
+
+    def _says_more(self, parsed: Parsed, said: Facts) -> bool:
+        """Whether more fields say something."""
+        return sum(v is not None for v in self.parted(parsed.action)[1].values()) > sum(
+            v is not None for v in said.values()
+        )
+
+    @property
+    def _act_lead(self) -> str:
+        """What announces the act; "" if nothing does."""
+        return next((one.lead or self.announced for one in self.act.fields), "")
+
+    def _is_bare(self, one: ReplyField) -> bool:
+        """Whether nothing announces the act's answer that should be announced."""
+        return bool(self.announced) and one.name == "answer" and not one.lead
+
+
+def label(name: str) -> str:
+    """What announces a field of that name on its line, where nothing else does: "SECOND CHOICE:"."""
+    return f"{name.upper().replace('_', ' ')}:"
