@@ -262,6 +262,7 @@ class Move:
 
     `error_kind` is "parse" if no call gave a readable reply (the action is then the last `Parsed.fallback_action`),
     "limit" if the spec's `limits:` allowed no further call, and otherwise the kind of an `EngineError`.
+    `dropped_fields` are fields that the last reply states and that are no part of the action.
     """
 
     agent: str
@@ -270,6 +271,7 @@ class Move:
     error: str | None = None
     error_kind: str | None = None
     calls: tuple[Completion, ...] = ()
+    dropped_fields: tuple[str, ...] = ()
 
     @property
     def text(self) -> str | None:

@@ -17,6 +17,7 @@ from harness.config.limits import LIMITED, TurnQuota
 from harness.config.prompts import PromptSet
 from harness.engine_api import ComputesLikelihoods, Engine, LikelihoodRequest, Request, Thread
 from harness.errors import EngineError, EngineFatalError
+from harness.replies.dropped import dropped_fields
 from harness.replies.likelihoods import Likelihoods, likelihoods_of
 from harness.replies.reading import read_completion
 from harness.runtime._tool_calls import NOT_CARRIED_OUT, messages_of
@@ -74,6 +75,7 @@ class ModelPlayer:
         index, variables, scored = self.turns, self._open(turn), likelihoods_of(turn.reply)
         calls: list[Completion] = []
         action = error = kind = None
+        dropped: tuple[str, ...] = ()
         for attempt in range(turn.parse_retries + 1 if scored is None else 1):
             is_new = attempt >= len(previous_calls)
             limit = quota.reached(calls) if quota is not None and is_new else None
@@ -108,11 +110,12 @@ class ModelPlayer:
             calls.append(completion)
             self._reply(completion, scored)
             parsed = read_completion(turn.reply, completion) if scored is None else _scores(scored, completion)
+            dropped = dropped_fields(turn.reply, completion, parsed) if scored is None else ()
             if parsed.error is None:
                 action, error, kind = parsed.action, None, None
                 break
             action, error, kind = parsed.fallback_action, parsed.error, "parse"
-        move = Move(turn.agent, turn.name, action, error, kind, tuple(calls))
+        move = Move(turn.agent, turn.name, action, error, kind, tuple(calls), dropped)
         on_move(move)
         return move
 

@@ -152,5 +152,6 @@ def score(
         episode = replace(episode, error=why)
     numbers, error = measure(episode, metrics, errors)
     limited = any(move.error_kind == LIMITED for move in episode.moves())
-    marks = uses_ground_truth, limited, turns
+    dropped = Counter(name for move in episode.moves() for name in move.dropped_fields)
+    marks = uses_ground_truth, limited, turns, dict(dropped)
     return EpisodeScore(episode.id, episode.condition, dict(episode.labels), numbers, error, *marks)

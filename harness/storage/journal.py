@@ -253,6 +253,8 @@ def move_line(episode: str, batch: int, position: int, index: int, move: Move) -
         line["error"], line["error_kind"] = move.error, move.error_kind
     if move.calls:
         line["calls"] = [_call(c) for c in move.calls]
+    if move.dropped_fields:
+        line["dropped_fields"] = move.dropped_fields
     return line
 
 
@@ -272,7 +274,8 @@ def move_of(line: Line) -> Move:
     """The inverse of `move_line`."""
     calls = tuple(Completion(**call) for call in line.get("calls", ()))
     kind = UNFINISHED if line["k"] == "part" else line.get("error_kind")
-    return Move(line["s"], line["t"], line.get("a"), line.get("error"), kind, calls)
+    dropped = tuple(line.get("dropped_fields", ()))
+    return Move(line["s"], line["t"], line.get("a"), line.get("error"), kind, calls, dropped)
 
 
 def outcome_line(outcome: Outcome | None) -> Line | None:

@@ -45,6 +45,7 @@ def notes(
         lines.append("There are no episodes to show.")
     lines += left_out(scores)
     lines += limited(scores)
+    lines += dropped_fields(scores)
     for metric in (name for name in table.cells if name not in table.derived):
         lines += [f"{metric}: {metrics[metric].note}"] if metric in metrics and metrics[metric].note else []
         lines += without_number(table, _in_columns(table, scores, metric), metric)
@@ -78,6 +79,14 @@ def limited(scores: Sequence[EpisodeScore]) -> Iterable[str]:
     """That agents were asked less than they would have been."""
     if some := sum(score.limited for score in scores):
         yield f"In {some} of {len(scores)} episodes a limit of the spec was reached: an agent was asked no more there."
+
+
+def dropped_fields(scores: Sequence[EpisodeScore]) -> Iterable[str]:
+    """Which fields of replies were not read."""
+    counts = sum((Counter(score.dropped_fields) for score in scores), Counter[str]())
+    if counts:
+        listed = ", ".join(f"{count:,} {name}" for name, count in sorted(counts.items()))
+        yield f"Fields that stand in replies and were not read of them: {listed}."
 
 
 def _kinds(table: TableSpec, scores: Sequence[EpisodeScore], metrics: Mapping[str, Metric]) -> Iterable[str]:

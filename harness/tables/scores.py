@@ -50,6 +50,7 @@ class EpisodeScore:
             reached.
         turns: name of a model in the spec → {"asked": turns in which it was asked, "answered": those in which it
             answered, readably or not, kind of error: those that ended without an action}.
+        dropped_fields: field → in how many replies it stands and is no part of what was read of them.
     """
 
     id: str
@@ -60,6 +61,7 @@ class EpisodeScore:
     uses_ground_truth: bool = False
     limited: bool = False
     turns: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    dropped_fields: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def model(self) -> str:
@@ -114,7 +116,7 @@ class EpisodeScore:
         numbers = {name: _jsonable(x) for name, x in self.numbers.items()}
         line = {field.name: getattr(self, field.name) for field in fields(self)}
         line |= {"labels": dict(self.labels), "numbers": numbers}
-        return {key: value for key, value in line.items() if value or key not in _OPTIONAL}
+        return {key: value for key, value in line.items() if value or key not in MARKS}
 
     @classmethod
     def from_json(cls, data: Any) -> EpisodeScore:
@@ -126,11 +128,13 @@ class EpisodeScore:
         if not isinstance(data, dict):
             raise DataError(f"a score is a JSON object, found {type(data).__name__}")
         for name, (kind, article) in _LINE.items():
-            if not isinstance(data.get(name, {} if name == "turns" else None), kind):
+            if not isinstance(data.get(name, {} if name in MARKS else None), kind):
                 raise DataError(f"{name} of a score is {article}, found {data.get(name)!r:.80}")
         for model, counts in data.get("turns", {}).items():
             if not isinstance(counts, dict) or not all(type(count) is int for count in counts.values()):
                 raise DataError(f"turns of {model} is {counts!r:.80}, not counts")
+        if not all(type(count) is int for count in data.get("dropped_fields", {}).values()):
+            raise DataError(f"dropped_fields is {data['dropped_fields']!r:.80}, not counts")
         for name, number in data["numbers"].items():
             if number is not None and not _is_number(number) and not _is_record(number):
                 kinds = 'a number, [numerator, denominator], {"record": …}'
@@ -154,8 +158,10 @@ _LINE: Final[dict[str, tuple[Any, str]]] = {
     "numbers": (dict, "an object"),
     "error": (str | None, "a text or null"),
     "turns": (dict, "an object"),
+    "dropped_fields": (dict, "an object"),
 }
-_OPTIONAL: Final = ("uses_ground_truth", "limited", "turns")
+MARKS: Final = ("uses_ground_truth", "limited", "turns", "dropped_fields")
+"""What lines of scores and journals have only where it says something."""
 
 
 def load_scores(path: Path) -> list[EpisodeScore]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -13,7 +13,8 @@ from typing import Literal
 from harness import storage
 from harness.api import Case, Episode, Move, Parsed, Reply, Turn
 from harness.config.plan import Condition, Plan, episode_id, protocol_seed
-from harness.replies import field_of, likelihoods_of, spoken
+from harness.replies import likelihoods_of, spoken
+from harness.replies.dropped import dropped_fields
 from harness.replies.reading import read_completion
 from harness.runtime.scoring import grade, labels, score
 from harness.runtime.steps import Recorded, Steps, by_turn, recorded_move
@@ -102,26 +103,9 @@ def _read(turn: Turn, move: Move, reader: Reader, reading: Reading) -> Move:
         parsed = Parsed(error="it does not end as the prompt asks for")
     reading.asked += 1
     reading.read += parsed.error is None
-    reading.dropped_fields.update(dropped(form, text, parsed))
+    reading.dropped_fields.update(dropped_fields(form, move.calls[-1], parsed))
     action = parsed.action if parsed.error is None else parsed.fallback_action
     return replace(move, action=action, error=parsed.error, error_kind=None if parsed.error is None else "parse")
-
-
-def dropped(form: Reply, text: str, parsed: Parsed) -> Iterator[str]:
-    """The fields that stand in a reply and are no part of what was read of it."""
-    action = parsed.action if parsed.error is None else parsed.fallback_action
-    said = {} if action is None else form.says(action)
-    for one in form.fields:
-        if not _is_nothing(said.get(one.name)) or (parsed.error is not None and one.required):
-            continue  # the reason of the error says it
-        found = field_of(spoken(text), one.name)
-        if found is not None and not _is_nothing(found.value):
-            yield one.name
-
-
-def _is_nothing(value: object) -> bool:
-    """Whether a field says nothing, or that it says nothing."""
-    return value is None or str(value).strip(" \t\r\n*_`\"'.[]").casefold() in ("", "none", "null", "n/a", "-")
 
 
 def read_by(form: Reply, reader: Reader) -> Reply:

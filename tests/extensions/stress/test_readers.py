@@ -1,16 +1,20 @@
 """`harness score RUN --readers all`: one run's replies by three rules."""
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 import harness
-from harness.api import Parsed
+from harness.api import Completion, Parsed, Reply
 from harness.cli import main
+from harness.config.project import builtin
+from harness.config.spec import load
 from harness.engines.mock import Mock
 from harness.errors import SpecError
-from harness.extensions.stress.readers import READERS, dropped, read_by
+from harness.extensions.stress.readers import READERS, read_by
+from harness.replies.dropped import dropped_fields
 from tests.core.replies.every_form import FORMS
 
 BOLD = "**MESSAGE**: I wait for you.\n**ACTION**: WAIT"
@@ -49,10 +53,55 @@ def test_some_readers_can_be_named_and_scoring_again_leaves_them_out(
         harness.evaluate("dpbench_quick", Mock(), limit=1, output_path=run.parent / "other", readers="all")
 
 
+def dropped(form: Reply, text: str, parsed: Parsed | None = None) -> tuple[str, ...]:
+    return dropped_fields(form, Completion(text), parsed or form.parse(text))
+
+
 def test_a_field_that_stands_there_and_is_not_read_is_counted() -> None:
     form = FORMS["spoken"][0]
-    assert [*dropped(form, BOLD, form.parse(BOLD))] == []
+    assert dropped(form, BOLD) == ()
     published = read_by(form, "reference")
-    assert [*dropped(published, BOLD, published.parse(BOLD))] == ["message"]
-    assert [*dropped(form, BOLD, Parsed(error="no action"))] == ["message"], "the action's error says why"
+    assert dropped(published, BOLD) == ("message",)
+    assert dropped(form, BOLD, Parsed(error="no action")) == ("message",), "the action's error says why"
     assert read_by(published, "tolerant") == form
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "fields"),
+    [
+        ("spoken", "MESSAGE: one\nMESSAGE: two\nACTION: WAIT", ("message",)),
+        ("spoken", "MESSAGE: one\nMESSAGE: one\nACTION: WAIT", ()),
+        ("spoken", "MESSAGE: one\nACTION: RELEASE\nACTION: WAIT", ("action",)),
+        ("spoken", "I could say ACTION: something.\nMESSAGE: None\nACTION: WAIT", ()),
+        ("contract", "REASON: so\nThe answer is (B).\nCONFIDENCE: very high", ("confidence",)),
+        ("contract", "REASON: so\nThe answer is (B).\nCONFIDENCE: 0.5\nCONFIDENCE: 0.7", ("confidence",)),
+        ("contract", "REASON: so\nThe answer is (B).\nCONFIDENCE: None", ()),
+        ("free text", "Answer: a\nAnswer: b", ()),
+        ("calls, or tools", "<wait/>", ()),
+    ],
+)
+def test_which_fields_of_a_reply_are_dropped(name: str, text: str, fields: tuple[str, ...]) -> None:
+    assert dropped(FORMS[name][0], text) == fields
+
+
+@pytest.mark.sampled(12)
+@pytest.mark.parametrize("name", FORMS)
+def test_nothing_is_dropped_of_a_reply_as_asked(name: str) -> None:
+    form = FORMS[name][0]
+    for action in form.examples:
+        assert dropped(form, form.written(action)) == (), form.written(action)
+
+
+@pytest.mark.parametrize(("text", "is_dropped"), [(BOLD, True), ("MESSAGE: I wait.\nACTION: WAIT", False)])
+def test_a_run_counts_dropped_fields_and_its_tables_say_so(tmp_path: Path, text: str, is_dropped: bool) -> None:
+    """The label in bold is not one for published code."""
+    changes = ["protocol.parsing=reference", "matrix.condition=[sim3c]"]
+    spec = load("dpbench_quick", builtin(), changes, limit=1, repeats=1)
+    run = harness.evaluate(spec, Mock(text=text), output_path=tmp_path / "run")
+    lost = sum((Counter(score.dropped_fields) for score in run.scores), Counter[str]())
+    assert (lost["message"] > 0) == is_dropped and set(lost) <= {"message"}
+    for name in ("journal.jsonl", "scores.jsonl"):
+        assert ("dropped_fields" in (run.folder / name).read_text()) == is_dropped
+    kept = harness.Run.load(run.folder).scores
+    assert [dict(one.dropped_fields) for one in kept] == [dict(one.dropped_fields) for one in run.scores]
+    assert any("were not read of them" in note for table in run.tables for note in table.notes) == is_dropped

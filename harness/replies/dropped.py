@@ -1,0 +1,63 @@
+"""Fields that stand in a reply and are no part of what is read of it: `dropped_fields`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.api import Completion, Parsed, Reply, ReplyField
+
+from .aside import spoken
+from .extract import Statement, field_of
+from .reading import guarded
+
+
+def dropped_fields(form: Reply, completion: Completion, parsed: Parsed) -> tuple[str, ...]:
+    """The names of the form's fields that a reply states and of which nothing is read, or of whose several values one.
+
+    What an error of the reply names already is left out, and so are calls of tools: their text is not read.
+    """
+    if form.tools or not completion.text:
+        return ()
+    return guarded("reply", form, lambda: tuple(_dropped(form, spoken(completion.text), parsed)), lambda bug: ())
+
+
+def _dropped(form: Reply, text: str, parsed: Parsed) -> Iterator[str]:
+    action = parsed.action if parsed.error is None else parsed.fallback_action
+    said = {} if action is None else form.says(action)
+    for one in form.fields:
+        name = one.name.replace("_", " ")
+        read = not _is_nothing(said.get(one.name))
+        if not read and parsed.error is not None and one.required:
+            continue  # the reason of the error says it
+        found = field_of(text, name)
+        if found is None or _is_nothing(found.value):
+            continue
+        left = field_of(found.without(text), name) if read else None
+        if not read or (_is_other(one, found, left) and not _is_part(left, said[one.name])):
+            yield one.name
+
+
+def _is_other(one: ReplyField, taken: Statement, left: Statement | None) -> bool:
+    """Whether another statement of the field, behind its name like the first, says something else that it can say."""
+    if left is None or taken.inline != left.inline or _is_nothing(left.value):
+        return False
+    value, options = _bare(left.value), one.schema.get("enum")
+    if options is not None and value not in {str(option).casefold() for option in options}:
+        return False
+    if one.schema.get("type") in ("number", "integer") and not any(char.isdigit() for char in value):
+        return False
+    return value != _bare(taken.value)
+
+
+def _is_part(left: Statement | None, said: object) -> bool:
+    """Whether what was read has this statement within it, as a free text has all of its lines."""
+    return left is not None and isinstance(said, str) and left.value.strip() in said
+
+
+def _bare(value: object) -> str:
+    return str(value).strip(" \t\r\n*_`\"'.,:[]()").casefold()
+
+
+def _is_nothing(value: object) -> bool:
+    """Whether a field says nothing, or that it says nothing."""
+    return value is None or _bare(value) in ("", "none", "null", "n/a", "-")
