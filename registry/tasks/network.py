@@ -238,7 +238,9 @@ class DeclaredNetwork(DeclaredTask, NetworkTask):
             values["diameter"] = diameter(topology_of(case))
         rounds = self._budget.value(names(values))
         if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 0:
-            raise _unfit(self._budget.text, f"budget gives {rounds!r:.60}; it must be a whole number of at least 0")
+            raise ExpressionError.of(
+                self._budget.text, f"budget gives {rounds!r:.60}; it must be a whole number of at least 0"
+            )
         return rounds
 
     # ---------------------------------------------------------------------------------------- agents
@@ -362,9 +364,5 @@ def _finite(value: Any, text: str) -> float:
     if isinstance(value, bool):
         return float(value)
     if not is_number(value):
-        raise _unfit(text, f"it gives {value!r:.60}; a number is needed")
+        raise ExpressionError.of(text, f"it gives {value!r:.60}; a number is needed")
     return float(value)
-
-
-def _unfit(text: str, what: str) -> ExpressionError:
-    return ExpressionError(what, place=text.place if isinstance(text, Expression) else None)

@@ -252,14 +252,14 @@ class Sharded(DeclaredTask, ShardedTask):
             if self._until is None or self._until.value({**drawn, **worked_out}):
                 shards = shards if self._until_late else self._shards(drawn, n, rng)
                 return shards, {name: drawn[name] for name in self.public}
-        raise _mistake(self.until, f"until does not hold for any of {MAX_DRAWS:,} draws")
+        raise ExpressionError.of(self.until, f"until does not hold for any of {MAX_DRAWS:,} draws")
 
     def _shards(self, drawn: Names, n: int, rng: random.Random) -> Sequence[Any]:
         if "shards" in self.draw:
             shards = drawn["shards"]
             if not isinstance(shards, list) or len(shards) != n:
                 count = f"it has {len(shards)}" if isinstance(shards, list) else f"it is {shards!r:.40}"
-                raise _mistake(self.draw["shards"], f"shards lists one shard for each of {n} agents; {count}")
+                raise ExpressionError.of(self.draw["shards"], f"shards lists one shard for each of {n} agents; {count}")
             return shards
         try:
             return cuts.cut(drawn["data"], n, self._places(drawn, n, rng))
@@ -267,7 +267,7 @@ class Sharded(DeclaredTask, ShardedTask):
             raise
         except PluginError as error:
             text = self.draw["data"] if self._by is None else self._by.text
-            raise _mistake(text, error.message, error.hint) from None
+            raise ExpressionError.of(text, error.message, error.hint) from None
 
     def _places(self, drawn: Names, n: int, rng: random.Random) -> Callable[[Any], cuts.Places]:
         if self._by is not None:
@@ -312,10 +312,10 @@ class Sharded(DeclaredTask, ShardedTask):
         own = self.answers == "own"
         if own and (not isinstance(truth, list) or len(truth) != len(shards)):
             count = f"one answer for each of {len(shards)} agents"
-            raise _mistake(self.truth, f"truth is {truth!r:.60}; with `answers: own` it lists {count}")
+            raise ExpressionError.of(self.truth, f"truth is {truth!r:.60}; with `answers: own` it lists {count}")
         for one in truth if own else [truth]:
             if not self._form.fits(one):
-                raise _mistake(self.truth, f"truth is {one!r:.60}, which is not {self._form.words}")
+                raise ExpressionError.of(self.truth, f"truth is {one!r:.60}, which is not {self._form.words}")
         return [truth, *["done"] * (len(shards) - 1)] if self.answers == "one" else truth
 
     def segmented(self, public: Facts) -> bool:
@@ -342,7 +342,7 @@ class Sharded(DeclaredTask, ShardedTask):
         sets = value if isinstance(value, list) and any(isinstance(one, list) for one in value) else [value]
         numbers = [one if isinstance(one, list) else [one] for one in sets]
         if any(type(i) is not int or not 0 <= i < len(shards) for one in numbers for i in one):
-            raise _mistake(self.needs, f"needs is {value!r:.60}; it lists numbers of agents, or such lists")
+            raise ExpressionError.of(self.needs, f"needs is {value!r:.60}; it lists numbers of agents, or such lists")
         return [sum(1 << i for i in {*one}) for one in numbers]
 
     # ------------------------------------------------------------------------------- prompts and grades
@@ -400,7 +400,7 @@ class Sharded(DeclaredTask, ShardedTask):
             return credit_for(self.credit, answer, case.target[agent], self.digits, self.tolerance)
         value = self._judged(self._credit, case, agent, answer)
         if not isinstance(value, bool) and not is_number(value):
-            raise _mistake(self.credit, f"credit is {value!r:.60}; it must be a number from 0 to 1")
+            raise ExpressionError.of(self.credit, f"credit is {value!r:.60}; it must be a number from 0 to 1")
         return min(1.0, max(0.0, float(value)))
 
     def _judged(self, expression: Compiled, case: Case, agent: int, answer: Action) -> Any:
@@ -428,12 +428,6 @@ def _compiled(
         if "items is a function" in error.message:
             error.hint = "The key `items` is `per_agent` in expressions."
         raise
-
-
-def _mistake(expression: str | None, message: str, hint: str | None = None) -> ExpressionError:
-    """What is wrong with the value of an expression, at its place."""
-    place = expression.place if isinstance(expression, Expression) else None
-    return ExpressionError(message, place=place, hint=hint)
 
 
 def _plain(value: Any) -> Any:

@@ -152,7 +152,7 @@ class DeclaredWorld(DeclaredTask, SteppedTask):
         others = dict.fromkeys(named if isinstance(named, list) else ())
         if not isinstance(named, list) or any(other not in self._names or other == agent for other in others):
             what = f"neighbors of {agent}: it must be a list of other agents, found {named!r:.80}"
-            raise ExpressionError(what, place=getattr(self.neighbors, "place", None))
+            raise ExpressionError.of(self.neighbors, what)
         return tuple(others)
 
     def context(self, case: Case, agent: str) -> Facts:
@@ -205,5 +205,5 @@ class DeclaredWorld(DeclaredTask, SteppedTask):
                 grades[name] = None if value is None else float(value)
             else:
                 message = f"scores: {name} must be a number, or one for each agent, found {value!r:.80}"
-                raise ExpressionError(message, place=getattr(self.scores[name], "place", None))
+                raise ExpressionError.of(self.scores[name], message)
         return grades

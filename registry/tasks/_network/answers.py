@@ -292,7 +292,7 @@ class AnswerRule:
                 if not isinstance(options, list) or not (options or self.form == "several"):
                     by_agent = isinstance(options, Mapping) and not options.keys().isdisjoint(values["agents"])
                     entry = f"{text}[agent]" if text.isidentifier() else "…[agent]"
-                    raise _unfit(
+                    raise ExpressionError.of(
                         text,
                         f"{self.form}: the options of {agent} must be a list that is not empty, found {options!r:.80}",
                         f"It is a mapping with an entry for each agent: write {entry}." if by_agent else None,
@@ -303,7 +303,7 @@ class AnswerRule:
                         seen[key] = _options(options, self.form)
                     except PluginError as error:
                         what = f"{self.form}: the options of {agent}: {error.message}"
-                        raise _unfit(text, what, error.hint) from None
+                        raise ExpressionError.of(text, what, error.hint) from None
                 return seen[key]
 
             if re.search(r"\bagent\b", text):
@@ -315,7 +315,7 @@ class AnswerRule:
         def bounded(agent: str) -> dict[str, Any]:
             facts = {key: _number(bound(agent), text, self.form) for key, (bound, text) in bounds.items()}
             if len(facts) == 2 and facts["min"] > facts["max"]:
-                raise _unfit(bounds["max"][1], f"no number is from {facts['min']} to {facts['max']}")
+                raise ExpressionError.of(bounds["max"][1], f"no number is from {facts['min']} to {facts['max']}")
             return facts
 
         return bounded
@@ -393,12 +393,8 @@ def _check_schema(schema: Any, at: tuple[str, ...]) -> None:
 def _number(value: Any, text: str, form: str) -> Any:
     if isinstance(value, bool) or not isinstance(value, int if form == "integer" else (int, float)):
         kind = "a whole number" if form == "integer" else "a number"
-        raise _unfit(text, f"a bound must be {kind}, found {value!r:.60}")
+        raise ExpressionError.of(text, f"a bound must be {kind}, found {value!r:.60}")
     return value
-
-
-def _unfit(text: str, what: str, hint: str | None = None) -> ExpressionError:
-    return ExpressionError(what, place=text.place if isinstance(text, Expression) else None, hint=hint)
 
 
 def _listed(text: str) -> list[str]:

@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Annotated, Any, Literal, NotRequired, Required, TypedDict
 
 from harness.api import Range
-from harness.errors import Place, PluginError
+from harness.errors import PluginError
 from harness.extensions.declared.expressions import (
     Compiled,
     Expression,
@@ -76,15 +76,10 @@ class Rule:
         """What is wrong if a network is too large for it."""
         return f"{self.name} is about more than {MOST_ITEMS:,} pairs of agents; `within:` keeps to those that are close"
 
-    @property
-    def _place(self) -> Place | None:
-        text = self.holds.text
-        return text.place if isinstance(text, Expression) else None
-
     def check(self, agents: int) -> None:
         """Raise `ExpressionLimitError` for a network of so many agents that it has too many pairs."""
         if self.entry["every"] == "pair" and "within" not in self.entry and agents * (agents - 1) // 2 > MOST_ITEMS:
-            raise ExpressionLimitError(self.too_many, place=self._place)
+            raise ExpressionLimitError.of(self.holds.text, self.too_many)
 
     def items(self, team: Honest) -> Iterable[tuple[str, ...]]:
         """What it is about: edges, agents, pairs, or the network once."""
@@ -110,7 +105,7 @@ class Rule:
         strict = self.entry.get("needs_answers", True) and not complete
         for number, item in enumerate(self.items(team)):
             if number == MOST_ITEMS:
-                raise ExpressionLimitError(self.too_many, place=self._place)
+                raise ExpressionLimitError.of(self.holds.text, self.too_many)
             if where is not None and not where(*item):
                 continue
             if strict and (not item or None in [answers[agent] for agent in item]):
@@ -133,9 +128,8 @@ class Rule:
             return 0.0
         if isinstance(value, (int, float)) and 0 <= value <= 1:
             return float(value)
-        raise ExpressionError(
-            f"{self.name} gives {value!r:.60}; what holds is true or false, or a number from 0 to 1", place=self._place
-        )
+        what = f"{self.name} gives {value!r:.60}; what holds is true or false, or a number from 0 to 1"
+        raise ExpressionError.of(self.holds.text, what)
 
 
 def _guarded(function: Callable[..., Any], total: bool, otherwise: bool) -> Callable[..., Any]:

@@ -58,9 +58,7 @@ class Compiler:
         """Raise `ExpressionError` if agents have no such variable."""
         if name not in self.own:
             hint = near(name, self.own) if self.own else "Declare it under own:."
-            raise ExpressionError(
-                f"mine.{name}: agents have no such variable. {hint}", place=getattr(text, "place", None)
-            )
+            raise ExpressionError.of(text, f"mine.{name}: agents have no such variable. {hint}")
 
 
 @dataclass(frozen=True)
@@ -149,7 +147,7 @@ def _each(line: Line, value: Any, agents: Sequence[str]) -> dict[str, Any]:
     """An own variable as a whole: a value for each agent, in their order."""
     if not isinstance(value, Mapping) or value.keys() != set(agents):
         what = f"{line.variable}: it must give a value for each agent, as in {{a: 0 for a in agents}}"
-        raise ExpressionError(what, place=getattr(line.value.text, "place", None))
+        raise ExpressionError.of(line.value.text, what)
     return {agent: value[agent] for agent in agents}
 
 

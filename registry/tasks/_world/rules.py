@@ -95,28 +95,27 @@ class Parameter:
         return self._with(values)
 
     def _with(self, values: Sequence[Any]) -> ActionParameter | None:
-        place = getattr(self.bounds[0].text, "place", None) if self.bounds else None
+        text = self.bounds[0].text if self.bounds else None
         if self.kind == "one_of":
             many = values[0]
             if not isinstance(many, list) or not all(
                 isinstance(one, (str, int, float)) and str(one).strip() for one in many
             ):
-                raise ExpressionError(
-                    f"{self.name}: one_of must give a list of texts or numbers, not {many!r:.80}", place=place
-                )
+                what = f"{self.name}: one_of must give a list of texts or numbers, not {many!r:.80}"
+                raise ExpressionError.of(text, what)
             if len(many) > MOST_VALUES:
                 message = f"{self.name}: one_of gives {len(many):,} values; at most {MOST_VALUES:,} are read"
-                raise ExpressionError(message, place=place)
+                raise ExpressionError.of(text, message)
             many = list(dict.fromkeys(many))
             if len({str(one).casefold() for one in many}) < len(many):
-                raise ExpressionError(f"{self.name}: two values look the same: {many!r:.80}", place=place)
+                raise ExpressionError.of(text, f"{self.name}: two values look the same: {many!r:.80}")
             return ActionParameter(self.name, "one_of", values=tuple(many), means=self.means) if many else None
         if self.kind == "text":
             return ActionParameter(self.name, "text", chars=self.chars, means=self.means)
         low, high = values
         for end in values:
             if not is_number(end):
-                raise ExpressionError(f"{self.name}: a bound must be a number, not {end!r:.80}", place=place)
+                raise ExpressionError.of(text, f"{self.name}: a bound must be a number, not {end!r:.80}")
         kind: Literal["integer", "number"] = "number"
         if self.kind == "integer":
             kind, low, high = "integer", math.ceil(low), math.floor(high)

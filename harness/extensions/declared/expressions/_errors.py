@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from harness.errors import Place, PluginError
 from harness.parameters import ParameterType, Schema
@@ -25,6 +25,11 @@ class Expression(str, ParameterType):
 
 class ExpressionError(PluginError):
     """An expression cannot be read, or fails. `place` points at the part that does."""
+
+    @classmethod
+    def of(cls, text: object, what: str, hint: str | None = None) -> Self:
+        """The error for what an expression gave, with the place where its text stands in YAML."""
+        return cls(what, place=getattr(text, "place", None), hint=hint)
 
 
 class ExpressionLimitError(ExpressionError):
