@@ -1,4 +1,4 @@
-"""The base of channels with named calls: mailbox, broadcast, store (SILO-Bench, Appendix A)."""
+"""The bases of channels with named calls: mailbox, broadcast, store (SILO-Bench, Appendix A)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import re
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
-from harness.api import Case, Facts, Move
+from harness.api import Case, Channel, Facts, Move, Range
 from harness.extensions.networks.calls import Verb
 from harness.extensions.panels.peers import peer_text
 
@@ -228,6 +228,50 @@ class Board(CarriedChannel):
         if not again:
             self.received[agent][0] += len(letters)
             self.received[agent][1] += sum(len(letter.text) for letter in letters)
+
+
+@dataclass(kw_only=True)
+class BoardChannel(Channel):
+    """A channel that opens a board.
+
+    Attributes:
+        max_chars: longer messages, values and contents of files are refused.
+    """
+
+    max_chars: Annotated[int, Range(ge=1)] = MAX_CHARS
+
+    opens = Board
+
+
+@dataclass(kw_only=True)
+class InboxChannel(BoardChannel):
+    """A channel of messages that arrive in the next round.
+
+    Attributes:
+        inbox: "push": agents also see new messages at the start of a round. "pull": only `receive_messages` shows them.
+        reach: in a task with a network, messages go to "neighbors" only, or to "all".
+    """
+
+    inbox: Literal["push", "pull"] = "push"
+    reach: Literal["neighbors", "all"] = "neighbors"
+
+
+class InboxBoard(Board):
+    """A board of such a channel. Agents have cursors: what they were shown, and what they have received by a call."""
+
+    def __init__(self, case: Case, channel: InboxChannel) -> None:
+        super().__init__(case, channel.max_chars)
+        if channel.reach == "all":
+            self.topology = None
+        self._push = channel.inbox == "push"
+        self._seen = dict.fromkeys(case.agents, 0)
+        self._read = dict.fromkeys(case.agents, 0)
+
+    @property
+    def description(self) -> Facts:
+        """`inbox`: push or pull. `reach`: all, or in a network neighbors."""
+        reach = "all" if self.topology is None else "neighbors"
+        return {"kind": self.kind, "inbox": "push" if self._push else "pull", "reach": reach}
 
 
 class RefusedError(Exception):

@@ -4,57 +4,32 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import Annotated, Literal
 
-from harness.api import Case, Channel, Facts, Range, plugin
+from harness.api import Case, plugin
 from harness.extensions.networks.calls import Verb
 
-from ._board import MAX_CHARS, Board, Call, Letter, RefusedError, as_lines
+from ._board import Board, Call, InboxBoard, InboxChannel, Letter, RefusedError, as_lines
 
 
 @plugin
-class Broadcast(Channel):
-    """SILO-Bench's BP: a message reaches all other agents in the next round; in a network, the neighbors.
-
-    Attributes:
-        inbox: "push": agents also see new messages at the start of a round. "pull": only `receive_messages` shows them.
-        reach: in a task with a network, messages go to "neighbors" only, or to "all".
-        max_chars: longer messages are refused.
-    """
-
-    inbox: Literal["push", "pull"] = "push"
-    reach: Literal["neighbors", "all"] = "neighbors"
-    max_chars: Annotated[int, Range(ge=1)] = MAX_CHARS
-
-    opens = Board
+class Broadcast(InboxChannel):
+    """SILO-Bench's BP: a message reaches all other agents in the next round; in a network, the neighbors."""
 
     def open(self, case: Case, rng: random.Random) -> Board:
         """Return a channel without messages."""
-        board = OpenBroadcast(case, self.max_chars, self.inbox == "push")
-        if self.reach == "all":
-            board.topology = None
-        return board
+        return OpenBroadcast(case, self)
 
 
-class OpenBroadcast(Board):
+class OpenBroadcast(InboxBoard):
     """One log for all agents, in order of rounds, then senders. Each reader has a cursor in it."""
 
     kind = "broadcast"
     verbs = (Verb("broadcast_message", (), "content"), Verb("receive_messages"), Verb("list_agents"))
 
-    def __init__(self, case: Case, max_chars: int, push: bool) -> None:
-        super().__init__(case, max_chars)
-        self._push = push
+    def __init__(self, case: Case, channel: InboxChannel) -> None:
+        super().__init__(case, channel)
         self._log: list[Letter] = []
-        self._seen = dict.fromkeys(case.agents, 0)
-        self._read = dict.fromkeys(case.agents, 0)
         self._due: dict[int, list[Letter]] = {}
-
-    @property
-    def description(self) -> Facts:
-        """`inbox`: push or pull. `reach`: all, or in a network neighbors."""
-        reach = "all" if self.topology is None else "neighbors"
-        return {"kind": self.kind, "inbox": "push" if self._push else "pull", "reach": reach}
 
     def incoming(self, agent: str) -> Sequence[Letter]:
         """Messages of others since the agent's last decision."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Literal
 
-from harness.api import Case, Channel, Facts, Range, plugin
+from harness.api import Case, Facts, plugin
 from harness.extensions.networks.calls import Verb
 
-from ._board import MAX_CHARS, Board, Call, Letter, RefusedError, path_of
+from ._board import Board, BoardChannel, Call, Letter, RefusedError, path_of
 
 
 @plugin
-class Store(Channel):
+class Store(BoardChannel):
     """SILO-Bench's SFS: all agents list, read, write and delete files; changes are visible in the next round.
 
     If several agents write to a path in one round, the agent with the highest number wins. Paths are names in memory;
@@ -21,13 +21,9 @@ class Store(Channel):
 
     Attributes:
         reads: "ryow": an agent also sees its own writes and deletes of the round; "snapshot": it does not.
-        max_chars: longer contents are refused.
     """
 
     reads: Literal["ryow", "snapshot"] = "ryow"
-    max_chars: Annotated[int, Range(ge=1)] = MAX_CHARS
-
-    opens = Board
 
     def open(self, case: Case, rng: random.Random) -> Board:
         """Return a store without files."""

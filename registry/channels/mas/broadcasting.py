@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import random
-from typing import Annotated
 
-from harness.api import Case, Channel, Range, plugin
+from harness.api import Case, plugin
 from harness.extensions.networks.calls import Verb
 
-from .._board import MAX_CHARS, Board, Call, Letter, RefusedError
+from .._board import Board, BoardChannel, Call, Letter, RefusedError
 from ._rows import Rows
 
 
 @plugin
-class Broadcasting(Channel):
-    """MAS-Bench's Broadcasting: a message goes to all other agents, which fetch it; submissions are announced.
-
-    Attributes:
-        max_chars: longer messages are refused.
-    """
-
-    max_chars: Annotated[int, Range(ge=1)] = MAX_CHARS
-
-    opens = Board
+class Broadcasting(BoardChannel):
+    """MAS-Bench's Broadcasting: a message goes to all other agents, which fetch it; submissions are announced."""
 
     def open(self, case: Case, rng: random.Random) -> Board:
         """Return a channel without messages."""

@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import random
-from typing import Annotated
 
-from harness.api import Case, Channel, Range, plugin
+from harness.api import Case, plugin
 from harness.extensions.networks.calls import Verb
 
-from .._board import MAX_CHARS, Board, Call, Letter, RefusedError
+from .._board import Board, BoardChannel, Call, Letter, RefusedError
 from ._rows import Rows
 
 
 @plugin
-class PeerToPeer(Channel):
-    """MAS-Bench's P2P: a message goes to one agent, which fetches it; agents that have submitted get none.
-
-    Attributes:
-        max_chars: longer messages are refused.
-    """
-
-    max_chars: Annotated[int, Range(ge=1)] = MAX_CHARS
-
-    opens = Board
+class PeerToPeer(BoardChannel):
+    """MAS-Bench's P2P: a message goes to one agent, which fetches it; agents that have submitted get none."""
 
     def open(self, case: Case, rng: random.Random) -> Board:
         """Return a channel with empty mailboxes."""

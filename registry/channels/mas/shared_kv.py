@@ -5,32 +5,24 @@ from __future__ import annotations
 import random
 import re
 from dataclasses import dataclass
-from typing import Annotated
 
-from harness.api import Case, Channel, Range, plugin
+from harness.api import Case, plugin
 from harness.extensions.networks.calls import Verb
 
-from .._board import MAX_CHARS, Board, Call, Letter, RefusedError, path_of
+from .._board import Board, BoardChannel, Call, Letter, RefusedError, path_of
 
 PREVIEW = 120
 _JOINER = re.compile(r"\|(?=\s*id=)", re.IGNORECASE)
 
 
 @plugin
-class SharedKV(Channel):
+class SharedKV(BoardChannel):
     """MAS-Bench's shared store: all agents list, read, write and delete keys; a submission leaves a marker.
 
     Changes take effect at once, even within a round: the last writer wins. Values are stored and read verbatim
     (Appendix E.4, Table 5): a reader sees every character that was written. Keys are names in memory; no file of the
     machine is ever touched.
-
-    Attributes:
-        max_chars: longer values are refused.
     """
-
-    max_chars: Annotated[int, Range(ge=1)] = MAX_CHARS
-
-    opens = Board
 
     def open(self, case: Case, rng: random.Random) -> Board:
         """Return a store without keys."""
