@@ -41,6 +41,11 @@ class Substitution:
     since: int | None = None
     actions: Mapping[Place, Action] = field(default_factory=dict)
 
+    def concerns(self, agent: str) -> bool:
+        """Whether a move of the agent may be another one."""
+        places = self.places if not self.actions else {*self.places, *self.actions}
+        return self.since is not None or agent in self.agents or any(agent == one for one, _ in places)
+
 
 @dataclass(frozen=True)
 class Deviation:
@@ -58,7 +63,8 @@ class Course:
 
     Attributes:
         value: the metric's number; None where it has none.
-        deviations: moves that were not substituted and that the reference would not have made, in order.
+        deviations: moves that were not substituted and that the reference would not have made, in order; where nobody
+            watched, those of agents that the reference plays at times.
         overruled: the places at which the reference's move took the place of another one; None where that is not known,
             since a model was not asked.
         moves: all moves, batch by batch.
@@ -103,13 +109,19 @@ class Rehearsal:
     def __post_init__(self) -> None:
         self.seats = seats(self.parent.plan, *self.parent.jobs[self.episode])
 
-    async def course(self, substitution: Substitution) -> Course:
-        """Play it. Raises `Unanswered` where a model would have to be asked and none is there; else as `play`."""
+    async def course(self, substitution: Substitution, watched: bool = True) -> Course:
+        """Play it. Raises `Unanswered` where a model would have to be asked and none is there; else as `play`.
+
+        `watched`: whether the reference says at each turn what it would do, for `Course.deviations`.
+        """
         self.courses += 1
         condition, case, repeat = self.parent.jobs[self.episode]
         plan, batches = self.parent.plan, list[list[Move]]()
         log = _Log(substitution, batches)
-        players: dict[str, Player] = {agent: self._player(seat, log) for agent, seat in self.seats.items()}
+        players: dict[str, Player] = {
+            agent: self._player(seat, log, watched or substitution.concerns(agent))
+            for agent, seat in self.seats.items()
+        }
         rng = random.Random(protocol_seed(plan, condition, case, repeat))
         game = Steps.of(condition.protocol, condition.task, case, rng)
         outcome = await play(game, players, {}, lambda *_: None, batches.append, condition.limits)
@@ -134,7 +146,9 @@ class Rehearsal:
             hint = "Its policies or its model do not do the same again: what follows from a change cannot be told."
             raise DataError(f"episode {self.episode} goes otherwise without any change", hint=hint)
 
-    def _player(self, seat: Seat, log: _Log) -> Player:
+    def _player(self, seat: Seat, log: _Log, watched: bool) -> Player:
+        if not watched:
+            return seat.player(self.engines, self.episode)
         group = replace(seat.group, model=None, policy=self.reference)
         reference = replace(seat, group=group).policy_player()
         if seat.group.policy is not None:

@@ -29,7 +29,7 @@ from harness.errors import (
 )
 from harness.runtime.episode import play
 from harness.runtime.seats import seats
-from harness.runtime.steps import Steps
+from harness.runtime.steps import Steps, by_turn
 
 from .parent import Parent
 
@@ -61,8 +61,9 @@ class Memory:
 
     def _remember(self, episode: str) -> None:
         self._learned[episode] = asyncio.Lock()
-        for number, played in enumerate(self.parent.played(episode)):
-            move, start = played.move, f"{episode}/{played.move.agent}/{played.index}/"
+        moves = by_turn(self.parent.batches[episode])
+        for number, ((agent, index), move) in enumerate(moves.items()):
+            start = f"{episode}/{agent}/{index}/"
             said: list[Completion | EngineError] = [*move.calls]
             if (
                 move.error_kind is not None and move.error_kind in _ERRORS

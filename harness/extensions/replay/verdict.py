@@ -10,7 +10,7 @@ from typing import Literal
 from harness.errors import EngineFatalError
 
 from .changes import receivers, without_messages
-from .course import Course, Deviation, Place, Rehearsal, Substitution, is_unanswered
+from .course import Course, Deviation, Rehearsal, Substitution, is_unanswered
 from .shares import AgentGame, Share
 
 Finding = Literal["blamed", "no_better", "alike", "unanswered"]
@@ -95,33 +95,44 @@ class _Trial:
         self.rehearsal, self.search = rehearsal, search
         self.agents = frozenset(rehearsal.seats)
         self._courses: dict[object, Course] = {}
+        self._numbers: dict[object, Fraction] = {}  # of courses that nobody watched
 
     def better(self, one: Fraction, other: Fraction) -> bool:
         return one < other if self.search.lower else one > other
 
     async def course(self, by: Substitution) -> Course:
         """Raises `LookupError` where a model would have to be asked."""
-        key = (by.agents, by.places, by.since)
-        if not by.actions and key in self._courses:
+        key = _key(by)
+        if key in self._courses:
             return self._courses[key]
+        course = self._courses[key] = await self._play(by)
+        if course.overruled is not None and by.since is None:  # replacing just these moves gives the same course
+            self._courses.setdefault(_key(Substitution(places=course.overruled)), course)
+        return course
+
+    async def number(self, by: Substitution) -> Fraction:
+        """The number alone; raises as `course`."""
+        key = _key(by)
+        if key in self._courses:
+            value = self._courses[key].value
+            assert value is not None
+            return value
+        if key not in self._numbers:
+            value = (await self._play(by, watched=False)).value
+            assert value is not None
+            self._numbers[key] = value
+        return self._numbers[key]
+
+    async def _play(self, by: Substitution, watched: bool = True) -> Course:
         try:
-            course = await self.rehearsal.course(by)
+            course = await self.rehearsal.course(by, watched)
         except EngineFatalError as error:
             if is_unanswered(error):
                 raise LookupError(str(error)) from None
             raise
         if course.value is None:
             raise LookupError("the episode has no number")
-        if not by.actions:
-            self._courses[key] = course
-            if course.overruled is not None and by.since is None:  # replacing just these moves gives the same course
-                self._courses.setdefault((frozenset[str](), course.overruled, None), course)
         return course
-
-    async def number(self, by: Substitution) -> Fraction:
-        value = (await self.course(by)).value
-        assert value is not None
-        return value
 
     async def verdict(self) -> BlameVerdict:
         name, rehearsal = self.rehearsal.episode, self.rehearsal
@@ -166,7 +177,7 @@ class _Trial:
                 course = await self.course(Substitution(agents=replaced))
         except LookupError:  # others would hear what they have not heard; the reference needs no model
             course = await self.course(Substitution(agents=self.agents))
-        self._courses[self.agents, frozenset[Place](), None] = course
+        self._courses[_key(Substitution(agents=self.agents))] = course
         assert course.value is not None
         return course.value
 
@@ -247,3 +258,8 @@ class _Trial:
             except LookupError:
                 found[turn.number] = None
         return found
+
+
+def _key(by: Substitution) -> object:
+    actions = tuple((place, repr(action)) for place, action in by.actions.items())
+    return by.agents, by.places, by.since, actions
