@@ -45,6 +45,7 @@ GROUPS: dict[str, dict[str, Sequence[Any]]] = {
         "silo_bench": (),
         "silo_panel": (),
         "silo_quick": (),
+        "who_broke_it": ("who_broke_it/last_speaker",),
     },
     "Games and tournaments": {
         "game_suite": (FIRST,),

@@ -19,7 +19,7 @@ from harness.runtime.scoring import grade, labels, score
 from harness.runtime.seats import Seat, seats
 from harness.runtime.steps import Steps
 
-from .parent import Parent
+from .parent import Record
 
 Place = tuple[str, int]
 """(agent, its own turns before this one)."""
@@ -87,7 +87,7 @@ class Rehearsal:
     """Plays one episode again and again.
 
     Args:
-        parent: the run, which has read the episode.
+        parent: the episodes; the moves of this one are known.
         episode: its id.
         reference: makes the policy whose moves take the place of others; `agents` have one each.
         metric: name of the number.
@@ -98,7 +98,7 @@ class Rehearsal:
         courses: how often it was played.
     """
 
-    parent: Parent
+    parent: Record
     episode: str
     reference: Callable[[], Policy]
     metric: str

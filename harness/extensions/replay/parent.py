@@ -46,15 +46,42 @@ class ParentTurn:
     move: Move
 
 
-@dataclass
-class Parent:
-    """The run. `jobs` are its episodes by id, `batches` the moves of those that `read` has read."""
+@dataclass(kw_only=True)
+class Record:
+    """Episodes that were played: what `Rehearsal` needs of them.
 
-    run: Run
+    Attributes:
+        plan: whose they are.
+        project: where its plugins are.
+        jobs: the episodes, by id.
+        batches: the moves of those that are known, by id.
+    """
+
     plan: Plan
     project: Project
     jobs: dict[str, Job]
     batches: dict[str, list[list[Move]]] = field(default_factory=dict)
+
+    def played(self, episode: str) -> list[ParentTurn]:
+        """The turns of an episode whose moves are known, in order."""
+        condition, case, repeat = self.jobs[episode]
+        rng = random.Random(protocol_seed(self.plan, condition, case, repeat))
+        left, counts, turns = iter(self.batches[episode]), Counter[str](), list[ParentTurn]()
+        with Steps.of(condition.protocol, condition.task, case, rng) as game:
+            while (batch := game.batch) is not None:
+                moves = next(left) if batch else []
+                for turn, move in zip(batch, moves, strict=True):
+                    turns.append(ParentTurn(len(turns), game.number, counts[turn.agent], turn, move))
+                    counts[turn.agent] += 1
+                game.send(moves)
+        return turns
+
+
+@dataclass(kw_only=True)
+class Parent(Record):
+    """A finished run. `batches` are the moves of the episodes that `read` has read."""
+
+    run: Run
     ends: dict[str, storage.Line] = field(default_factory=dict)
 
     @classmethod
@@ -78,7 +105,8 @@ class Parent:
         if other := changed(run.meta.get("cases", surveyed.cases), surveyed.cases):
             hint = "Take the change back, or play the run anew."
             raise DataError(f"the task's {' and '.join(other)} changed since the run in {run.folder}", hint=hint)
-        return cls(run, plan, project, {episode_id(*job): job for job in surveyed.episodes})
+        jobs = {episode_id(*job): job for job in surveyed.episodes}
+        return cls(run=run, plan=plan, project=project, jobs=jobs)
 
     def read(self, episodes: Iterable[str]) -> None:
         """Read the moves of these episodes, and check that they lead to the outcome that the journal states.
@@ -99,20 +127,6 @@ class Parent:
             self.batches[name], self.ends[name] = batches, end
         for name in wanted - self.batches.keys():
             raise DataError(f"the journal of {self.run.folder} lacks episode {name!r}")
-
-    def played(self, episode: str) -> list[ParentTurn]:
-        """The turns of an episode that was `read`, in order."""
-        condition, case, repeat = self.jobs[episode]
-        rng = random.Random(protocol_seed(self.plan, condition, case, repeat))
-        left, counts, turns = iter(self.batches[episode]), Counter[str](), list[ParentTurn]()
-        with Steps.of(condition.protocol, condition.task, case, rng) as game:
-            while (batch := game.batch) is not None:
-                moves = next(left) if batch else []
-                for turn, move in zip(batch, moves, strict=True):
-                    turns.append(ParentTurn(len(turns), game.number, counts[turn.agent], turn, move))
-                    counts[turn.agent] += 1
-                game.send(moves)
-        return turns
 
     def digest(self, episodes: Sequence[str]) -> str:
         """A digest of the recorded moves of these episodes: what was played again."""

@@ -11,7 +11,7 @@ from harness.errors import EngineFatalError
 
 from .changes import receivers, without_messages
 from .course import Course, Deviation, Rehearsal, Substitution, is_unanswered
-from .shares import AgentGame, Share
+from .shares import MOST_EXACT, AgentGame, Share
 
 Finding = Literal["blamed", "no_better", "alike", "unanswered"]
 WORDS: Mapping[Finding, str] = {
@@ -88,6 +88,40 @@ class Search:
 async def verdict(rehearsal: Rehearsal, search: Search) -> BlameVerdict:
     """Find out. Raises `DataError` where the episode does not go as recorded without any change."""
     return await _Trial(rehearsal, search).verdict()
+
+
+async def effort(rehearsal: Rehearsal, search: Search) -> tuple[int, int, int, int, int]:
+    """What `verdict` would take, with one course that asks nobody: as the fields of `blame.BlamePlan`."""
+    try:
+        own = await rehearsal.course(Substitution())
+    except EngineFatalError as error:
+        if is_unanswered(error):
+            return 0, 1, 1, 0, 0
+        raise
+    rehearsal.check(own)
+    found, n = own.deviations, len(rehearsal.seats)
+    if not found:
+        return 0, 1, 1, 0, 0
+    models = {agent for agent, seat in rehearsal.seats.items() if seat.group.policy is None}
+    rounds = [number for number, batch in enumerate(own.moves) for move in batch if move.agent in models]
+    after = [
+        sum(number > one.round for number in rounds) for one in found
+    ]  # who is asked once this move is another one
+    agents = {one.place[0] for one in found}
+    singles, halvings = min(len(found), search.moves), len(found).bit_length()
+    turns = rehearsal.parent.played(rehearsal.episode) if search.messages else ()
+    dropped = [one.round for one in turns if without_messages(one.move.action, None, receivers(turns)) is not None]
+    coalitions, most = (_coalitions(count, search.permutations) for count in (len(agents), n))
+    replays = 1 + singles + coalitions + halvings + len(dropped)
+    calls = sum(after[:singles]) + coalitions * after[0]
+    spoken = sum(number > one for one in dropped for number in rounds)
+    most_replays = replays - coalitions + most + 2 * n + 2 * min(sum(map(len, own.moves)), search.moves)
+    return len(found), replays, most_replays, calls + spoken, (most_replays - halvings) * after[0] + spoken
+
+
+def _coalitions(agents: int, permutations: int) -> int:
+    """How many coalitions of deviating agents are played for their shares."""
+    return (1 << agents) - 1 if agents <= MOST_EXACT else (1 << MOST_EXACT) + permutations * (agents - 1)
 
 
 class _Trial:

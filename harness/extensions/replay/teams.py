@@ -1,0 +1,215 @@
+"""Episodes of scripted teams that fail by one planted fault, with the proof that it is to blame, and alone.
+
+A team that solves its task plays an episode in which one agent errs in one turn. The episode counts where the machine
+of `harness blame` names that move and no other: replaced alone, it makes the team succeed.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from harness.api import Case, derive_seed
+from harness.config import resolve
+from harness.config.building import make, parts_of, policy_name
+from harness.config.plan import Condition, Plan, episode_id
+from harness.config.project import Project
+from harness.config.spec import Spec, load
+from harness.errors import Place, PluginError, UserError
+from harness.runtime.seats import Seat
+from harness.tables import HeadlineSpec
+
+from .course import Course, Rehearsal, Substitution
+from .parent import ParentTurn, Record
+from .verdict import BlameVerdict, Search, verdict
+
+TRIES = 200
+"""Drawn faults, of which one should decide its episode."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class BrokenEpisode:
+    """An episode that one move made fail.
+
+    Attributes:
+        agents: all, in their order.
+        told: agent → what it was told before its first turn.
+        shown: for each turn what its agent was shown.
+        turns: what was played.
+        culprit: the number of the decisive turn.
+        fault: the kind of fault that was planted there.
+        verdict: what the experiment found.
+    """
+
+    agents: tuple[str, ...]
+    told: Mapping[str, str]
+    shown: Sequence[str]
+    turns: Sequence[ParentTurn]
+    culprit: int
+    fault: str
+    verdict: BlameVerdict
+
+    @property
+    def agent(self) -> str:
+        """The agent of the decisive turn."""
+        return self.turns[self.culprit].turn.agent
+
+
+class BrokenTeams:
+    """Draws episodes of one spec's team.
+
+    Args:
+        spec: a spec whose headline names a ceiling, the policy of all agents; by its name or its file.
+        changes: of it, as `--set` has them.
+        faults: the kinds of the policy `faulty` that are planted.
+        project: where names are looked up.
+
+    Raises:
+        SpecError, PluginError: the spec has a mistake, no ceiling, or a task whose grading runs programs.
+    """
+
+    def __init__(self, spec: str, changes: Sequence[str], faults: Sequence[str], project: Project) -> None:
+        self.faults, self.project = tuple(faults), project
+        first = load(spec, project, changes)
+        ceiling = (first.data.get("headline") or {}).get("ceiling")
+        if ceiling is None:
+            hint = "The team plays it, so it has to be a policy that solves the task."
+            raise PluginError(f"the headline of {spec} names no ceiling", at=("spec",), hint=hint)
+        self.team = ceiling
+        data = {**first.data, "agents": {"default": "model"}, "baseline": ceiling}
+        self.plan: Plan = resolve.plan(_with(first, data), project, None)
+        self.headline = HeadlineSpec.of(first.data, self.plan.metrics)
+        if any(condition.task.grading == "executes" for condition in self.plan.conditions):
+            raise PluginError(
+                f"grading {spec} runs programs", at=("spec",), hint="Take a task that is graded by rules."
+            )
+
+    def episode(self, seed: int, number: int) -> BrokenEpisode:
+        """The one of this number; it depends on both numbers and on nothing else.
+
+        Raises `PluginError` where no fault out of many decides an episode.
+        """
+        failed = ""
+        for attempt in range(TRIES):
+            rng = random.Random(derive_seed("broken team", seed, number, attempt))
+            try:
+                found = self._drawn(rng)
+            except UserError:
+                raise
+            except Exception as error:  # scripted agents need not be able to read what a faulty one says
+                found, failed = None, f"; a policy failed: {type(error).__name__}: {error}"
+            if found is not None:
+                return found
+        listed = ", ".join(self.faults)
+        what = f"none of {TRIES} faults ({listed}) decides an episode of {policy_name(self.team)}{failed:.200}"
+        raise PluginError(what, at=("spec",), hint="Take a task in which each agent's part is needed.")
+
+    def _drawn(self, rng: random.Random) -> BrokenEpisode | None:
+        """An episode with a fault drawn at random; None where the fault is not what decides it."""
+        condition = rng.choice(self.plan.conditions)
+        drawn = next(iter(condition.task.cases(1, rng.getrandbits(62))))
+        case, repeat = condition.assign_groups(drawn, self.plan.seed), rng.getrandbits(31)
+        whole = self._rehearsal(condition, case, repeat)
+        before = _now(whole.course(Substitution(), watched=False))
+        counts = _counts(before)
+        agent = rng.choice(sorted(counts))
+        at, fault = rng.randrange(counts[agent]), rng.choice(self.faults)
+        trial = self._rehearsal(condition, case, repeat)
+        trial.seats[agent] = self._with_fault(trial.seats[agent], at, fault)
+        course = _now(trial.course(Substitution(), watched=False))
+        if course.value == before.value:
+            return None
+        trial.parent.batches[trial.episode] = [[*batch] for batch in course.moves]
+        found = _now(verdict(trial, Search(lower=self.headline.better == "lower", seed=rng.getrandbits(62))))
+        if not found.single or [one.place for one in found.named] != [(agent, at)]:
+            return None
+        turns = trial.parent.played(trial.episode)
+        told = _told(turns, trial.seats)
+        shown = [trial.seats[one.turn.agent].group.prompts.render(one.turn.name, _variables(one)) for one in turns]
+        return BrokenEpisode(tuple(trial.seats), told, shown, turns, found.named[0].number, fault, found)
+
+    def _rehearsal(self, condition: Condition, case: Case, repeat: int) -> Rehearsal:
+        name = episode_id(condition, case, repeat)
+        record = Record(plan=self.plan, project=self.project, jobs={name: (condition, case, repeat)})
+        reference = condition.groups[0].policy
+        assert reference is not None
+        return Rehearsal(record, name, reference, self.headline.metric, {})
+
+    def _with_fault(self, seat: Seat, at: int, fault: str) -> Seat:
+        def place(*path: object) -> Place:
+            return self.plan.spec.place("headline", "ceiling", *path)
+
+        reference = {"use": "faulty", "of": self.team, "at": at, "fault": fault}
+        cls, arguments = parts_of("policies", reference, self.project, place)
+        return replace(seat, group=replace(seat.group, policy=functools.partial(make, cls, arguments, place)))
+
+
+def _with(spec: Spec, data: dict[str, Any]) -> Spec:
+    return replace(spec, data=data)
+
+
+def _counts(course: Course) -> dict[str, int]:
+    """Agent → how many turns it has."""
+    counts: dict[str, int] = {}
+    for batch in course.moves:
+        for move in batch:
+            counts[move.agent] = counts.get(move.agent, 0) + 1
+    return counts
+
+
+def _variables(one: ParentTurn) -> dict[str, Any]:
+    return {**one.turn.context, **one.turn.observation}
+
+
+def _told(turns: Sequence[ParentTurn], seated: Mapping[str, Seat]) -> dict[str, str]:
+    """Agent → the opening of its conversation."""
+    told: dict[str, str] = {}
+    for one in turns:
+        agent = one.turn.agent
+        if agent not in told:
+            messages = seated[agent].group.prompts.opening(one.turn.context)
+            told[agent] = "\n\n".join(message["content"] for message in messages).strip()
+    return told
+
+
+def _now(work: Coroutine[Any, Any, T]) -> T:
+    """Run what waits for nothing: policies alone play here, so that no event loop is needed."""
+    try:
+        while True:
+            work.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+def transcript(episode: BrokenEpisode, shows: bool) -> Iterator[str]:
+    """The episode as a reader is shown it: what agents were told, and all that they did, turn by turn.
+
+    `shows`: also what each turn showed its agent.
+    """
+    lines = {agent: text.splitlines() for agent, text in episode.told.items()}
+    first = next(iter(lines.values()), [])
+    common = [line for line in first if all(line in other for other in lines.values())]
+    if any(line.strip() for line in common):
+        yield "== What all agents were told\n\n" + "\n".join(common).strip()
+    for agent, own in lines.items():
+        rest = "\n".join(line for line in own if line not in common).strip()
+        if rest:
+            yield f"== What {agent} was told besides\n\n{rest}"
+    done = []
+    for one, shown in zip(episode.turns, episode.shown, strict=True):
+        said = one.turn.reply.written(one.move.action).strip() or "(nothing)"
+        parts = [f"Turn {one.number} (round {one.round}): {one.turn.agent}"]
+        parts += [_indented("saw", shown)] if shows else []
+        done.append("\n".join([*parts, _indented("did", said)]))
+    yield "== What they did\n\n" + "\n".join(done)
+
+
+def _indented(what: str, text: str) -> str:
+    lines = text.strip().splitlines() or [""]
+    return "\n".join([f"  {what}: {lines[0]}", *(f"    {line}" for line in lines[1:])])

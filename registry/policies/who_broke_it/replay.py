@@ -1,0 +1,27 @@
+"""The ceiling of who_broke_it: what the experiment found."""
+
+from __future__ import annotations
+
+import random
+
+from harness.api import Action, Case, Turn, plugin
+from harness.extensions.simulated.policies import InformedPolicy
+
+
+@plugin
+class Replay(InformedPolicy):
+    """Names the agent and the turn that `harness blame` finds when it plays the episode with other moves."""
+
+    label: str = "replay"
+
+    def __post_init__(self) -> None:
+        self._found: Action = None
+
+    def inform(self, agent: str, case: Case, seed: int) -> None:
+        """Take over what was found when the case was made."""
+        self._found = case.target
+
+    def choose(self, turn: Turn, rng: random.Random) -> Action:
+        """Return it; nothing in another task."""
+        found = self._found if isinstance(self._found, dict) else None
+        return found if found is not None and turn.reply.allows(found) else turn.reply.noop
