@@ -29,7 +29,7 @@ from harness.tables import Cell, Column, EpisodeScore, Row, Table
 from .course import Rehearsal
 from .kept import Kept, Memory
 from .parent import Parent
-from .verdict import WORDS, BlameVerdict, Search, verdict
+from .verdict import WORDS, BlameVerdict, Search, effort, verdict
 
 OnVerdict = Callable[[BlameVerdict | None, int], None]
 """Called with every verdict and how many there will be; once with None before the first."""
@@ -179,30 +179,114 @@ def blamed(
         SpecError: no such metric or policy, or none is given and the spec names no ceiling.
         DataError: as in `replay.replayed`; also where an episode goes otherwise without any change.
     """
-    folder = run.folder if isinstance(run, Run) else run
-    parent = Parent.open(folder, project or (run.project if isinstance(run, Run) else None))
     with approvals.allowing(allow_code_execution):
-        check_execution(parent.plan, allow_code_execution, sandbox, playing=False)
-        reference = _reference(parent, by)
-        headline = parent.run.headline
-        name = metric or headline.metric
-        if name not in parent.run.metrics or isinstance(parent.run.metrics[name], CorpusMetric):
-            numbers = [key for key, one in parent.run.metrics.items() if not isinstance(one, CorpusMetric)]
-            raise SpecError(
-                f"the run has no number {name!r} of an episode", place=Place("--metric"), hint=near(name, numbers)
-            )
-        lower = name == headline.metric and headline.better == "lower"
-        names = chosen(parent, name, lower, episodes, limit)
-        parent.read(names)
-        search = Search(moves, permutations, messages, lower, derive_seed(parent.plan.seed, "blame"))
+        looked = _look(run, by, episodes, limit, metric, project, allow_code_execution, sandbox)
+        parent, names = looked.parent, looked.names
+        search = Search(moves, permutations, messages, looked.lower, derive_seed(parent.plan.seed, "blame"))
         kept = _engines(parent, model, max_calls)
-        trials = {one: Rehearsal(parent, one, reference, name, kept, sandbox) for one in names}
+        trials = {one: Rehearsal(parent, one, looked.reference, looked.metric, kept, sandbox) for one in names}
         with session() as this:
             verdicts = this.run(_verdicts(trials, search, kept, on_verdict or (lambda verdict, total: None)))
-    label = _label(parent, by)
     roles = {one: {a: parent.jobs[one][1].roles.get(a, "default") for a in trials[one].seats} for one in names}
     asked = sum(engine.asked for engine in kept.values())
-    return Blame(parent.run, label, name, tuple(verdicts), roles, len(names) - len(verdicts), asked)
+    return Blame(parent.run, looked.label, looked.metric, tuple(verdicts), roles, len(names) - len(verdicts), asked)
+
+
+@dataclass(frozen=True)
+class _Looked:
+    """What `blamed` and `planned` work on: the run, the chosen episodes, the reference and the number."""
+
+    parent: Parent
+    names: list[str]
+    reference: Callable[[], Policy]
+    label: str
+    metric: str
+    lower: bool
+
+
+def _look(
+    run: Run | Path | str,
+    by: Reference | None,
+    episodes: Sequence[str],
+    limit: int | None,
+    metric: str | None,
+    project: Project | None,
+    allow_code_execution: bool,
+    sandbox: str,
+) -> _Looked:
+    """Arguments and errors as of `blamed`."""
+    folder = run.folder if isinstance(run, Run) else run
+    parent = Parent.open(folder, project or (run.project if isinstance(run, Run) else None))
+    check_execution(parent.plan, allow_code_execution, sandbox, playing=False)
+    reference = _reference(parent, by)
+    headline = parent.run.headline
+    name = metric or headline.metric
+    if name not in parent.run.metrics or isinstance(parent.run.metrics[name], CorpusMetric):
+        numbers = [key for key, one in parent.run.metrics.items() if not isinstance(one, CorpusMetric)]
+        raise SpecError(
+            f"the run has no number {name!r} of an episode", place=Place("--metric"), hint=near(name, numbers)
+        )
+    lower = name == headline.metric and headline.better == "lower"
+    names = chosen(parent, name, lower, episodes, limit)
+    parent.read(names)
+    return _Looked(parent, names, reference, _label(parent, by), name, lower)
+
+
+@dataclass(frozen=True)
+class BlamePlan:
+    """How much `blamed` would play.
+
+    Attributes:
+        episodes: how many it would look at.
+        deviations: moves in them that the reference would not have made.
+        replays, most_replays: how often episodes would be played: if no agent comes to deviate that does not now, and
+            one of the moves saves its episode alone; and at most.
+        calls, most_calls: turns of models in these that may be asked something else than in the run, if episodes do not
+            become longer. Those whose prompts stay the same are not asked.
+    """
+
+    episodes: int
+    deviations: int
+    replays: int
+    most_replays: int
+    calls: int
+    most_calls: int
+
+
+@session()
+def planned(
+    run: Run | Path | str,
+    by: Reference | None = None,
+    *,
+    episodes: Sequence[str] = (),
+    limit: int | None = None,
+    metric: str | None = None,
+    moves: int = 200,
+    permutations: int = 32,
+    messages: bool = False,
+    project: Project | None = None,
+    allow_code_execution: bool = False,
+    sandbox: str = "process",
+) -> BlamePlan:
+    """How much `blamed` would play; no model is asked. Arguments and errors as of `blamed`."""
+    with approvals.allowing(allow_code_execution):
+        looked = _look(run, by, episodes, limit, metric, project, allow_code_execution, sandbox)
+        search = Search(moves, permutations, messages, looked.lower)
+        kept = _engines(looked.parent, None, None)
+
+        async def count() -> list[tuple[int, int, int, int, int]]:
+            return [
+                await effort(Rehearsal(looked.parent, one, looked.reference, looked.metric, kept, sandbox), search)
+                for one in looked.names
+            ]
+
+        with session() as this:
+            counts = this.run(count())
+    return (
+        BlamePlan(len(counts), *(sum(column) for column in zip(*counts, strict=True)))
+        if counts
+        else BlamePlan(*[0] * 6)
+    )
 
 
 async def _verdicts(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import asdict
 from typing import Any
 
 from harness.cli import options as opt
@@ -14,7 +15,7 @@ from harness.cli.usage import Parser
 from harness.config import yamls
 from harness.errors import Place, SpecError
 
-from .blame import Blame, blamed
+from .blame import Blame, blamed, planned
 from .command import add_model, engine_of
 from .verdict import BlameVerdict
 
@@ -38,7 +39,10 @@ def options(command: Parser) -> None:
     text = "orders of agents that shares are drawn from, where many agents deviate (32)"
     group.add_argument("--permutations", type=opt.whole(2), default=32, metavar="N", help=text)
     add_model(command)
-    opt.add_run_options(command.group("limits"), "max_calls")
+    limits = command.group("limits")
+    opt.add_run_options(limits, "max_calls")
+    text = "only say how many replays and calls of models this takes; nothing is asked"
+    limits.add_argument("--plan", action="store_true", help=text)
     opt.add_form(command)
     opt.add_output(command)
     command.group("output").add_argument("--quiet", action="store_true", help="no progress")
@@ -47,6 +51,8 @@ def options(command: Parser) -> None:
 
 def blame(options: argparse.Namespace) -> int:
     """Find out, and print tables; as JSON all that is known of each episode."""
+    if options.plan:
+        return _plan(options)
     done = 0
 
     def on_verdict(verdict: BlameVerdict | None, total: int) -> None:
@@ -82,6 +88,37 @@ def blame(options: argparse.Namespace) -> int:
     shown = found.episodes
     tables = [*found.tables, shown] if len(shown.rows) <= _SHOWN else found.tables
     show(tables, options.format, f"What made {found.run.spec.name} fail", options.output)
+    return 0
+
+
+def _plan(options: argparse.Namespace) -> int:
+    """Print how much there is to play."""
+    with notes(options.quiet):
+        plan = planned(
+            options.run,
+            _policy(options.by),
+            episodes=options.episode,
+            limit=options.limit,
+            metric=options.metric,
+            moves=options.moves,
+            permutations=options.permutations,
+            messages=options.messages,
+            allow_code_execution=options.allow_code_execution,
+            sandbox=options.sandbox,
+        )
+    if options.format == "json":
+        write(json.dumps(asdict(plan), indent=1) + "\n", options.output)
+        return 0
+    lines = [
+        f"{plan.episodes} episodes, {plan.deviations} moves that the reference would not have made",
+        f"replays: {plan.replays:,}, at most {plan.most_replays:,}",
+        f"calls of models: up to {plan.calls:,}, at most {plan.most_calls:,}",
+    ]
+    if plan.most_calls:
+        lines.append(
+            "Prompts that stay the same are not asked again. --max_calls N bounds it, --limit N takes a sample."
+        )
+    write("\n".join(lines) + "\n", options.output)
     return 0
 
 

@@ -13,7 +13,7 @@ from harness.config.project import find
 from harness.config.spec import load
 from harness.engines.mock import Mock
 from harness.errors import DataError, SpecError, UserError
-from harness.extensions.replay.blame import Blame, blamed
+from harness.extensions.replay.blame import Blame, blamed, planned
 from harness.extensions.replay.blame_command import as_json
 from harness.results import Run
 from tests.helpers.commands import invoke
@@ -164,3 +164,28 @@ def test_mistakes_say_what_to_do(coins: Run) -> None:
         blamed(coins, "coin", episodes=["agents=2/c9/0"], project=TOY)
     with pytest.raises(SpecError, match="no agent takes it"):
         blamed(coins, "coin", model=Mock(), project=TOY)
+
+
+def test_a_plan_says_how_much_there_is_to_play(coins: Run) -> None:
+    by = {"use": "coin", "bias": 1.0}
+    plan = planned(coins, by, project=TOY)
+    found = blamed(coins, by, project=TOY)
+    assert plan.episodes == len(found.verdicts) and plan.calls == plan.most_calls == 0
+    assert plan.replays <= plan.most_replays and sum(one.courses for one in found.verdicts) <= plan.most_replays
+    assert plan.deviations >= sum(len(one.effects) for one in found.verdicts)
+
+
+def test_a_plan_bounds_the_calls_of_a_model_and_makes_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(TOY.root)
+    played = run(tmp_path / "run", resolve.engine({"use": "dice"}, TOY))
+    by = ("blame", str(tmp_path / "run"), "--by", "{use: coin, bias: 1.0}", "--quiet", "--plan")
+    code, out, err = invoke(capsys, *by, "--format", "json")
+    plan = json.loads(out)
+    assert (code, err) == (0, "")
+    model = resolve.engine({"use": "dice"}, TOY)
+    asked = blamed(played, {"use": "coin", "bias": 1.0}, model=model, project=TOY)
+    assert asked.asked <= plan["most_calls"] and plan["calls"] <= plan["most_calls"]
+    code, out, _ = invoke(capsys, *by)
+    assert code == 0 and f"at most {plan['most_calls']:,}" in out and "--max_calls" in out
