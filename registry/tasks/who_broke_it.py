@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from harness.api import Action, Case, Facts, Outcome, Parsed, Protocol, Range, Reply, ReplyField, plugin
-from harness.config.project import find
 from harness.extensions.panels.questions import Question, QuestionTask
 from harness.extensions.replay.teams import BrokenTeams, transcript
 from harness.replies import fields_of
@@ -108,7 +107,7 @@ class WhoBrokeIt(QuestionTask):
 
     @functools.cached_property
     def _teams(self) -> BrokenTeams:
-        return BrokenTeams(self.spec, self.set, self.faults, find())
+        return BrokenTeams(self.spec, self.set, self.faults)
 
     def spec_defaults(self, protocol: type[Protocol]) -> Facts:
         """Questions' prompts; the score, and its parts."""

@@ -19,7 +19,7 @@ from harness.runtime.scoring import grade, labels, score
 from harness.runtime.seats import Seat, seats
 from harness.runtime.steps import Steps
 
-from .parent import Record
+from .parent import PlayedEpisodes
 
 Place = tuple[str, int]
 """(agent, its own turns before this one)."""
@@ -98,7 +98,7 @@ class Rehearsal:
         courses: how often it was played.
     """
 
-    parent: Record
+    parent: PlayedEpisodes
     episode: str
     reference: Callable[[], Policy]
     metric: str

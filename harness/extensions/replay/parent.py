@@ -47,7 +47,7 @@ class ParentTurn:
 
 
 @dataclass(kw_only=True)
-class Record:
+class PlayedEpisodes:
     """Episodes that were played: what `Rehearsal` needs of them.
 
     Attributes:
@@ -78,7 +78,7 @@ class Record:
 
 
 @dataclass(kw_only=True)
-class Parent(Record):
+class Parent(PlayedEpisodes):
     """A finished run. `batches` are the moves of the episodes that `read` has read."""
 
     run: Run

@@ -16,14 +16,14 @@ from harness.api import Case, derive_seed
 from harness.config import resolve
 from harness.config.building import make, parts_of, policy_name
 from harness.config.plan import Condition, Plan, episode_id
-from harness.config.project import Project
+from harness.config.project import Project, find
 from harness.config.spec import Spec, load
 from harness.errors import Place, PluginError, UserError
 from harness.runtime.seats import Seat
 from harness.tables import HeadlineSpec
 
 from .course import Course, Rehearsal, Substitution
-from .parent import ParentTurn, Record
+from .parent import ParentTurn, PlayedEpisodes
 from .verdict import BlameVerdict, Search, verdict
 
 TRIES = 200
@@ -67,14 +67,16 @@ class BrokenTeams:
         spec: a spec whose headline names a ceiling, the policy of all agents; by its name or its file.
         changes: of it, as `--set` has them.
         faults: the kinds of the policy `faulty` that are planted.
-        project: where names are looked up.
+        project: where names are looked up; default: the project around the working directory.
 
     Raises:
         SpecError, PluginError: the spec has a mistake, no ceiling, or a task whose grading runs programs.
     """
 
-    def __init__(self, spec: str, changes: Sequence[str], faults: Sequence[str], project: Project) -> None:
-        self.faults, self.project = tuple(faults), project
+    def __init__(
+        self, spec: str, changes: Sequence[str], faults: Sequence[str], project: Project | None = None
+    ) -> None:
+        self.faults, self.project = tuple(faults), (project := project or find())
         first = load(spec, project, changes)
         ceiling = (first.data.get("headline") or {}).get("ceiling")
         if ceiling is None:
@@ -135,7 +137,7 @@ class BrokenTeams:
 
     def _rehearsal(self, condition: Condition, case: Case, repeat: int) -> Rehearsal:
         name = episode_id(condition, case, repeat)
-        record = Record(plan=self.plan, project=self.project, jobs={name: (condition, case, repeat)})
+        record = PlayedEpisodes(plan=self.plan, project=self.project, jobs={name: (condition, case, repeat)})
         reference = condition.groups[0].policy
         assert reference is not None
         return Rehearsal(record, name, reference, self.headline.metric, {})

@@ -23,7 +23,7 @@ FORM = TASK().reply(CASE, "Agent-0")
 
 @pytest.mark.slow
 def test_the_decisive_move_is_the_planted_one_and_stands_in_the_transcript() -> None:
-    team = BrokenTeams(SMALL["spec"], SMALL["set"], ["wrong"], find())  # type: ignore[arg-type]
+    team = BrokenTeams(SMALL["spec"], SMALL["set"], ["wrong"])  # type: ignore[arg-type]
     found = team.episode(1, 0)
     assert found.verdict.finding == "blamed" and found.verdict.single and found.verdict.agents == (found.agent,)
     assert found.turns[found.culprit].turn.agent == found.agent
@@ -113,4 +113,4 @@ def test_the_floors_and_the_ceiling_play(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_team_without_a_ceiling_or_without_decisive_faults_is_refused() -> None:
     with pytest.raises(PluginError, match="names no ceiling"):
-        BrokenTeams("discussion_quick", [], ["wrong"], find())
+        BrokenTeams("discussion_quick", [], ["wrong"])
