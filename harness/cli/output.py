@@ -31,13 +31,18 @@ def published(options: argparse.Namespace) -> list[Published]:
     return [t for folder in find().published() for t in load_published(folder)]
 
 
+def print_after(run: Run) -> None:
+    """Print on stderr what readers must know of what followed a run."""
+    for cls in after.of_run(run):
+        for line in cls.lines(run):
+            print(clean_name(line), file=sys.stderr)
+
+
 def print_tables(run: Run, options: argparse.Namespace) -> None:
     """Print a run's tables and where it is, and on stderr what failed."""
     tables = run.with_published(published(options))
     show(readable(tables, options), options.format, run.spec.name)
-    for cls in after.of_run(run):
-        for line in cls.lines(run):
-            print(clean_name(line), file=sys.stderr)
+    print_after(run)
     failed, log = run.failed, run.folder / ERRORS
     if options.debug:
         for text in tracebacks(run.folder):

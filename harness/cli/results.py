@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness import after
 from harness.cli.evaluate import interrupted
-from harness.cli.output import print_tables, published, readable, show, write
+from harness.cli.output import print_after, print_tables, published, readable, show, write
 from harness.cli.table_names import tables_named
 from harness.errors import DataError
 from harness.evaluation import rescored
@@ -47,7 +47,10 @@ def report(options: argparse.Namespace) -> int:
             report_part("figures", "--plots")(table, file)
             print(f"figure: {file}")
     if options.format != "html" or options.table:
-        return _show(tables, runs[0], options)
+        code = _show(tables, runs[0], options)
+        for run in runs:
+            print_after(run)
+        return code
     whole = report_part("report", "a report as one page")
     page = whole(runs, tables, str(runs[0].spec.get("description", "")))
     write(page, options.output)

@@ -47,6 +47,17 @@ class RunScores:
         """The name of its spec."""
         return text(self.run.get("spec"))
 
+    @property
+    def by_readers(self) -> tuple[float, float] | None:
+        """From where to where the headline lies if the replies are read by other rules; None before `harness score
+        --readers` has read them."""
+        readers = self.run.get("readers")
+        found = readers.values() if isinstance(readers, dict) else ()
+        values = [
+            value for one in found if isinstance(one, dict) and isinstance(value := one.get("value"), int | float)
+        ]
+        return (min(values), max(values)) if len(values) > 1 else None
+
 
 def leaderboard(runs: Sequence[RunScores], published: Iterable[Published] = ()) -> list[Table]:
     """The tables of the runs' common spec over all their episodes.
@@ -64,9 +75,22 @@ def leaderboard(runs: Sequence[RunScores], published: Iterable[Published] = ()) 
     for entry in runs[0].tables:
         table = build(entry, scores, runs[0].metrics, published, prices_by_name)
         has_costs = any(derived.kind == "cost" for derived in entry.derived.values())
-        further = (disputed if has_costs else None, differing)
+        has_headline = runs[0].headline is not None and runs[0].headline.metric in entry.cells
+        further = (disputed if has_costs else None, differing, readers_in_words(runs) if has_headline else None)
         tables.append(replace(table, notes=(*table.notes, *filter(None, further))))
     return tables
+
+
+def by_readers(runs: Sequence[RunScores]) -> dict[str, tuple[float, float]]:
+    """Model, under its name here → from where to where its headline lies if replies are read by other rules."""
+    spans = {run.id: run.by_readers for run in runs}
+    return {shown: span for (run, _), shown in shown_names(runs).items() if (span := spans[run]) is not None}
+
+
+def readers_in_words(runs: Sequence[RunScores]) -> str | None:
+    """The same as a note; None where no replies were read by other rules."""
+    spans = ", ".join(f"{model} from {low:.4g} to {high:.4g}" for model, (low, high) in by_readers(runs).items())
+    return f"The headline if replies are read by other rules, which errors leave out: {spans}." if spans else None
 
 
 def combined(runs: Sequence[RunScores]) -> tuple[list[EpisodeScore], dict[str, Price], str | None]:

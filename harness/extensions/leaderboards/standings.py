@@ -17,7 +17,7 @@ from harness.tables.scores import cluster_of
 from harness.tables.spec import Derived
 from harness.tables.table import words_of
 
-from .leaderboard import RunScores, combined, differences, listed, shown_names
+from .leaderboard import RunScores, by_readers, combined, differences, listed, readers_in_words, shown_names
 
 Episodes = Mapping[str, EpisodeScore]
 """Id → episode."""
@@ -98,6 +98,7 @@ class Standings:
         notes: what a reader must know beside it.
         players: a row's model → whose it is.
         part: what of the benchmark was run, if it is known not to be all of it.
+        by_readers: a row's model → from where to where its number lies if replies are read by other rules.
     """
 
     name: str
@@ -106,6 +107,7 @@ class Standings:
     notes: Sequence[str] = ()
     players: Mapping[str, Player] = field(default_factory=dict)
     part: str | None = None
+    by_readers: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def table(self) -> Table:
         """The standings as a table: rank, model, headline with its interval, counts, what stands beside it, costs."""
@@ -217,7 +219,8 @@ def standings(
         notes.append(f"† published: {reference.source}; not run here.")
         notes += [f"† {line}" for line in (reference.differs, *reference.warnings) if line]
     notes += otherwise
-    return Standings(name or runs[0].spec, headline, rows, notes, players)
+    notes += filter(None, [readers_in_words(runs)])
+    return Standings(name or runs[0].spec, headline, rows, notes, players, by_readers=by_readers(runs))
 
 
 def _players(runs: Sequence[RunScores]) -> dict[str, Player]:

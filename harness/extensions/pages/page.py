@@ -111,6 +111,9 @@ def _headline(material: Material) -> str:
         value, low, high = (number(x, table, board.headline.metric) for x in (cell.value, cell.low, cell.high))
         facts = [f"rank {row.rank}"] if several else []
         facts += [f"95 % from {low} to {high}"] if cell.low is not None else []
+        if span := board.by_readers.get(row.model):
+            low, high = (number(x, table, board.headline.metric) for x in span)
+            facts.append(f"from {low} to {high} if replies are read by other rules")
         facts += [f"{cell.n or 0:,} episodes"] + ([f"{cell.failed:,} failed"] if cell.failed else [])
         facts += [f"{cell.missing:,} without a number"] if cell.missing else []
         if row.model in used:

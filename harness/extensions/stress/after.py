@@ -56,7 +56,7 @@ class Readers(After):
         yield from (_line(reader, one) for reader, one in found.items())
         values = [one["value"] for one in found.values() if one["value"] is not None]
         if len(values) > 1:
-            yield f"spread: {max(values) - min(values):.4f}; the errors in the tables leave it out"
+            yield f"spread: {max(values) - min(values):.4f}{_interval(run)}; the errors in the tables leave it out"
 
     @classmethod
     def score(cls, folder: str, options: Any) -> Run:
@@ -93,6 +93,15 @@ def _readers(text: str) -> Iterable[Reader]:
         if name not in READERS:
             raise SpecError(f"there is no reader {name!r}", hint=near(name, (*READERS, "all")))
     return tuple(name for name in READERS if name in names)
+
+
+def _interval(run: Run) -> str:
+    """The headline's own error, where it has one."""
+    table = build(run.headline.table, run.scores, run.metrics)
+    cell = table.rows[0].cells[0] if table.rows else None
+    if cell is None or cell.low is None or cell.high is None:
+        return ""
+    return f", beside a 95 % interval from {cell.low:.4f} to {cell.high:.4f}"
 
 
 def _summary(run: Run, reading: Reading) -> dict[str, Any]:

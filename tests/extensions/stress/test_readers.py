@@ -32,7 +32,7 @@ def test_the_same_replies_by_three_rules(run: Path, capsys: pytest.CaptureFixtur
     title, *lines, spread, _ = capsys.readouterr().err.splitlines()
     assert title.startswith("Deadlock rate") and [line.split()[0] for line in lines] == list(READERS)
     tolerant, reference, strict = lines
-    assert spread.startswith("spread: 0.0000")
+    assert spread.startswith("spread: 0.0000, beside a 95 % interval from ")
     kept = json.loads((run / "run.json").read_text())["readers"]
     assert [*kept] == [*READERS] and kept["reference"]["dropped_fields"]["message"] == kept["reference"]["asked"] // 2
     assert "dropped fields: none" in tolerant and " 0 of " in strict
@@ -105,3 +105,22 @@ def test_a_run_counts_dropped_fields_and_its_tables_say_so(tmp_path: Path, text:
     kept = harness.Run.load(run.folder).scores
     assert [dict(one.dropped_fields) for one in kept] == [dict(one.dropped_fields) for one in run.scores]
     assert any("were not read of them" in note for table in run.tables for note in table.notes) == is_dropped
+
+
+def test_reports_show_the_spread_over_readers_beside_the_error(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In the notes of a terminal, of one run and of several, and on the card of a page."""
+    assert main(["score", str(run), "--readers", "all"]) == 0
+    meta = json.loads((run / "run.json").read_text())
+    pairs = zip(READERS, (0.25, 0.5, 0.375), strict=True)
+    three = {name: {**meta["readers"][name], "value": value} for name, value in pairs}
+    for readers, is_shown in ((three, True), ({"tolerant": three["tolerant"]}, False)):
+        (run / "run.json").write_text(json.dumps({**meta, "readers": readers}))
+        assert main(["report", str(run)]) == 0
+        assert ("spread: 0.2500, beside a 95 % interval" in capsys.readouterr().err) == is_shown
+        assert main(["leaderboard", str(run)]) == 0
+        assert ("by other rules, which errors leave out: mock from 0.25 to 0.5" in capsys.readouterr().out) == is_shown
+        page = run.parent / "page.html"
+        assert main(["report", str(run), "--format", "html", "--output_path", str(page)]) == 0
+        assert ("from 0.25 to 0.50 if replies are read by other rules" in page.read_text()) == is_shown
+        capsys.readouterr()
+    (run / "run.json").write_text(json.dumps(meta))
