@@ -14,12 +14,12 @@ from typing import Any
 from harness import after
 from harness.cli import INTERRUPTED
 from harness.cli.output import print_tables
-from harness.cli.progress import Progress, SeveralProgress, notes
+from harness.cli.progress import SeveralProgress
 from harness.config import resolve, spec, yamls
 from harness.config.plan import Plan
 from harness.config.project import Project, find
 from harness.config.proposals import complete
-from harness.engine_api import AsksPeople
+from harness.engine_api import AsksPeople, Engine
 from harness.engines.sampling import normalise
 from harness.errors import NotFittedError, Place, SpecError
 from harness.evaluation import execute
@@ -31,13 +31,7 @@ def evaluate(options: argparse.Namespace) -> int:
     """Run the spec, print its tables, say where the results are."""
     project = find()
     loaded = load(options)
-    engine = None
-    if options.model is not None:
-        arguments = pairs(options.model_args, "--model_args")
-        engine = resolve.engine({"use": options.model, **arguments}, project, place)
-    elif options.model_args:
-        raise SpecError("--model_args without --model", hint="Say which engine: --model vllm, --model openai, …")
-    plan = resolve.plan(loaded, project, engine)
+    plan = resolve.plan(loaded, project, engine_of(options))
     check_gen_kwargs(options, plan)
     asked_for = after.given(project, vars(options))
     how = running(options)
@@ -47,23 +41,17 @@ def evaluate(options: argparse.Namespace) -> int:
     people = [name for name, engine in plan.engines.items() if isinstance(engine, AsksPeople)]
     if people and not options.quiet:
         print(_questions(plan, people, options.limit), file=sys.stderr)
-    progress = Progress(f"{plan.spec.name} · {plan.model}", options.quiet, lines=bool(people))
     bars = SeveralProgress(options.quiet, lines=any(one.asks_people for one in asked_for.values()))
+    progress = bars(f"{plan.spec.name} · {plan.model}", lines=bool(people))
     try:
-        with notes(options.quiet):
+        with bars:
             done = execute(plan, replace(how, output_path=folder), progress, asked_for=asked_for, on_more=bars)
     except NotFittedError as error:
         hint = f"Estimate them for these agents first, then give this command again:\n  {_fit(options, project, error)}"
         raise NotFittedError(error.message, place=error.place, hint=hint) from None
     except KeyboardInterrupt:
-        progress.close()
-        progress_text = (
-            f"{progress.done} of {progress.total} episodes are in {folder}" if folder.exists() else "nothing was run"
-        )
-        return interrupted(progress_text)
-    finally:
-        progress.close()
-        bars.close()
+        there = f"{progress.done} of {progress.total} episodes are in {folder}"
+        return interrupted(there if folder.exists() else "nothing was run")
     print_tables(done, options)
     return 1 if done.scores and len(done.failed) == len(done.scores) else 0
 
@@ -128,9 +116,18 @@ def executor(options: argparse.Namespace) -> dict[str, Any] | None:
     return None if options.executor is None else {"use": options.executor, **arguments}
 
 
-def place(*path: Hashable) -> Place:
-    """Where an engine's arguments were given."""
-    return Place("--model" if path in ((), ("use",)) else "--model_args")
+def engine_of(options: argparse.Namespace) -> Engine | None:
+    """The engine that --model and --model_args name; None without. Raises `SpecError`, `PluginError`."""
+    arguments = pairs(options.model_args, "--model_args")
+    if options.model is None:
+        if arguments:
+            raise SpecError("--model_args without --model", hint="Say which engine: --model vllm, --model openai, …")
+        return None
+
+    def place(*path: Hashable) -> Place:
+        return Place("--model" if path in ((), ("use",)) else "--model_args")
+
+    return resolve.engine({"use": options.model, **arguments}, find(), place)
 
 
 def load(options: argparse.Namespace, proposals: bool = True) -> spec.Spec:

@@ -65,21 +65,32 @@ _drawn: list[Progress] = []
 
 
 class SeveralProgress:
-    """Progress of several runs, one after another: called with a name, gives what is called with its episodes."""
+    """Progress of runs, one after another: called with a name, gives what is called with its episodes.
+
+    Within its `with` block what the harness logs is shown too (`notes`); the terminal is clean after it.
+    """
 
     def __init__(self, quiet: bool = False, lines: bool = False) -> None:
         self.quiet, self.lines = quiet, lines
-        self._open: list[Progress] = []
+        self._open: Progress | None = None
+        self._notes = notes(quiet)
 
-    def __call__(self, name: str) -> Progress:
-        self.close()
-        self._open.append(Progress(name, self.quiet, self.lines))
-        return self._open[-1]
+    def __call__(self, name: str, lines: bool | None = None) -> Progress:
+        self._close()
+        self._open = Progress(name, self.quiet, self.lines if lines is None else lines)
+        return self._open
 
-    def close(self) -> None:
-        """Leave the terminal clean."""
-        for bar in self._open:
-            bar.close()
+    def __enter__(self) -> SeveralProgress:
+        self._notes.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._close()
+        self._notes.__exit__(*error)
+
+    def _close(self) -> None:
+        if self._open is not None:
+            self._open.close()
 
 
 class _Notes(logging.Handler):

@@ -7,7 +7,7 @@ import argparse
 from harness.cli import options as opt
 from harness.cli.evaluate import interrupted, pairs
 from harness.cli.output import show
-from harness.cli.progress import SeveralProgress, notes
+from harness.cli.progress import SeveralProgress
 from harness.cli.usage import Parser
 from harness.config.project import find
 from harness.engine_api import AsksPeople
@@ -29,9 +29,8 @@ def judge(options: argparse.Namespace) -> int:
         raise SpecError("no judge is given", hint="Say which engine judges: --judge vllm --judge_args pretrained=…")
     how = Options(**{name: getattr(options, name) for name in opt.ASKING})
     sampling = {**SAMPLING, **normalise(pairs(options.gen_kwargs, "--gen_kwargs"))}
-    bars = SeveralProgress(options.quiet, lines=isinstance(engine, AsksPeople))
     try:
-        with notes(options.quiet):
+        with SeveralProgress(options.quiet, lines=isinstance(engine, AsksPeople)) as bars:
             tables = prefer(
                 one,
                 two,
@@ -45,8 +44,6 @@ def judge(options: argparse.Namespace) -> int:
             )
     except KeyboardInterrupt:
         return interrupted("what was chosen is kept")
-    finally:
-        bars.close()
     show(tables, options.format, f"{two.name} against {one.name}", options.output)
     return 0
 

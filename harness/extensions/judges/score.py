@@ -6,7 +6,7 @@ import argparse
 
 from harness.cli.evaluate import pairs
 from harness.cli.options import ASKING
-from harness.cli.progress import SeveralProgress, notes
+from harness.cli.progress import SeveralProgress
 from harness.config.project import find
 from harness.engine_api import AsksPeople
 from harness.errors import SpecError
@@ -24,11 +24,7 @@ def judged(folder: str, options: argparse.Namespace) -> Run:
         raise SpecError(f"--{flag} without --judge", hint="--judge alone asks the judges of the run's spec.")
     metric = None if options.judge_metric is None else pairs(options.judge_metric, "--judge_metric")
     engine = engine_of(None if options.judge == "spec" else options.judge, options.judge_args, find())
-    bars = SeveralProgress(options.quiet, lines=isinstance(engine, AsksPeople))
     names = (*ASKING, "allow_code_execution", "sandbox")
     how = Options(**{name: getattr(options, name) for name in names})
-    try:
-        with notes(options.quiet):
-            return judge(folder, engine, metric, options=how, on_more=bars)
-    finally:
-        bars.close()
+    with SeveralProgress(options.quiet, lines=isinstance(engine, AsksPeople)) as bars:
+        return judge(folder, engine, metric, options=how, on_more=bars)

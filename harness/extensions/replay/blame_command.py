@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from harness.cli import options as opt
+from harness.cli.evaluate import engine_of
 from harness.cli.output import show, write
 from harness.cli.progress import notes
 from harness.cli.usage import Parser
@@ -16,7 +17,7 @@ from harness.config import yamls
 from harness.errors import Place, SpecError
 
 from .blame import Blame, blamed, planned
-from .command import add_model, engine_of
+from .command import add_model
 from .verdict import BlameVerdict
 
 _SHOWN = 20

@@ -8,12 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.cli import options as opt
-from harness.cli.evaluate import interrupted, pairs, place
-from harness.cli.progress import Progress, notes
+from harness.cli.evaluate import engine_of, interrupted
+from harness.cli.progress import SeveralProgress
 from harness.cli.usage import Parser
-from harness.config import resolve, yamls
-from harness.config.project import find
-from harness.engine_api import Engine
+from harness.config import yamls
 from harness.errors import DataError, Place, SpecError
 from harness.printable import clean_name
 from harness.results import Run
@@ -58,16 +56,6 @@ def add_model(command: Parser) -> None:
     group.add_argument("--model_args", default="", metavar="K=V,…", help="the engine's arguments")
 
 
-def engine_of(options: argparse.Namespace) -> Engine | None:
-    """The engine that --model names. Raises `SpecError`."""
-    if options.model is None:
-        if options.model_args:
-            raise SpecError("--model_args without --model", hint="Say which engine: --model vllm, --model openai, …")
-        return None
-    arguments = pairs(options.model_args, "--model_args")
-    return resolve.engine({"use": options.model, **arguments}, find(), place)
-
-
 def replay(options: argparse.Namespace) -> int:
     """Play again, and print what was kept, what was asked, and what came of it."""
     wanted = wanted_of(options)
@@ -78,15 +66,11 @@ def replay(options: argparse.Namespace) -> int:
     how = Options(
         **{name: getattr(options, name) for name in RUNNING}, allow_code_execution=options.allow_code_execution
     )
-    progress = Progress(f"{parent.run.spec.name} again", options.quiet)
     try:
-        with notes(options.quiet):
-            done = play_again(parent, wanted, model, how, progress)
+        with SeveralProgress(options.quiet) as bars:
+            done = play_again(parent, wanted, model, how, bars(f"{parent.run.spec.name} again"))
     except KeyboardInterrupt:
-        progress.close()
         return interrupted("what was played is kept")
-    finally:
-        progress.close()
     for line in lines(parent, done):
         print(clean_name(line))
     return 0
