@@ -73,6 +73,11 @@ class Offer:
     name: str
     value: Any
 
+    @property
+    def source(self) -> Path:
+        """The file of the module that the manifest names."""
+        return self.extension.file.parent / f"{self.value.replace('.', '/')}.py"
+
     def load(self, key: str = "run") -> Any:
         """The object that the manifest names, or that it names under a key of the entry.
 

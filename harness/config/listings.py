@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from harness.config import yamls
-from harness.config.project import PACKAGE, PATTERNS, PROMPT_SET, Listed, about
+from harness.config.project import PATTERNS, PROMPT_SET, Listed, about
 from harness.errors import UserError
 
 
 def listed(kind: str, files: Mapping[str, Path]) -> list[Listed]:
     """A line for each of these files, in order of their names."""
     describe = _of_yaml if kind in PATTERNS else _of_plugin
-    return [entry for name, file in sorted(files.items()) if (entry := describe(name, file)) is not None]
+    return [describe(name, file) for name, file in sorted(files.items())]
 
 
 def _of_yaml(name: str, file: Path) -> Listed:
@@ -28,8 +28,8 @@ def _of_yaml(name: str, file: Path) -> Listed:
     return Listed(name, file.parent if is_prompts else file, text.split("\n")[0])
 
 
-def _of_plugin(name: str, file: Path) -> Listed | None:
-    """Name and docstring of the tagged class, read from the source; None for a core file without one."""
+def _of_plugin(name: str, file: Path) -> Listed:
+    """Name and docstring of the tagged class, read from the source."""
     try:
         tree = ast.parse(file.read_text("utf-8"))
     except (OSError, SyntaxError, ValueError) as error:
@@ -38,6 +38,4 @@ def _of_plugin(name: str, file: Path) -> Listed | None:
         tags = (getattr(d, "id", getattr(d, "attr", None)) for d in getattr(node, "decorator_list", ()))
         if isinstance(node, ast.ClassDef) and "plugin" in tags:
             return Listed(name, file, (ast.get_docstring(node) or "").split("\n")[0])
-    if file.is_relative_to(PACKAGE):
-        return None
     return Listed(name, file, problem="no class tagged @plugin")

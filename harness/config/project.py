@@ -15,7 +15,7 @@ import sys
 import traceback
 import types
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
@@ -27,7 +27,7 @@ from harness.config._mounting import mount
 from harness.config.prompts import FORM, SUFFIX, PromptSet
 from harness.engine_api import Engine
 from harness.errors import DataError, HarnessError, Place, PluginError, SpecError, UserError, near
-from harness.manifests import offers
+from harness.manifests import Offer, offers
 from harness.storage.plugin_errors import DIGEST, MOUNT
 
 
@@ -58,7 +58,6 @@ KINDS = {
     "views": Kind("view", "registry/views", "harness.view_api:View"),
 }
 FOLDERS = ("registry", "metrics", "prompts", "specs", "results")
-PACKAGE = Path(__file__).parent.parent
 PROMPT_SET = "prompts.yaml"
 PATTERNS = {"specs": "*.yaml", "prompts": PROMPT_SET}
 
@@ -133,8 +132,8 @@ class Project:
                 parts = (below.parent if kind == "prompts" else below.with_suffix("")).parts
                 if _names_one(kind, parts):
                     files.setdefault("/".join(parts), file)
-        for name, offer in offers(kind).items() if kind == "engines" else ():
-            files.setdefault(name, offer.extension.file.parent / f"{offer.value}.py")
+        for name, offer in _offered(kind).items():
+            files.setdefault(name, offer.source)
         return files
 
     def file(self, kind: str, name: str) -> Path | None:
@@ -142,16 +141,13 @@ class Project:
         if not _names_one(kind, name.split("/")):
             return None
         below = f"{name}/{PROMPT_SET}" if kind == "prompts" else f"{name}{'.yaml' if kind == 'specs' else '.py'}"
-        found = next((file for home in self._homes(kind) if _is_file(file := home / below)), None)
-        if found is None and kind == "engines" and (offer := offers(kind).get(name)) is not None:
-            return offer.extension.file.parent / f"{offer.value}.py"
-        return found
+        own = next((file for home in self._homes(kind) if _is_file(file := home / below)), None)
+        return own or (offer.source if (offer := _offered(kind).get(name)) is not None else None)
 
     def _homes(self, kind: str) -> list[Path]:
         """The folders in which plugins of a kind, specs or prompt sets lie; the nearest project's first."""
         top, *rest = (KINDS[kind].folder if kind in KINDS else kind).split("/")
-        homes = [project.folder(top).joinpath(*rest) for project in self.lineage()]
-        return [*homes, PACKAGE / "engines"] if kind == "engines" else homes
+        return [project.folder(top).joinpath(*rest) for project in self.lineage()]
 
     def listing(self, kind: str) -> list[Listed]:
         """Every plugin of a kind, spec or prompt set with its one-line description; nothing is imported."""
@@ -194,11 +190,8 @@ class Project:
         return _tagged(module, KINDS[kind], name, file)
 
     def _module(self, kind: str, file: Path) -> str:
-        if kind == "engines" and file.parent == PACKAGE / "engines":
-            return f"harness.engines.{file.stem}"
-        for offer in offers(kind).values() if kind == "engines" else ():
-            if file == offer.extension.file.parent / f"{offer.value}.py":
-                return f"{offer.extension.package}.{offer.value}"
+        if (offer := next((one for one in _offered(kind).values() if one.source == file), None)) is not None:
+            return f"{offer.extension.package}.{offer.value}"
         if (root := self._home(file)) is not None:
             below = file.relative_to(root).with_suffix("").parts
             return ".".join((mount(root, root in self.elsewhere()), *below))
@@ -341,6 +334,11 @@ def _open(root: Path, via: tuple[Path, ...]) -> Project:
             raise SpecError(f"no project at {path} (it has no {MARKER})", place=place, hint=hint)
         parents.append(_open(path, (*via, root)))
     return Project(root, str(data.get("name", root.name)), folders, tuple(parents))
+
+
+def _offered(kind: str) -> Mapping[str, Offer]:
+    """The plugins that stand in manifests: engines."""
+    return offers(kind) if kind == "engines" else {}
 
 
 def _names_one(kind: str, parts: Sequence[str]) -> bool:
