@@ -24,7 +24,7 @@ from harness import api, approvals, parameters
 from harness.approvals import BUILTIN, MARKER
 from harness.config import yamls
 from harness.config._mounting import mount
-from harness.config.prompts import FORM, SUFFIX, PromptSet
+from harness.config.prompts import SUFFIX, PromptSet
 from harness.engine_api import Engine
 from harness.errors import DataError, HarnessError, Place, PluginError, SpecError, UserError, near
 from harness.manifests import Offer, offers
@@ -231,7 +231,7 @@ class Project:
             chain.append(folder)
             found = about(file)
             description = description or found.data.get("description") or ""
-            form = {key: found.data[key] for key in FORM if key in found.data} | form
+            form = {key: one for key, one in found.data.items() if key not in ("description", "base")} | form
             current, place = found.data.get("base") or "", found.place("base")
         return PromptSet(name, chain, description, **form)
 
@@ -411,7 +411,7 @@ def about(file: Path) -> yamls.Document:
     """What a `prompts.yaml` says. Raises `SpecError`."""
     document = yamls.read(file)
     for path, what in parameters.problems(document.data, PromptSetEntry):
-        hint = f"It holds `description:`, for a variant `base:`, and {', '.join(FORM)}; templates end in {SUFFIX}."
+        hint = f"It holds {', '.join(PromptSetEntry.__annotations__)}; templates end in {SUFFIX}."
         raise SpecError(f"not a prompt set's description: {what}", place=document.place(*path), hint=hint)
     return document
 

@@ -22,8 +22,6 @@ from harness.step_limits import LimitError
 from harness.templating import HINT, BoundedEnvironment
 
 SUFFIX = ".j2"
-FORM = ("chat", "history", "prefill", "verbatim")
-"""Keys of a `prompts.yaml` that say how its texts become what a model is asked; a variant takes its base's."""
 
 
 @dataclass(frozen=True)
@@ -39,23 +37,6 @@ def _is_message(value: object) -> bool:
     return isinstance(value, Mapping) and all(isinstance(value.get(key), str) for key in ("role", "content"))
 
 
-@dataclass(frozen=True, kw_only=True)
-class PromptForm:
-    """In which form a model gets its prompts.
-
-    Attributes:
-        chat: whether the model's chat template is applied. False: it continues the rendered text.
-        history: a fact of the context, a list of {"role", "content"}, that opens a conversation in place of `system`.
-        prefill: a fact, a text, with which every reply begins.
-        verbatim: whether replies count as the model wrote them (`harness.engine_api.Thread`).
-    """
-
-    chat: bool = True
-    history: str | None = None
-    prefill: str | None = None
-    verbatim: bool = False
-
-
 class PromptSet:
     """The templates of one set.
 
@@ -63,13 +44,19 @@ class PromptSet:
         name: as specs write it, e.g. "agentsnet/minimal".
         folders: the lookup chain, the set's own folder first, its bases after.
         description: one line for listings.
-        form: its keys of `PromptForm`.
+        form: what its `prompts.yaml` and those of its bases say besides:
+            chat (True): whether the model's chat template is applied. False: it continues the rendered text.
+            history: a fact of the context, a list of {"role", "content"}, that opens a conversation, not `system`.
+            prefill: a fact, a text, with which every reply begins.
+            verbatim (False): whether replies count as the model wrote them (`harness.engine_api.Thread`).
     """
 
     def __init__(self, name: str, folders: Sequence[Path], description: str = "", **form: Any) -> None:
         self.name, self.folders, self.description = name, tuple(folders), description
-        shape = PromptForm(**form)
-        self.chat, self.history, self.prefill, self.verbatim = shape.chat, shape.history, shape.prefill, shape.verbatim
+        self.chat: bool = form.get("chat", True)
+        self.history: str | None = form.get("history")
+        self.prefill: str | None = form.get("prefill")
+        self.verbatim: bool = form.get("verbatim", False)
         self._environment = BoundedEnvironment(
             loader=jinja2.FileSystemLoader([str(f) for f in folders]),
             trim_blocks=True,
