@@ -132,16 +132,10 @@ class OpenRun:
     spent: Spent = field(default_factory=Spent)
     began: float = field(default_factory=time.monotonic)
     executor: Executor | None = None
-    survey: Survey | None = None
+    survey: Survey = field(default_factory=Survey)
     meta: dict[str, Any] = field(default_factory=dict)
     scores: tuple[EpisodeScore, ...] = ()
     done: Run | None = None
-
-    @property
-    def surveyed(self) -> Survey:
-        """`survey`, once the stage has run."""
-        assert self.survey is not None
-        return self.survey
 
     @property
     def run(self) -> Run:
@@ -165,9 +159,9 @@ def look_at_cases(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
 
 def check(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
     """Check before the first model call that engines can do what the plan needs, and that all tables can be made."""
-    _check(run.plan, run.surveyed)
+    _check(run.plan, run.survey)
     for one in run.after:
-        one.check(run.plan, run.surveyed.cases, run.options)
+        one.check(run.plan, run.survey.cases, run.options)
     if any(isinstance(engine, Replays) for engine in run.plan.engines.values()):
         from harness.runtime.earlier import check_replay  # what only a replay needs
 
@@ -190,19 +184,19 @@ def open_folder(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
         from harness.executors import worker_locks  # what only a run with workers leaves behind
 
         worker_locks.clear(folder)
-    total = plan.in_all(len(run.surveyed.episodes))
-    return replace(run, meta=manifest.begin(plan, folder, adopted, run.surveyed.cases, options, total))
+    total = plan.in_all(len(run.survey.episodes))
+    return replace(run, meta=manifest.begin(plan, folder, adopted, run.survey.cases, options, total))
 
 
 def play(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
     """Play, journal and score every episode that the journal does not yet hold."""
     executor, folder, meta = run.executor, run.folder, dict(run.meta)
     assert executor is not None
-    options, total = run.options, run.plan.in_all(len(run.surveyed.episodes))
+    options, total = run.options, run.plan.in_all(len(run.survey.episodes))
     on_score = lambda score: run.on_score(score, total)  # noqa: E731
     work = None
     try:
-        work = work_of(run.plan, run.surveyed.episodes, folder, options, on_score, run.spent)
+        work = work_of(run.plan, run.survey.episodes, folder, options, on_score, run.spent)
         with session() as one:
             one.run(play_all(work, executor.play))
         plan, scores = work.plan, work.scores

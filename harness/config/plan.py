@@ -9,7 +9,7 @@ import json
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
@@ -239,9 +239,9 @@ class Survey:
             graded by. Data files and tasks' code decide both.
     """
 
-    episodes: list[Job]
-    labels: set[str]
-    cases: Mapping[str, str]
+    episodes: Sequence[Job] = ()
+    labels: Set[str] = frozenset()
+    cases: Mapping[str, str] = field(default_factory=dict)
 
 
 def survey(plan: Plan) -> Survey:

@@ -57,7 +57,6 @@ KINDS = {
     "engines": Kind("engine", "registry/engines", Engine),
     "views": Kind("view", "registry/views", "harness.view_api:View"),
 }
-FOLDERS = ("registry", "metrics", "prompts", "specs", "results")
 PROMPT_SET = "prompts.yaml"
 PATTERNS = {"specs": "*.yaml", "prompts": PROMPT_SET}
 
@@ -68,11 +67,6 @@ class ProjectEntry(TypedDict, total=False):
     name: str
     description: str
     parents: list[str]
-    registry: str
-    metrics: str
-    prompts: str
-    specs: str
-    results: str
 
 
 class PromptSetEntry(TypedDict, total=False):
@@ -102,7 +96,6 @@ class Project:
 
     root: Path
     name: str
-    folders: dict[str, str] = field(default_factory=dict)
     parents: tuple[Project, ...] = ()
     _loaded: dict[tuple[str, str], type[Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -116,10 +109,6 @@ class Project:
                 roots.add(project.root)
                 yield project
                 queue += project.parents
-
-    def folder(self, name: str) -> Path:
-        """The project's own `registry`, `metrics`, `prompts`, `specs` or `results` folder."""
-        return self.root / self.folders.get(name, name)
 
     # ------------------------------------------------------------------ plugins
 
@@ -146,8 +135,8 @@ class Project:
 
     def _homes(self, kind: str) -> list[Path]:
         """The folders in which plugins of a kind, specs or prompt sets lie; the nearest project's first."""
-        top, *rest = (KINDS[kind].folder if kind in KINDS else kind).split("/")
-        return [project.folder(top).joinpath(*rest) for project in self.lineage()]
+        folder = KINDS[kind].folder if kind in KINDS else kind
+        return [project.root / folder for project in self.lineage()]
 
     def listing(self, kind: str) -> list[Listed]:
         """Every plugin of a kind, spec or prompt set with its one-line description; nothing is imported."""
@@ -237,7 +226,7 @@ class Project:
 
     def _templates_at(self, name: str, place: Place | None) -> str | None:
         """What makes a prompt set of a folder of that name; None if there is no such folder with templates."""
-        own = [project.folder("prompts") for project in self.lineage()]
+        own = [project.root / "prompts" for project in self.lineage()]
         near_spec = Path(place.file).parent if place is not None else Path()
         for home in (*own, near_spec / "prompts", near_spec.parent / "prompts"):
             folder = home / name
@@ -278,11 +267,11 @@ class Project:
 
     def published(self) -> list[Path]:
         """Folders of published figures: `results/published` of the project and its parents."""
-        return [p for project in self.lineage() if (p := project.folder("results") / "published").is_dir()]
+        return [p for project in self.lineage() if (p := project.root / "results" / "published").is_dir()]
 
     def results(self) -> Path:
         """Where runs are kept: the project's folder for a working directory in it, else `./results`."""
-        return self.folder("results") if Path.cwd().is_relative_to(self.root) else Path("results")
+        return self.root / "results" if Path.cwd().is_relative_to(self.root) else Path("results")
 
 
 def find(start: Path | None = None) -> Project:
@@ -316,10 +305,6 @@ def _open(root: Path, via: tuple[Path, ...]) -> Project:
     data = {} if document.data is None else document.data
     for path, what in parameters.problems(data, ProjectEntry):
         raise SpecError(what, place=document.place(*path))
-    folders = {name: str(data[name]) for name in FOLDERS if name in data}
-    for name, folder in folders.items():
-        if "\0" in folder or not (root / folder).resolve().is_relative_to(root):
-            raise SpecError(f"{name}: {folder!r} leaves the project", place=document.place(name))
     parents = []
     for i, parent in enumerate(data.get("parents", [])):
         if parent == BUILTIN:
@@ -333,7 +318,7 @@ def _open(root: Path, via: tuple[Path, ...]) -> Project:
             place = document.place("parents", i)
             raise SpecError(f"no project at {path} (it has no {MARKER})", place=place, hint=hint)
         parents.append(_open(path, (*via, root)))
-    return Project(root, str(data.get("name", root.name)), folders, tuple(parents))
+    return Project(root, str(data.get("name", root.name)), tuple(parents))
 
 
 def _offered(kind: str) -> Mapping[str, Offer]:
@@ -365,7 +350,7 @@ def _has_templates(folder: Path) -> bool:
 def plugins_of(root: Path) -> list[approvals.NeededApproval]:
     """The files of code of a project."""
     project = _open(root, ())
-    homes = [project.folder(name) for name in ("registry", "metrics")]
+    homes = [project.root / name for name in ("registry", "metrics")]
     listed = [file for home in homes for file in sorted(home.rglob("*.py")) if file.is_file()]
     return [approvals.NeededApproval.of_file(file, file.read_bytes(), "a plugin") for file in listed]
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from harness import approvals
 from harness.api import Facts
-from harness.config.plan import Job, Plan
+from harness.config.plan import Plan
 from harness.errors import Place, SpecError, near, raise_all
 from harness.manifests import offers
 from harness.parameters import faults
@@ -53,12 +53,8 @@ class Local(Executor):
         from harness.runtime.open_episodes import Episodes  # what only a run needs
 
         episodes = Episodes(work)
-
-        async def take() -> Job | None:
-            return work.take()
-
         try:
-            await episodes.play_all(take, work.extend)
+            await episodes.play_all(work.take, work.extend)
         finally:
             work.reports.update(episodes.reports())
 

@@ -52,6 +52,8 @@ class Episodes:
         worker: number of the process among several; its files are called after it.
 
     Attributes:
+        stop: ends the run where something else than an engine says so.
+        journal: what is recorded, once `play_all` has started.
         errors: where to write down what a plugin raised (`ErrorLog.record`), also where it fails no episode.
     """
 
@@ -152,24 +154,12 @@ class Episodes:
             stack.push_async_callback(gated.close)
             await gated.start()
         if (left := self.usage.time_left()) is not None:
-            timer = asyncio.get_running_loop().call_later(left, self.no_more_tries, self.usage.time_over())
+            timer = asyncio.get_running_loop().call_later(left, self.stop.stop_retrying, self.usage.time_over())
             stack.callback(timer.cancel)
 
     def reports(self) -> dict[str, Facts]:
         """What each engine reports of itself."""
         return {name: engine.report() for name, engine in self.engines.items()}
-
-    def halt(self, why: str) -> None:
-        """Ask nothing new; episodes come to their end with the answers that are under way."""
-        self.stop.end(why)
-
-    def flush(self) -> None:
-        """Hand to the operating system what is recorded of the episodes scored so far. Raises `StorageError`."""
-        self.journal.flush()
-
-    def no_more_tries(self, reason: Exception) -> None:
-        """End tries that wait: nothing is tried again."""
-        self.stop.stop_retrying(reason)
 
     def _file(self, name: str) -> Path:
         return self.folder / (name if self.worker is None else storage.of_worker(name, self.worker))

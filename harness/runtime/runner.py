@@ -109,7 +109,7 @@ class Work:
         """The episodes left to play, in plan order."""
         return (job for job in self.episodes if episode_id(*job) not in self.done)
 
-    def take(self) -> Job | None:
+    async def take(self) -> Job | None:
         """The next episode that is left and not taken yet; None where there is none."""
         if self._untaken is None:
             self._untaken = self.jobs()

@@ -159,7 +159,7 @@ class Worker:
             try:
                 if not self._open:
                     self._usage.return_reserved()  # others may use what this worker has not
-                self._episodes.flush()  # what is reported as finished is not lost with this process
+                self._episodes.journal.flush()  # what is reported as finished is not lost with this process
             except StorageError as error:
                 failure = error
         return self._update(failure)
@@ -179,7 +179,7 @@ class Worker:
             if isinstance(why, BudgetSpentError):
                 self._use_up(why)
             elif why is not None:
-                self._episodes.halt(why)
+                self._episodes.stop.end(why)
                 now = now or self._episodes.options.one_engine_at_a_time  # engines would be started for it
             if now or not self._ready.is_set():
                 self._playing.cancel()
@@ -217,7 +217,7 @@ class Worker:
     def _use_up(self, spent: BudgetSpentError) -> None:
         self._usage.halt(spent)
         if spent.by == "max_time":
-            self._episodes.no_more_tries(spent)
+            self._episodes.stop.stop_retrying(spent)
 
     def _update(self, failure: Failure | None, reports: dict[str, Facts] | None = None) -> WorkerUpdate:
         self._reported = len(self._scores), len(self._paused)

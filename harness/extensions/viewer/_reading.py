@@ -82,7 +82,7 @@ class Reader:
         there: list[tuple[str, int, int]] = []
         with contextlib.suppress(UserError, OSError):  # the child says what is wrong with the project
             for project in find(self._project).lineage():
-                for folder in (project.folder(name) for name in ("registry", "metrics", "prompts")):
+                for folder in (project.root / name for name in ("registry", "metrics", "prompts")):
                     for path, folders, names in os.walk(folder):
                         folders[:] = [name for name in folders if name != "__pycache__"]
                         stats = [(file, os.lstat(file)) for file in (f"{path}/{name}" for name in names)]

@@ -132,14 +132,13 @@ def test_a_folder_of_templates_learns_what_makes_it_a_prompt_set(tmp_path: Path)
     ("marker", "says"),
     [
         ("nam: x\n", "unknown key 'nam'"),
-        ("prompts: ../elsewhere\n", "leaves the project"),
         ("parents: [nowhere]\n", "no project at"),
         ("parents: ['.']\n", "its own parent"),
         ("a: [", "broken YAML"),
         ("parents: toy\n", "'parents' must be a list, found text 'toy'"),
         ("parents:\n", "'parents' must be a list, found nothing"),
         ("parents: [3]\n", "entry 0 of 'parents' must be text"),
-        ("specs: 3\n", "'specs' must be text"),
+        ("name: 3\n", "'name' must be text"),
         ("- name\n", "this must be a mapping"),
     ],
 )
