@@ -10,7 +10,7 @@ import functools
 import random
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from harness import approvals
 from harness.api import CorpusMetric, Policy, derive_seed
 from harness.config.building import Reference, make, parts_of, policy_name
 from harness.config.permissions import check_execution
+from harness.config.plan import Plan
 from harness.config.project import Project
 from harness.engine_api import Engine
 from harness.errors import BudgetSpentError, Place, SpecError, near
@@ -309,16 +310,27 @@ async def _verdicts(
 
 def _engines(parent: Parent, model: Engine | None, max_calls: int | None) -> dict[str, Kept]:
     """Who answers models' turns: the record, and where a prompt is another one the model, or those of the spec."""
-    plan, memory = parent.plan, Memory(parent)
-    groups = [group for condition in plan.conditions for group in condition.groups if group.policy is None]
-    engines: dict[str, Kept] = {}
-    for name in dict.fromkeys(group.model or "model" for group in groups):
-        asked = model is not None or max_calls is not None  # what the spec names is asked where asking is meant
-        inner = model if name not in plan.declared else plan.engines[name] if asked else None
-        engines[name] = Kept(memory, inner, plan.model, {}, max_calls=max_calls)
+    plan = parent.plan
+    asked = model is not None or max_calls is not None  # what the spec names is asked where asking is meant
+    declared = {name: plan.engines[name] for name in plan.declared} if asked else {}
+    engines = engines_of(parent, declared if model is None else {"model": model, **declared}, max_calls)
     if model is not None and not engines:
         raise SpecError("a model was given and no agent takes it", place=Place("--model"), hint="Leave --model out.")
     return engines
+
+
+def engines_of(parent: Parent, models: Mapping[str, Engine], max_calls: int | None) -> dict[str, Kept]:
+    """For each model of the run its recorded replies, and where a prompt is another one that of `models`, if any.
+
+    Args:
+        parent: the run.
+        models: by the names that groups use; "model" is the one under test, and the same for all that have no other.
+        max_calls: of each.
+    """
+    plan, memory = parent.plan, Memory(parent)
+    groups = [group for condition in plan.conditions for group in condition.groups if group.policy is None]
+    names = dict.fromkeys(group.model or "model" for group in groups)
+    return {name: Kept(memory, models.get(name), plan.model, {}, max_calls=max_calls) for name in names}
 
 
 def chosen(parent: Parent, metric: str, lower: bool, episodes: Sequence[str], limit: int | None) -> list[str]:
@@ -352,13 +364,21 @@ def _reference(parent: Parent, by: Reference | None) -> Callable[[], Policy]:
         known = ", ".join(parent.project.files("policies"))
         hint = f"Say which policy is right: --by POLICY. There are {known}."
         raise SpecError("the spec's headline names no ceiling, whose moves could take the place of others", hint=hint)
+    return reference_of(parent.plan, given, Place("--by") if by is not None else None)
+
+
+def reference_of(plan: Plan, given: Reference, at: Place | None) -> Callable[[], Policy]:
+    """Makes the policy whose moves take the place of others. Raises `SpecError` where it cannot play the plan.
+
+    `at`: where it was named; None: as the ceiling of the spec's headline.
+    """
 
     def place(*path: object) -> Place:
-        return Place("--by") if by is not None else parent.run.spec.place("headline", "ceiling", *path)
+        return plan.spec.place("headline", "ceiling", *path) if at is None else at
 
-    cls, arguments = parts_of("policies", given, parent.project, place)
+    cls, arguments = parts_of("policies", given, plan.project, place)
     policy = functools.partial(make, cls, arguments, place)
-    for condition in parent.plan.conditions:
+    for condition in plan.conditions:
         if (why := policy().misfit(condition.task)) is not None:
             raise SpecError(f"this policy cannot play {condition.id}: {why}", place=place())
     return policy

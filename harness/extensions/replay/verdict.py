@@ -90,6 +90,16 @@ async def verdict(rehearsal: Rehearsal, search: Search) -> BlameVerdict:
     return await _Trial(rehearsal, search).verdict()
 
 
+async def shares(rehearsal: Rehearsal, search: Search) -> Mapping[str, Share] | None:
+    """Each agent's share alone; None where a model would have to be asked. Raises as `verdict`."""
+    trial = _Trial(rehearsal, search)
+    try:
+        rehearsal.check(await trial.course(Substitution()))
+    except LookupError:
+        return None
+    return await trial.shares()
+
+
 async def effort(rehearsal: Rehearsal, search: Search) -> tuple[int, int, int, int, int]:
     """What `verdict` would take, with one course that asks nobody: as the fields of `blame.BlamePlan`."""
     try:
@@ -184,7 +194,7 @@ class _Trial:
         known = [(one.deviation, one.value) for one in effects if one.value is not None]
         saving = [deviation for deviation, value in known if not self.better(whole, before + value)]
         named = saving or await self._together(own, whole)
-        shares = await self._shares()
+        shares = await self.shares()
         finding: Finding = "blamed" if named else "unanswered"
         if not saving and shares is not None and self._is_alike(shares, effects):
             finding, named = "alike", []
@@ -251,7 +261,7 @@ class _Trial:
             return []
         return chosen
 
-    async def _shares(self) -> dict[str, Share] | None:
+    async def shares(self) -> dict[str, Share] | None:
         async def worth(coalition: frozenset[str]) -> tuple[Fraction, frozenset[str]]:
             course = await self.course(Substitution(agents=coalition))
             assert course.value is not None
