@@ -29,7 +29,11 @@ _WORDS = 30
 """Characters of a reply without a label that a complaint quotes."""
 _SHOWN = 20
 """Names that a complaint lists."""
-_TOKEN = re.compile(r"(?<![^\W_])-?\d+(?:\.\d+)?|\d+(?:\.\d+)?|[^\W\d_]+")
+_TOKEN = re.compile(r"(?<![^\W_])-?\d+(?:\.\d+)?|\d+(?:\.\d+)?|[^\W\d_]+|[\u2600-\u27bf]")
+"""Numbers, words, and symbols such as the suits of cards."""
+_SIGNS = re.compile(rf"{_TOKEN.pattern}|[-/\\]")
+_DIRECTED = re.compile(r"(?:^|\s)[-/\\][^\W\d]|[^\W_][-/\\](?=\s|$)")
+"""A sign before or behind a word that says where, as in "wB1 -bQ" of the game hive: such names keep their signs."""
 _MARKS = re.compile("[\\s\u200b\"'“”‘’„«»`*_:=<>#]*")
 _BREAK = re.compile(r"[\s.,;:!?–—]+|$")
 _OTHERS = re.compile(
@@ -118,6 +122,7 @@ class _Names:
 
     def __init__(self, names: tuple[str, ...], also: Sequence[tuple[str, str]] = ()) -> None:
         self._names, self._pairs = names, also
+        self._token = _SIGNS if any(map(_DIRECTED.search, names)) else _TOKEN
 
     def named(self, text: str) -> str | None:
         """The name that a whole text means; None if it is none, or could be several."""
@@ -140,7 +145,7 @@ class _Names:
         for text_as, names in ((text.strip(WRAPPING), self._bare), (_folded(text), self._folded)):
             if text_as in names:
                 return names[text_as]
-        words = _tokens(text)
+        words = self._tokens(text)
         if not words:
             return None
         return self._worded[words] if words in self._worded else self._tails.get(words)
@@ -155,11 +160,13 @@ class _Names:
 
     @functools.cached_property
     def _worded(self) -> dict[tuple[str, ...], str]:
-        return _unique((_tokens(name), name) for name in self._names)
+        return _unique((self._tokens(name), name) for name in self._names)
 
     @functools.cached_property
     def _tails(self) -> dict[tuple[str, ...], str]:
-        words = [(_tokens(name), _borders(name), name) for name in self._names]
+        if self._token is _SIGNS:  # a tile that moves stands first, where others name it as their goal
+            return {}
+        words = [(self._tokens(name), self._borders(name), name) for name in self._names]
         columns = zip(*(tokens for tokens, _, _ in words), strict=False)
         same = itertools.takewhile(lambda column: len(set(column)) == 1, columns)
         alike = range(1, sum(1 for _ in same) + 1)  # "3" is enough for x3 where all names begin with x
@@ -169,6 +176,15 @@ class _Names:
             for i in range(1, len(tokens))
             if i in borders or i in alike
         )
+
+    def _tokens(self, text: str) -> tuple[str, ...]:
+        return tuple(self._token.findall(text.casefold()))
+
+    def _borders(self, name: str) -> set[int]:
+        """The words of a name that no other one touches: of "B c4" the second, c, and not the third, 4."""
+        name = name.casefold()
+        starts = [match.start() for match in self._token.finditer(name)]
+        return {i for i, start in enumerate(starts) if start and not name[start - 1].isalnum()}
 
     def at_start(self, line: str) -> str | None:
         """The name with which a line begins, the longest first; None where another one follows it."""
@@ -198,17 +214,6 @@ def _short(reply: str) -> str:
 
 def _folded(text: str) -> str:
     return " ".join(text.strip(WRAPPING).split()).casefold()
-
-
-def _tokens(text: str) -> tuple[str, ...]:
-    return tuple(_TOKEN.findall(text.casefold()))
-
-
-def _borders(name: str) -> set[int]:
-    """The words of a name that no other one touches: of "B c4" the second, c, and not the third, 4."""
-    name = name.casefold()
-    starts = [match.start() for match in _TOKEN.finditer(name)]
-    return {i for i, start in enumerate(starts) if start and not name[start - 1].isalnum()}
 
 
 def _unique(pairs: Iterable[tuple[Any, str]]) -> dict[Any, str]:

@@ -11,6 +11,8 @@ HANABI = LegalAction(("(Play 0)", "(Play 1)", "(Reveal player +1 color G)", "(Re
 PITS = LegalAction(("1", "2", "3", "4"))
 DICE = LegalAction(("Reroll dice: 0", "Reroll dice: 0,1", "Keep all"))
 MOVES = LegalAction(("24/23*", "24/23* 24/20"))
+SUITS = LegalAction(("♦2", "♦10", "♦J"))
+TILES = LegalAction(("wQ wG1\\", "wQ -wG1", "wQ /bG3", "wB1 wQ"))
 MANY = LegalAction(tuple(f"{i} - a{i}b{j}" for i in range(50) for j in range(60)))
 
 
@@ -43,6 +45,10 @@ MANY = LegalAction(tuple(f"{i} - a{i}b{j}" for i in range(50) for j in range(60)
         (LegalAction(("B a1", "B b1")), "ACTION: b1", "B b1"),
         (LegalAction(("Bid: -1", "Bid: 1")), "ACTION: -1", "Bid: -1"),
         (LegalAction(("a", "A", "b")), "ACTION: A", "A"),
+        (SUITS, "ACTION: 2", "♦2"),
+        (SUITS, "ACTION: ♦ j", "♦J"),
+        (TILES, "ACTION: `wQ wG1\\`", "wQ wG1\\"),
+        (TILES, "ACTION: WB1 WQ", "wB1 wQ"),
         (MANY, "ACTION: a49b59 " + "x " * 20_000, "49 - a49b59"),
     ],
 )
@@ -54,6 +60,10 @@ def test_a_name_is_read_in_any_dress(form: LegalAction, text: str, action: str) 
     ("form", "text"),
     [
         (CHESS, "ACTION: e4 or Nf3"),
+        (SUITS, "ACTION: ♠2"),  # of another suit
+        (SUITS, "ACTION: 10♣"),
+        (TILES, "ACTION: wQ wG1/"),  # at another side
+        (TILES, "ACTION: wQ bG3"),  # on top of it
         (CHESS, "ACTION: e4 and then Nf3"),
         (CHESS, "ACTION: Ke2"),
         (CHESS, "ACTION: e4 Nf3"),
