@@ -131,10 +131,82 @@ def skat(text: str, seat: int) -> str:
         return _GLYPHS[code >> 4 & 0xF] + _RANKS[code & 0xF]
 
     named = re.sub(r"[\U0001f0a0-\U0001f0de]", card, text).replace("unknown/pass", "pass")
-    titles = {"PlPos": "You are player", "SoloPl": "Soloist (-1: none yet)", "CurrTrick": "This trick"}
-    titles |= {"PrevTrick": "Last trick", "Bids": "Bids of players 0, 1, 2 (pass: or none yet)"}
-    facts = [re.sub(r"^\w+", lambda found: titles.get(found[0], found[0]), part) for part in named.split("|")]
-    return "\n".join(re.sub(r":(?=\S)", ": ", fact).strip() for fact in facts)
+    facts = dict(re.split(r":(?![^(]*\))", part, maxsplit=1) for part in named.split("|"))
+    solo = int(facts["SoloPl"])
+    bids = ", ".join(f"Player-{i} {bid}" for i, bid in enumerate(facts["Bids"].split()))
+    soloist = f"Player-{solo}" if solo >= 0 else "none yet"
+    lines = [f"Phase: {facts['Phase']}. Game: {facts['Game']}. Soloist: {soloist}"]
+    lines += [f"Bids (pass: or none yet): {bids}", f"Your hand: {facts['Hand'].strip() or 'none'}"]
+    lines += [f"Skat: {facts['Skat'].strip()}"] if facts["Skat"].strip() else []
+    for key, name in (("PrevTrick", "Last trick"), ("CurrTrick", "This trick")):
+        for title, cards in facts.items():
+            if title.startswith(key):
+                leader = int(re.sub(r"\D", "", title.replace("-1", "99")) or 99)
+                by = f", led by Player-{leader}" if leader < 99 else ""
+                lines.append(f"{name}{by}: {cards.strip() or 'none'}")
+    return "\n".join(lines)
+
+
+def gin_rummy(text: str, seat: int) -> str:
+    """One line a fact; hands as lists of cards."""
+
+    def hand(found: re.Match[str]) -> str:
+        cards = " ".join(re.findall(r"[A2-9TJQK][scdh]", found[4]))
+        whose = "Your" if int(found[1]) == seat else f"Player-{found[1]}'s"
+        worth = f" (deadwood {found[2]})" if found[2] else ""
+        return f"{found[3]}{whose} hand{worth}: {cards or ('none' if worth else 'not shown')}"
+
+    form = r"Player(\d):(?: Deadwood=(\d+))?\n((?:\w[^\n]*\n)*)\+-+\+\n((?:\|.*\|\n)*)\+-+\+"
+    text = re.sub(form, hand, text).replace("Layed melds", "Melds laid down").replace("Layoffs", "Cards laid off")
+    text = re.sub(r"Current player: (\d)", r"To act: Player-\1", text).replace("Prev upcard", "Upcard before")
+    text = re.sub(r"(Discard pile: )(\S+)", lambda m: m[1] + " ".join(re.findall("..", m[2])), text)
+    return "\n".join(line.rstrip() for line in text.split("\n") if line.strip())
+
+
+def oh_hell(text: str, seat: int) -> str:
+    """Cards as moves name them, and tricks with who played what."""
+    facts = dict(re.findall(r"^ *([\w ]+?): *(.*?) *$", text, re.MULTILINE))
+    hand = [f"{suit}{rank}" for suit in "CDSH" for rank in facts.get(suit, "")]
+    lines = [
+        f"{facts['Num Total Tricks']} tricks in all; {facts['Num Cards Dealt']} cards dealt or turned up",
+        f"Turned up: {facts['Trump']}. Dealer: Player-{facts['Dealer']}",
+    ]
+    lines.append(f"Your hand: {' '.join(hand) or 'none'}")
+    head, *rows = text.partition("Tricks:\n")[2].partition("\n\n")[0].split("\n")
+    who = head.split()
+    for number, row in enumerate(filter(str.strip, rows), 1):
+        cells = [(who[i // 3], row[i : i + 3].strip()) for i in range(0, len(row.rstrip()), 3)]
+        lines.append(f"Trick {number}: " + ", ".join(f"Player-{one} {card}" for one, card in cells if card))
+    for key, name in (("Bids", "Bids"), ("Tricks Won", "Tricks won")):
+        counts = facts.get(key, "").split()
+        shown = (f"Player-{i} {'none yet' if count == '-1' else count}" for i, count in enumerate(counts))
+        lines.append(f"{name}: {', '.join(shown)}")
+    return "\n".join(lines)
+
+
+def hanabi(text: str, seat: int) -> str:
+    """Hands by their players, cards by the numbers that moves give them, with what their owners know."""
+    before, _, rest = text.partition("Hands:\n")
+    hands, found, after = rest.rpartition("Deck size")
+    blocks = hands.split("-----\n")
+    lines = [line.rstrip() for line in before.rstrip("\n").split("\n")]
+    for number, block in enumerate(blocks):
+        cards = [line for line in block.split("\n") if "||" in line]
+        you, moves = " (you)" * (not number), ", to move" * ("Cur player" in block)
+        lines.append(f"Player-{(seat + number) % len(blocks)}{you}{moves}:")
+        for place, card in enumerate(cards):
+            name, hints, color, rank = _HANABI.fullmatch(card).groups()  # type: ignore[union-attr]
+            told = "nothing" if hints == "XX" else hints.replace("X", "")
+            lines.append(f"  {place}: {name} told {told}, may be {color} {rank}")
+    return "\n".join([*lines, *(line.rstrip() for line in (found + after).split("\n"))])
+
+
+_HANABI = re.compile(r"(\w\w) \|\| (\w\w)\|([A-Z]+)(\d+)")
+
+
+def nothing(text: str, seat: int) -> str:
+    """What the moves say already."""
+    return ""
 
 
 _TAROKS = ["Pagat", "II", "III", "IIII", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII", "XIII", "XIV", "XV", "XVI",
@@ -197,7 +269,7 @@ _STEPS = {
 
 
 def hive(text: str, seat: int) -> str:
-    """The hexagons with what lies on them, from bottom to top, as rows of a brick wall, and the moves so far."""
+    """The hexagons with what lies on them, from bottom to top, as rows of a brick wall."""
     kind, _, turn, *moves = text.split(";")
     at: dict[str, tuple[int, int]] = {}
     piles: dict[tuple[int, int], list[str]] = {}
@@ -224,7 +296,7 @@ def hive(text: str, seat: int) -> str:
         for x, pile in sorted((x, pile) for (x, y), pile in taken.items() if y == row):
             line = line.ljust((x - left) * half) + "+".join(pile)
         lines.append(line)
-    return "\n".join([*lines, f"Moves so far: {'; '.join(moves) or 'none'}"])
+    return "\n".join([*lines, *(["The board is empty."] if not taken else [])])
 
 
 RENDERERS: dict[str, Renderer] = {
@@ -235,14 +307,18 @@ RENDERERS: dict[str, Renderer] = {
     "crazyhouse": chess,
     "dark_chess": chess,
     "dark_hex": hexagons,
+    "gin_rummy": gin_rummy,
     "gomoku": counted,
+    "hanabi": hanabi,
     "hive": hive,
     "kriegspiel": kriegspiel,
     "latent_ttt": latent,
     "mnk": counted,
     "negotiation": negotiation,
+    "oh_hell": oh_hell,
     "phantom_ttt": tries,
     "rbc": blind_chess,
+    "repeated_game": nothing,
     "shogi": shogi,
     "skat": skat,
     "tarok": tarok,

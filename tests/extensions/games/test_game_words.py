@@ -108,7 +108,13 @@ def test_states_have_coordinates_and_names_that_moves_use() -> None:
     assert all(card in hand for card in legal), (hand, legal)
     assert "What one item of each kind is worth to you: " in seen("negotiation", 0)[0]
     assert "\x1b" not in seen("twixt", 3)[0]
-    assert seen("hive", 2)[0].splitlines()[-1].startswith("Moves so far: w")
+    assert seen("hive", 2)[0] == "Base+MLP, White[2] to move. You are white.\n   bP\nwA3"
+    hand, legal = seen("gin_rummy", 3)
+    assert "Your hand (deadwood " in hand and "'s hand: not shown" in hand
+    hand, legal = seen("oh_hell", 6)
+    assert {*legal} <= {*hand.partition("Your hand: ")[2].partition("\n")[0].split()} and "Trick 1: Player-" in hand
+    hand, _ = seen("hanabi(players=3)", 3)
+    assert "Player-0 (you), to move:\n  0: XX told " in hand and "Player-2:\n  0: " in hand
 
 
 def test_sections_name_games_that_there_are() -> None:
