@@ -198,6 +198,11 @@ def usable(point: str, base: type[T]) -> dict[str, type[T]]:
     return classes
 
 
+def report_part(name: str, wanted: str) -> Any:
+    """What an extension offers among the reports under a name. Raises as `offered`."""
+    return offered("reports", name, wanted).load_function()
+
+
 # ----------------------------------------------------------------------------------------- reading
 
 

@@ -17,7 +17,7 @@ from harness.config import resolve
 from harness.config.project import Project, find
 from harness.config.spec import Spec, load
 from harness.errors import DataError, near
-from harness.manifests import offered
+from harness.manifests import report_part
 from harness.runtime import manifest
 from harness.tables import (
     EpisodeScore,
@@ -194,11 +194,6 @@ class Run:
         """
         frame: pandas.DataFrame = report_part("frame", "to_pandas()")(self, rows)
         return frame
-
-
-def report_part(name: str, wanted: str) -> Any:
-    """What an extension offers of runs under a name. Raises `SetupError` where none does; `wanted`: for what."""
-    return offered("reports", name, wanted).load_function()
 
 
 def run_folder(folder: Path | str) -> Path:

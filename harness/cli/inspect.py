@@ -15,9 +15,8 @@ from harness.config.plan import Plan
 from harness.config.project import Project, find
 from harness.errors import CombinedSpecError, Place, UserError
 from harness.evaluation import STAGES, wrong_tables
-from harness.manifests import offers
+from harness.manifests import offers, report_part
 from harness.printable import clean_name
-from harness.results import report_part
 from harness.tables import read_prices
 
 if TYPE_CHECKING:

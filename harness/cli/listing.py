@@ -51,7 +51,7 @@ def schema(options: argparse.Namespace) -> int:
         }
         print(json.dumps({name: json_schema(plugin) for name, plugin in plugins.items()}, indent=2))
         return 0
-    from harness.results import report_part
+    from harness.manifests import report_part
 
     print(report_part("schema", "the JSON Schema of specs")(project))
     return 0

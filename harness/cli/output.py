@@ -14,9 +14,10 @@ from pathlib import Path
 from harness import after
 from harness.cli.terminal import terminal_width
 from harness.config.project import find
+from harness.manifests import report_part
 from harness.printable import clean_name
 from harness.report import render
-from harness.results import Run, report_part
+from harness.results import Run
 from harness.storage import write_atomically
 from harness.storage.plugin_errors import ERRORS, tracebacks
 from harness.tables import EpisodeScore, Published, Table

@@ -13,8 +13,9 @@ from harness.cli.output import print_after, print_tables, published, readable, s
 from harness.cli.table_names import tables_named
 from harness.errors import DataError
 from harness.evaluation import rescored
+from harness.manifests import report_part
 from harness.printable import clean
-from harness.results import Run, report_part
+from harness.results import Run
 from harness.runtime.manifest import check_journals
 from harness.storage import first_damaged, journals
 from harness.tables import Table

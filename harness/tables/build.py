@@ -6,10 +6,11 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from harness.api import UNBOUNDED, CorpusMetric, Metric, RatioMetric, Statistic, linearised
 from harness.errors import HarnessError, PluginError, SpecError, near
+from harness.manifests import report_part
 from harness.storage.plugin_errors import describe
 from harness.tables import stats
 
@@ -23,8 +24,27 @@ from .spec import TableSpec
 from .split import split_labels
 from .table import Cell, Column, ErrorKind, Published, Row, Table, error_of
 
-if TYPE_CHECKING:
-    from .references import References
+
+class Beside(Protocol):
+    """Figures of publications that stand beside a run's own in a table, as `[reports]` `beside` makes them of a table
+    and all publications."""
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether some figure has a standard error."""
+
+    def models(self, table: TableSpec) -> set[str]:
+        """The models of the figures that have a cell in the table, if it distinguishes models."""
+
+    def place(self, table: TableSpec, rows: Axis, columns: Axis) -> None:
+        """Find the cell of every figure, and let the axes know it."""
+
+    def rows(self, table: TableSpec, rows: Axis, columns: Sequence[tuple[Key | None, str | None]]) -> Iterable[Row]:
+        """The rows of the placed figures. `columns`: key (None for the overall one) and metric of each, as far as
+        columns distinguish metrics."""
+
+    def notes(self, table: TableSpec, scores: Sequence[EpisodeScore]) -> Iterable[str]:
+        """What a reader must know of them."""
 
 
 def build(
@@ -161,14 +181,11 @@ def _only(table: TableSpec) -> str | None:
     return table.cells[0] if len(table.cells) == 1 else None
 
 
-def _beside(table: TableSpec, published: Iterable[Published]) -> References | None:
+def _beside(table: TableSpec, published: Iterable[Published]) -> Beside | None:
     """The published tables that the entry names; None where none are given."""
-    by_id = {one.id: one for one in published} if table.published else {}
-    if not by_id:
-        return None
-    from .references import References  # what only tables beside figures of papers need
-
-    return References.cited(table, by_id)
+    given = [*published] if table.published else []
+    beside: Beside | None = report_part("beside", "figures of publications")(table, given) if given else None
+    return beside
 
 
 def _placed(table: TableSpec, scores: Sequence[EpisodeScore], further: Collection[str]) -> TableSpec:

@@ -13,10 +13,10 @@ from harness.engine_api import is_person
 
 from .scores import NOT_RUN, EpisodeScore, by_condition, cluster_of, numbers, records
 from .spec import TableSpec
-from .table import SIMULATED, ErrorKind, Published, Table, error_of, text
+from .table import SIMULATED, ErrorKind, Table, error_of, text
 
 if TYPE_CHECKING:
-    from .references import References
+    from .build import Beside
 
 _ERRORS: Final[dict[ErrorKind, str]] = {
     "sem": "standard error",
@@ -31,16 +31,15 @@ def notes(
     filled: Table,
     scores: Sequence[EpisodeScore],
     metrics: Mapping[str, Metric],
-    beside: References | None = None,
+    beside: Beside | None = None,
 ) -> tuple[str, ...]:
     """The entry's own note, what its errors are, what is not in the numbers and why, and the published sources."""
-    references = beside.tables if beside else ()
     lines = [table.note] if table.note else []
     lines += who_played(scores)
     if table.figure == "stacked" and len(table.cells) == 1:
         lines.append("Values are shares of a stack: each series contributes its mean divided by the number of series.")
     lines += _kinds(table, scores, metrics)
-    lines += _clusters(table, scores, references)
+    lines += _clusters(table, scores, beside)
     if not scores:
         lines.append("There are no episodes to show.")
     lines += left_out(scores)
@@ -50,16 +49,7 @@ def notes(
         lines += [f"{metric}: {metrics[metric].note}"] if metric in metrics and metrics[metric].note else []
         lines += without_number(table, _in_columns(table, scores, metric), metric)
         lines += _without_error(table, filled, scores, metric)
-    for reference in references:
-        profile = f", profile {reference.profile}" if reference.profile else ""
-        lines.append(f"† published: {reference.source}{profile}; not run here.")
-        lines += [f"† {reference.differs}"] if reference.differs else []
-        lines += [f"† {warning}" for warning in reference.warnings]
-        lines += _coverage(table, reference, scores)
-    if beside and beside.unplaced:
-        every, count = sum(len(reference.records) for reference in references), sum(beside.unplaced.values())
-        listed = ", ".join(f"{n} {reason}" for reason, n in beside.unplaced.items())
-        lines.append(f"† {count} of {every} published figures are not placed in this table: {listed}.")
+    lines += beside.notes(table, scores) if beside else []
     return tuple(dict.fromkeys(lines))  # two published tables may come with the same warning
 
 
@@ -118,7 +108,7 @@ def _interval(metric: str, scores: Sequence[EpisodeScore], metrics: Mapping[str,
     return "95 % interval of the mean" if all(map(math.isfinite, bounds)) else "95 % t interval of the mean"
 
 
-def _clusters(table: TableSpec, scores: Sequence[EpisodeScore], references: Sequence[Published]) -> Iterable[str]:
+def _clusters(table: TableSpec, scores: Sequence[EpisodeScore], beside: Beside | None) -> Iterable[str]:
     """Which episodes are one observation, where those of a case could be; and that published errors need not agree."""
     if table.kinds <= {"std", None}:
         return
@@ -132,7 +122,7 @@ def _clusters(table: TableSpec, scores: Sequence[EpisodeScore], references: Sequ
         line = f"Errors treat {clusters_in_words(table)} as one observation (clustered)."
     else:
         return
-    has_theirs = any(record.stderr is not None for reference in references for record in reference.records)
+    has_theirs = beside is not None and beside.has_errors
     yield line + " Published errors (†) stand as they were printed." * has_theirs
 
 
@@ -228,22 +218,6 @@ def _without_error(table: TableSpec, filled: Table, scores: Sequence[EpisodeScor
         yield f"{len(flat)} of {len(ours)} cells have equal numbers for {metric}: they have no interval."
     if one and kind == "interval":
         yield f"{len(one)} of {len(ours)} cells have a single observation of {metric}: it has no interval."
-
-
-def _coverage(table: TableSpec, reference: Published, scores: Sequence[EpisodeScore]) -> Iterable[str]:
-    """Means over other values are other means: say where the run's differ from the publication's."""
-    apart = () if table.overall else (*table.rows, *table.columns)  # nothing is averaged over these
-    for differing in other_coverage(reference, scores, apart):
-        yield f"† {differing}: not comparable as a whole."
-
-
-def other_coverage(reference: Published, scores: Sequence[EpisodeScore], apart: Sequence[str] = ()) -> Iterable[str]:
-    """For each label but `apart`: which values a publication covers, where the episodes have others."""
-    for label, values in reference.covers.items():
-        theirs = list(map(text, values))
-        ours = list(dict.fromkeys(text(score.labels[label]) for score in scores if label in score.labels))
-        if label not in apart and ours and set(ours) != set(theirs):
-            yield f"{reference.source} covers {label} {', '.join(theirs)}; this run {label} {', '.join(ours)}"
 
 
 def _where(scores: Iterable[EpisodeScore]) -> str:

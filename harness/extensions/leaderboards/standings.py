@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from harness.extensions.effects import paired
+from harness.extensions.papers.beside import other_coverage
 from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Published, Row, Table, stats, text
 from harness.tables.costs import Prices, cost
-from harness.tables.notes import clusters_in_words, other_coverage
+from harness.tables.notes import clusters_in_words
 from harness.tables.scores import cluster_of
 from harness.tables.spec import Derived
 from harness.tables.table import words_of

@@ -1,16 +1,14 @@
-"""Published figures beside a run's own: the cell each belongs to, or the reason why it has none."""
+"""Published figures beside a run's own: the cell each belongs to, or the reason why it has none, and notes on them."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from harness.errors import SpecError, near
-
-from .axis import Axis, Key
-from .spec import TableSpec
-from .table import Cell, Published, Record, Row, error_of, text
+from harness.tables import Cell, EpisodeScore, Published, Record, Row, TableSpec, error_of, text
+from harness.tables.axis import Axis, Key
 
 Figures = dict[Key, dict[tuple[Key | None, str], Record]]
 """Row → (column, None for the overall one; metric) → figure."""
@@ -18,7 +16,7 @@ Figures = dict[Key, dict[tuple[Key | None, str], Record]]
 
 @dataclass
 class References:
-    """The published tables that stand beside one of a run.
+    """The published tables that stand beside one of a run, as `harness.tables.build.Beside` says.
 
     Attributes:
         tables: they.
@@ -29,13 +27,10 @@ class References:
     unplaced: Counter[str] = field(default_factory=Counter)
     _placed: list[tuple[str, Figures]] = field(default_factory=list)  # (source, its figures)
 
-    @classmethod
-    def cited(cls, table: TableSpec, by_id: Mapping[str, Published]) -> References:
-        """Those that the entry names. Raises `SpecError` for a name that is not there."""
-        for name in table.published:
-            if name not in by_id:
-                raise SpecError(f"table {table.title!r}: unknown published table {name!r}", hint=near(name, by_id))
-        return cls([by_id[name] for name in table.published])
+    @property
+    def has_errors(self) -> bool:
+        """Whether some figure has a standard error."""
+        return any(record.stderr is not None for reference in self.tables for record in reference.records)
 
     def models(self, table: TableSpec) -> set[str]:
         """The models of the figures that have a cell in the table, if it distinguishes models."""
@@ -68,6 +63,40 @@ class References:
                 metrics = [metric or rows.metric(key) or table.cells[0] for _, metric in columns]
                 places = [(column, metric) for (column, _), metric in zip(columns, metrics, strict=True)]
                 yield rows.row(key, [_figure(table, figures[key].get(place)) for place in places], source)
+
+    def notes(self, table: TableSpec, scores: Sequence[EpisodeScore]) -> Iterator[str]:
+        """The sources, what a reader must know before comparing, and how many figures have no cell."""
+        apart = () if table.overall else (*table.rows, *table.columns)  # nothing is averaged over these
+        for reference in self.tables:
+            profile = f", profile {reference.profile}" if reference.profile else ""
+            yield f"† published: {reference.source}{profile}; not run here."
+            if reference.differs:
+                yield f"† {reference.differs}"
+            yield from (f"† {warning}" for warning in reference.warnings)
+            # Means over other values are other means.
+            yield from (f"† {other}: not comparable as a whole." for other in other_coverage(reference, scores, apart))
+        if self.unplaced:
+            every, count = sum(len(one.records) for one in self.tables), sum(self.unplaced.values())
+            listed = ", ".join(f"{n} {reason}" for reason, n in self.unplaced.items())
+            yield f"† {count} of {every} published figures are not placed in this table: {listed}."
+
+
+def cited(table: TableSpec, published: Iterable[Published]) -> References:
+    """Those that the entry names. Raises `SpecError` for a name that is not there."""
+    by_id = {one.id: one for one in published}
+    for name in table.published:
+        if name not in by_id:
+            raise SpecError(f"table {table.title!r}: unknown published table {name!r}", hint=near(name, by_id))
+    return References([by_id[name] for name in table.published])
+
+
+def other_coverage(reference: Published, scores: Sequence[EpisodeScore], apart: Sequence[str] = ()) -> Iterable[str]:
+    """For each label but `apart`: which values a publication covers, where the episodes have others."""
+    for label, values in reference.covers.items():
+        theirs = list(map(text, values))
+        ours = list(dict.fromkeys(text(score.labels[label]) for score in scores if label in score.labels))
+        if label not in apart and ours and set(ours) != set(theirs):
+            yield f"{reference.source} covers {label} {', '.join(theirs)}; this run {label} {', '.join(ours)}"
 
 
 def _figure(table: TableSpec, record: Record | None) -> Cell:
