@@ -7,25 +7,25 @@ import copy
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from harness import approvals
+from harness import approvals, storage
 from harness.api import Completion
 from harness.config import resolve
 from harness.config.building import Reference
-from harness.config.plan import Plan, episode_id
+from harness.config.plan import Plan, episode_id, survey
 from harness.config.project import Project
 from harness.config.spec import Spec
 from harness.engine_api import Engine
 from harness.errors import DataError, Place, SpecError, near
 from harness.evaluation import STAGES, OnScore, OpenRun, look_at_cases
 from harness.results import Run
-from harness.runtime import manifest
 from harness.runtime.options import Options
 from harness.runtime.session import session
+from harness.runtime.steps import Recorded, by_turn
 
 from .changes import Change, by_agent, changed, dropped, turn_at
 from .kept import Kept, Memory
@@ -145,8 +145,8 @@ def play_again(
         for stage in STAGES:
             run = stage(run, held)
             if stage is look_at_cases:  # a case has all its repeats, of which some may be wanted
-                chosen = [job for job in run.surveyed.episodes if episode_id(*job) in {*names}]
-                run = replace(run, survey=replace(run.surveyed, episodes=chosen))
+                chosen = [job for job in run.survey.episodes if episode_id(*job) in {*names}]
+                run = replace(run, survey=replace(run.survey, episodes=chosen))
         return run.run
 
 
@@ -227,10 +227,9 @@ def _plan(
         raise SpecError("a model was given and no agent takes it", place=Place("--model"), hint="--swap AGENT=model")
     if model is not None and model.model not in label.split(" + "):
         label = f"{label} + {model.model}"
-    before = _asked_before(options)
 
     def kept(inner: Engine | None, name: str) -> Kept:
-        return Kept(memory, inner, name, said, wanted.sample, options.max_calls, before)
+        return Kept(memory, inner, name, said, wanted.sample, options.max_calls)
 
     plan = resolve.plan(spec, parent.project, None if policies else kept(model, label))
     engines = {
@@ -239,30 +238,33 @@ def _plan(
     }
     if policies and asks:
         engines[MODEL] = kept(model, "no model" if model is None else model.model)
-    return replace(plan, model=label, engines=engines)
-
-
-def _asked_before(options: Options) -> int:
-    """How many calls earlier processes of this run have made."""
+    plan = replace(plan, model=label, engines=engines)
     assert options.output_path is not None
-    file = options.output_path / manifest.META
-    return 0 if options.overwrite or not file.is_file() else counted(manifest.read_meta(file)).asked
+    if options.max_calls is not None and not options.overwrite:  # earlier processes of this run have made calls
+        before = _counted(memory, plan, options.output_path, said).asked
+        for engine in engines.values():
+            engine.before = before
+    return plan
 
 
-def counted(meta: Mapping[str, Any]) -> ReplayCount:
-    """What run.json says became of the replies of models, over all processes of the run."""
-    reports = [meta.get("engines") or {}, *((one.get("engines") or {}) for one in meta.get("earlier") or ())]
-    sums = {
-        word: sum(int(engine.get(f"replies_{word}", 0)) for report in reports for engine in report.values())
-        for word in ("kept", "changed", "asked")
-    }
-    return ReplayCount(**sums)
+def _counted(memory: Memory, plan: Plan, folder: Path, said: Container[str]) -> ReplayCount:
+    """What became of the replies of models, by the journal of the run that plays again: no process is needed to say it,
+    so that nothing is lost where one was killed."""
+    files = [file for file in storage.journals(folder) if file.is_file()]
+    moves: dict[str, Recorded] = dict(storage.JournalState(*files).moves)
+    moves |= {end["e"]: by_turn(batches) for end, batches in storage.batches(*files)} if files else {}
+    jobs = {episode_id(*job): job for job in survey(plan).episodes}
+    with session() as one:
+        counts = one.run(memory.count(plan, jobs, moves, said))
+    return ReplayCount(**counts)
 
 
 def count(parent: Parent, done: Run) -> ReplayCount:
     """What became of all turns of a run that was played again."""
     again = Parent.open(done.folder, parent.project)
-    again.read([score.id for score in done.scores if score.error is None])
+    names = [score.id for score in done.scores if score.error is None]
+    again.read(names)
+    parent.read(names)
     chosen = otherwise = 0
     for name in again.batches:
         before = {(one.turn.agent, one.index): one.move for one in parent.played(name)}
@@ -271,4 +273,11 @@ def count(parent: Parent, done: Run) -> ReplayCount:
                 chosen += 1
                 earlier = before.get((one.turn.agent, one.index))
                 otherwise += earlier is None or earlier.action != one.move.action
-    return replace(counted(done.meta), chosen=chosen, otherwise=otherwise)
+    entry = done.spec.data["replay"]
+    said = {
+        f"{change['episode']}/{change['agent']}/{change['turn']}/0"
+        for change in entry.get("changes") or ()
+        if "text" in json.loads(change["move"])
+    }
+    counts = _counted(Memory(parent, entry.get("since")), again.plan, done.folder, said)
+    return replace(counts, chosen=chosen, otherwise=otherwise)

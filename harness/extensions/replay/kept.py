@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import random
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
 
-from harness.api import Completion, Facts, derive_seed
-from harness.config.plan import protocol_seed
+from harness.api import Completion, Facts, Move, derive_seed
+from harness.config.plan import Job, Plan, protocol_seed
 from harness.engine_api import (
     CallsTools,
     ComputesLikelihoods,
@@ -29,11 +31,13 @@ from harness.errors import (
 )
 from harness.runtime.episode import play
 from harness.runtime.seats import seats
-from harness.runtime.steps import Steps, by_turn
+from harness.runtime.steps import Recorded, Steps, by_turn
 
+from .key import KeepsReplies
 from .parent import Parent
 
 Asked = Request | LikelihoodRequest
+Journaled = Mapping[str, Recorded]
 _ERRORS: Mapping[str, type[EngineError]] = {
     error.kind: error for error in (EngineError, ContextLengthError, RequestError, RefusedError)
 }
@@ -52,7 +56,7 @@ class Memory:
 
     def __init__(self, parent: Parent, since: int | None = None) -> None:
         self.parent, self.since = parent, since
-        self._said: dict[str, tuple[str, Completion | EngineError]] = {}  # request → (episode, what came)
+        self._said: dict[str, Completion | EngineError] = {}  # request → what came
         self._prompts: dict[str, bytes] = {}  # request → a digest of what was asked
         self._forgotten: set[str] = set()
         self._learned: dict[str, asyncio.Lock | None] = {}
@@ -62,40 +66,71 @@ class Memory:
     def _remember(self, episode: str) -> None:
         self._learned[episode] = asyncio.Lock()
         moves = by_turn(self.parent.batches[episode])
-        for number, ((agent, index), move) in enumerate(moves.items()):
-            start = f"{episode}/{agent}/{index}/"
-            said: list[Completion | EngineError] = [*move.calls]
-            if (
-                move.error_kind is not None and move.error_kind in _ERRORS
-            ):  # the call after the last answered one failed
-                said.append(_ERRORS[move.error_kind](move.error or ""))
-            for attempt, one in enumerate(said):
-                self._said[f"{start}{attempt}"] = episode, one
+        for number, (turn, move) in enumerate(moves.items()):
+            for name, one in _calls(episode, *turn, move):
+                self._said[name] = one
                 if self.since is not None and number >= self.since:
-                    self._forgotten.add(f"{start}{attempt}")
+                    self._forgotten.add(name)
 
     async def said(self, request: Asked) -> Completion | EngineError | None:
         """What a model said to the very same prompt in this turn; None where nothing is kept."""
-        known = self._said.get(request.id)
-        if known is None or request.id in self._forgotten:
+        if request.id not in self._said or request.id in self._forgotten:
             return None
-        episode, said = known
+        return self._said[request.id] if await self._prompt(request.id) == _digest(request) else None
+
+    async def count(self, again: Plan, jobs: Mapping[str, Job], moves: Journaled, said: Container[str]) -> Counter[str]:
+        """What became of the calls of a run that plays these episodes again, by its journal: kept, changed, asked.
+
+        Args:
+            again: its plan.
+            jobs: its episodes, by id.
+            moves: episode → its recorded moves, also of those that have not ended.
+            said: requests whose reply was changed.
+        """
+        counts = Counter[str]()
+        for episode, recorded in moves.items():
+            calls = {name: one for turn, move in recorded.items() for name, one in _calls(episode, *turn, move)}
+            if not calls:
+                continue
+            prompts: dict[str, bytes] = {}
+            with contextlib.suppress(EngineFatalError):  # what has not ended is known as far as it is recorded
+                await _learn(again, jobs[episode], episode, _Recorder(calls, prompts))
+            for name in calls:
+                same = name in self._said and name not in self._forgotten and name in prompts
+                kept = same and await self._prompt(name) == prompts[name]
+                counts["changed" if name in said else "kept" if kept else "asked"] += 1
+        return counts
+
+    async def _prompt(self, name: str) -> bytes | None:
+        """A digest of what a recorded request asked; its episode is played from its record where that is not known."""
+        episode = name.rsplit("/", 3)[0]
         if (lock := self._learned[episode]) is not None:
             async with lock:
                 if self._learned[episode] is not None:
-                    await self._learn(episode)
+                    recorder = _Recorder(self._said, self._prompts)
+                    await _learn(self.parent.plan, self.parent.jobs[episode], episode, recorder)
                     self._learned[episode] = None
-        return said if self._prompts.get(request.id) == _digest(request) else None
+        return self._prompts.get(name)
 
-    async def _learn(self, episode: str) -> None:
-        """Play an episode from its record, and note what every call was asked."""
-        plan, (condition, case, repeat) = self.parent.plan, self.parent.jobs[episode]
-        recorder = _Recorder(self._said, self._prompts)
-        engines: dict[str, Engine] = {group.model or "model": recorder for group in condition.groups}
-        players = {agent: seat.player(engines, episode) for agent, seat in seats(plan, condition, case, repeat).items()}
-        rng = random.Random(protocol_seed(plan, condition, case, repeat))
-        game = Steps.of(condition.protocol, condition.task, case, rng)
-        await play(game, players, {}, lambda *_: None, limits=condition.limits)
+
+def _calls(episode: str, agent: str, index: int, move: Move) -> Iterator[tuple[str, Completion | EngineError]]:
+    """(request, what came of it) of every call of a move."""
+    said: list[Completion | EngineError] = [*move.calls]
+    if move.error_kind is not None and move.error_kind in _ERRORS:  # the call after the last answered one failed
+        said.append(_ERRORS[move.error_kind](move.error or ""))
+    yield from ((f"{episode}/{agent}/{index}/{attempt}", one) for attempt, one in enumerate(said))
+
+
+async def _learn(plan: Plan, job: Job, episode: str, recorder: _Recorder) -> None:
+    """Play an episode from its record, and note what every call was asked."""
+    condition, case, repeat = job
+    engines: dict[str, Engine] = {group.model or "model": recorder for group in condition.groups}
+    seated = seats(plan, condition, case, repeat)
+    engines |= {seat.group.model or "model": recorder for seat in seated.values()}
+    players = {agent: seat.player(engines, episode) for agent, seat in seated.items()}
+    rng = random.Random(protocol_seed(plan, condition, case, repeat))
+    game = Steps.of(condition.protocol, condition.task, case, rng)
+    await play(game, players, {}, lambda *_: None, limits=condition.limits)
 
 
 def _digest(request: Asked) -> bytes:
@@ -120,7 +155,7 @@ class _Recorder(Engine, CallsTools, ComputesLikelihoods, ContinuesText):
 
     model = "recorded"
 
-    def __init__(self, said: Mapping[str, tuple[str, Completion | EngineError]], prompts: dict[str, bytes]) -> None:
+    def __init__(self, said: Mapping[str, Completion | EngineError], prompts: dict[str, bytes]) -> None:
         self.said, self.prompts = said, prompts
 
     async def complete(self, request: Asked) -> Completion:
@@ -128,15 +163,15 @@ class _Recorder(Engine, CallsTools, ComputesLikelihoods, ContinuesText):
         if known is None:
             raise EngineFatalError(f"the recorded run holds no answer to {request.id!r}: its code was another one")
         self.prompts[request.id] = _digest(request)
-        if isinstance(known[1], EngineError):
-            raise known[1]
-        return known[1]
+        if isinstance(known, EngineError):
+            raise known
+        return known
 
     async def loglikelihood(self, request: LikelihoodRequest) -> Completion:
         return await self.complete(request)
 
 
-class Kept(Engine, CallsTools, ComputesLikelihoods, ContinuesText):
+class Kept(Engine, KeepsReplies, CallsTools, ComputesLikelihoods, ContinuesText):
     """The replies of a recorded run while prompts stay the same to the letter; else those of a model.
 
     Args:

@@ -16,11 +16,15 @@ from typing import Annotated, NotRequired, TypedDict
 
 from harness.api import Action, Case, Facts, Policy, Turn
 from harness.config.keys import SpecKey
-from harness.config.plan import Condition, Group
+from harness.config.plan import Condition, Group, Plan
 from harness.errors import SpecError, near
 
 MODEL = "model"
 """How a swap names the model under test."""
+
+
+class KeepsReplies:
+    """An engine that has the recorded replies of a run."""
 
 
 class ChangeEntry(TypedDict):
@@ -81,6 +85,17 @@ class ReplayKey(SpecKey):
         seated = {agent: seats[name] for agent, name in swaps.items()}
         kept = {f.name: getattr(whole, f.name) for f in fields(Condition)}
         yield Counterfactual(**{**kept, "task": task, "groups": groups}, swaps=seated, changes=changes)
+
+    def total(self, plan: Plan, count: int) -> int:
+        """The count. Raises `SpecError` where models would be asked without their recorded replies: a run by hand."""
+        asked = [name for name, engine in plan.engines.items() if not isinstance(engine, KeepsReplies)]
+        if asked:
+            message = f"{asked[0]} would be asked anew: kept and changed replies of models do not stand in this spec"
+            hint = (
+                "`harness replay` on the first run plays it, with the same changes; without `replay:` it is a new run."
+            )
+            raise SpecError(message, place=self.place(), hint=hint)
+        return count
 
     def _action(self, text: str, number: int) -> Action:
         """The action of a change. Raises `SpecError` where it is not as `as_text` wrote it."""

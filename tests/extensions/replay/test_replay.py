@@ -13,10 +13,11 @@ import harness
 from harness import storage
 from harness.config import resolve
 from harness.engines.mock import Mock
-from harness.errors import DataError, UserError
+from harness.errors import DataError, SpecError, UserError
 from harness.evaluation import rescored
 from harness.extensions.replay import replayed
-from harness.extensions.replay.again import counted
+from harness.extensions.replay.again import ReplayCount, count
+from harness.extensions.replay.parent import Parent
 from harness.results import Run
 from harness.runtime.options import Options
 from harness.runtime.runner import RunStoppedError
@@ -59,6 +60,11 @@ def again(parent: Run, folder: Path, **changes: Any) -> Run:
     return replayed(parent, EPISODE, options=options, project=TOY, **changes)
 
 
+def counted(done: Run) -> ReplayCount:
+    parent = done.folder / done.spec.data["replay"]["run"]
+    return count(Parent.open(parent, TOY), done)
+
+
 def own(parent: Run) -> list[Any]:
     return [line for line in moves(parent.folder) if line["e"] == EPISODE]
 
@@ -82,7 +88,7 @@ def test_a_turn_changed_to_its_own_text_changes_nothing(spoken: Run, tmp_path_fa
     def check(turn: tuple[int, str]) -> None:
         done = again(spoken, tmp_path_factory.mktemp("own") / "run", change=dict([turn]))
         assert moves(done.folder) == own(spoken)
-        assert counted(done.meta).asked == counted(done.meta).changed == 0
+        assert counted(done).asked == counted(done).changed == 0
         assert [s.to_json() for s in done.scores] == [s.to_json() for s in spoken.scores if s.id == EPISODE]
 
     check()
@@ -91,7 +97,7 @@ def test_a_turn_changed_to_its_own_text_changes_nothing(spoken: Run, tmp_path_fa
 def test_from_a_turn_on_a_deterministic_model_says_the_same(spoken: Run, tmp_path: Path) -> None:
     done = again(spoken, tmp_path / "run", since=4, model=dice())
     assert moves(done.folder) == own(spoken)
-    assert counted(done.meta).asked >= 5 and counted(done.meta).kept >= 3
+    assert counted(done).asked >= 5 and counted(done).kept >= 3
 
 
 def test_other_seeds_are_other_samples(spoken: Run, tmp_path: Path) -> None:
@@ -112,7 +118,7 @@ def test_only_prompts_that_change_are_asked_again(spoken: Run, tmp_path: Path) -
     assert {name.rsplit("/", 2)[0][-2:] + name.split("/")[-2] for name in model.asked} == {"S02", "S12", "S22"}
     kept = [turn.move for i, turn in enumerate(before[:6]) if i != number]
     assert [turn.move for i, turn in enumerate(after[:6]) if i != number] == kept
-    assert counted(done.meta).changed == 1 and counted(done.meta).asked == len(model.asked)
+    assert counted(done).changed == 1 and counted(done).asked == len(model.asked)
     assert done.meta["identity"]["spec"]["replay"]["episodes"] == [EPISODE]
 
 
@@ -124,7 +130,29 @@ def test_a_run_goes_on_where_its_budget_ended(spoken: Run, tmp_path: Path) -> No
     done = again(spoken, tmp_path / "run", since=0, model=dice())
     assert moves(done.folder) == own(spoken)
     whole = again(spoken, tmp_path / "whole", since=0, model=dice())
-    assert counted(done.meta).asked == counted(whole.meta).asked
+    assert counted(done).asked == counted(whole).asked
+
+
+def test_a_run_that_was_killed_asks_no_more_than_it_may(spoken: Run, tmp_path: Path) -> None:
+    with pytest.raises(RunStoppedError, match="max_calls 2 is reached"):
+        again(spoken, tmp_path / "run", since=0, model=dice(), max_calls=2)
+    meta = json.loads((tmp_path / "run" / "run.json").read_text())
+    (tmp_path / "run" / "run.json").write_text(json.dumps({**meta, "engines": {}, "earlier": []}))
+    model = dice()
+    with pytest.raises(RunStoppedError, match="max_calls 3 is reached"):
+        again(spoken, tmp_path / "run", since=0, model=model, max_calls=3)
+    assert len(model.asked) == 1
+
+
+def test_the_spec_of_a_replayed_run_is_not_played_by_hand(spoken: Run, scripted: Run, tmp_path: Path) -> None:
+    other = "b" if texts(spoken)[8] == "a" else "a"
+    done = again(spoken, tmp_path / "run", change={8: other})
+    with pytest.raises(SpecError, match="would be asked anew"):
+        harness.evaluate(done.folder / "spec.yaml", dice(), output_path=tmp_path / "hand", project=TOY)
+    assert rescored(done.folder, TOY).scores == done.scores
+    by_policies = again(scripted, tmp_path / "policies", change={8: other})
+    by_hand = harness.evaluate(by_policies.folder / "spec.yaml", output_path=tmp_path / "by_hand", project=TOY)
+    assert own(by_hand) == own(by_policies), "policies make the changed moves wherever they play"
 
 
 def test_without_a_model_a_changed_prompt_stops_the_run(spoken: Run, tmp_path: Path) -> None:
