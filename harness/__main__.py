@@ -7,7 +7,7 @@ import sys
 
 
 def main() -> int:
-    """Run one command; returns the exit code. Ctrl-C shows no traceback, also while modules are still imported."""
+    """Run one command; returns the exit code. Ctrl-C shows no traceback, even while modules are still imported."""
     try:
         from harness.cli import main as command
 

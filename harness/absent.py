@@ -1,4 +1,4 @@
-"""What is not here: extensions that are not installed, or cannot be used, and what to do. Loaded for messages alone."""
+"""Extensions that are not installed or cannot be used: why, and what to install. Loaded for messages only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.installed import checked, claims
 from harness.manifests import OWN, Extension, Offer
 
 INDEX: Final = Path(__file__).with_name("shipped.toml")
-"""What each extension that ships brings, also where its folder is missing; `index` makes it."""
+"""What each shipped extension adds, even if its folder is missing; `index` makes it."""
 
 
 def lacking(extension: Extension) -> str | None:
@@ -60,9 +60,9 @@ def missing() -> dict[str, str]:
 
 
 def bringer(what: str, *points: str) -> str | None:
-    """For a name that nothing here has: which extension would bring it, and what to do; None if none would.
+    """For an unknown name: which missing extension would add it, and what to install. None if none would.
 
-    `points`: the tables of manifests in which it could stand; "options": of the commands of the core.
+    `points`: the tables of manifests in which to look; "options": options of the core's commands.
     """
     known: dict[str, Mapping[str, Any]] = {**_index(), **{name: one.points for name, one in manifests.found().items()}}
     known |= {one.name: one.points for one in manifests.read_all()[1] if one.name not in manifests.extensions()}
@@ -73,7 +73,7 @@ def bringer(what: str, *points: str) -> str | None:
 
 
 def missing_module(error: BaseException) -> str | None:
-    """The same for code that imports an extension which is not here; None for all other errors."""
+    """The same for code that imports a missing extension; None for all other errors."""
     parts = str(error.name).split(".") if isinstance(error, ModuleNotFoundError) else []
     if parts[:2] != ["harness", "extensions"] or len(parts) < 3 or parts[2] in manifests.found():
         return None
@@ -86,8 +86,8 @@ def _index() -> Mapping[str, Mapping[str, Any]]:
 
 
 def index() -> str:
-    """The content of `INDEX`, from the manifests: a line for each extension, with the names that it brings."""
-    lines = ["# What each extension that ships brings. Made by: python -m harness.manifests > harness/shipped.toml"]
+    """The content of `INDEX`, from the manifests: a line for each extension, with the names that it adds."""
+    lines = ["# What each extension that ships adds. Made by: python -m harness.manifests > harness/shipped.toml"]
     for file in manifests.shipped():
         one = checked(f"{manifests.GROUP}.{file.parent.name}", file)
         parts = [f'summary = "{one.summary}"', *([f'extra = "{one.extra}"'] if one.extra else [])]

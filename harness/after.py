@@ -1,4 +1,4 @@
-"""What follows once a run's episodes are scored, by `[after]` of extensions' manifests: others rate them, …
+"""What extensions do once a run's episodes are scored (`[after]` of their manifests), such as asking others about them.
 
     [after.reviews]
     run = "after:Reviews"
@@ -6,7 +6,7 @@
     eval = "options:of_eval"                  # adds the options to `harness eval`
     score = "options:of_score"                # adds the options to `harness score`
 
-A metric whose numbers come afterwards names what gives them (`Metric.measured_by`).
+A metric that gets its numbers in this way names its source (`Metric.measured_by`).
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ Play = Callable[[str, Plan, Options, Spent], object]
 
 
 class After(ABC):
-    """What follows in one run. The harness makes it without arguments where its parameters are not given.
+    """What an extension does after one run. The harness makes it without arguments if its parameters are not set.
 
     Attributes:
-        asks_people: whether a person may be asked something: then progress is lines, and no bar over the questions.
+        asks_people: whether it may ask a person something: then progress is lines, as a bar would hide the questions.
     """
 
     asks_people: bool = False
@@ -41,17 +41,17 @@ class After(ABC):
     @classmethod
     @abstractmethod
     def given(cls, project: Project, arguments: Mapping[str, Any]) -> After:
-        """Make one of its parameters; those of the command line are texts. Raises `UserError`."""
+        """Make an object from its parameters; those of the command line are texts. Raises `UserError`."""
 
     @classmethod
     @abstractmethod
     def again(cls, run: Run) -> Run:
-        """A run that was graded again, with the numbers that came afterwards and still hold."""
+        """Add to a run that was graded again those of the earlier numbers that are still valid."""
 
     @classmethod
     @abstractmethod
     def lines(cls, run: Run) -> Iterable[str]:
-        """What a reader must know of it below the tables of a run."""
+        """Notes to print below the tables of a run."""
 
     @classmethod
     @abstractmethod
@@ -60,7 +60,7 @@ class After(ABC):
 
     @abstractmethod
     def plans(self, plan: Plan) -> list[tuple[Plan, int, str]]:
-        """What it would play after this plan: (plan, calls for an episode of this one, what for).
+        """The plans that it would play after this one: (plan, calls for each episode of this plan, their purpose).
 
         Raises `SpecError`.
         """
@@ -85,16 +85,16 @@ class After(ABC):
             done: the run, whose folder is locked; its episodes are scored.
             plan: what was played.
             options: how.
-            play: plays a plan of one's own.
+            play: plays a plan of your own.
             began: when the run began, by `time.monotonic`.
 
         Raises:
-            RunStoppedError: an engine or the disk gave up, or the budget is spent; the same command goes on.
+            RunStoppedError: an engine or the disk gave up, or the budget is spent; the same command resumes the run.
         """
 
 
 def needed(metrics: Mapping[str, Metric]) -> dict[str, type[After]]:
-    """What the metrics need afterwards. Raises `SetupError` where an extension is missing."""
+    """What the metrics need afterwards. Raises `SetupError` if an extension is missing."""
     names = dict.fromkeys(metric.measured_by for metric in metrics.values() if metric.measured_by is not None)
     return {name: offered("after", name, "what gives a metric its numbers").load_class(After) for name in names}
 

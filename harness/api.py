@@ -105,7 +105,7 @@ class ReplyField:
 
     Attributes:
         name: the key of a JSON object, the name of an element, the argument of a tool, such as "action".
-        lead: what announces it on its line, such as "ACTION:"; "" where nothing does.
+        lead: what announces it on its line, such as "ACTION:"; "" if nothing does.
         schema: the JSON Schema of what it says.
         required: whether a reply without it is unreadable.
     """
@@ -131,7 +131,7 @@ class Reply(ABC):
         return ()
 
     def says(self, action: Action) -> Facts:
-        """What a reply with this action says: field → a text or another JSON value, None where it says nothing."""
+        """What a reply with this action says: field → a text or another JSON value, None if it says nothing."""
         return {self.fields[0].name: action} if self.fields else {}
 
     def written(self, action: Action) -> str:
@@ -411,7 +411,7 @@ class Task(ABC):
 
     def misfit(self, needed: type[Task]) -> str | None:
         """Why a protocol that needs `needed` cannot play these cases, for the spec's author; None if it can."""
-        return None if isinstance(self, needed) else f"{type(self).__name__} is no {needed.__name__}"
+        return None if isinstance(self, needed) else f"{type(self).__name__} is not a {needed.__name__}"
 
 
 class OpenChannel(ABC):
@@ -477,7 +477,7 @@ class Protocol(ABC):
         return ()
 
     def possible_agents(self, case: Case) -> tuple[str, ...]:
-        """The agents: those of the case, unless the protocol brings its own (a panel, a coordinator)."""
+        """The agents: those of the case, unless the protocol has its own (a panel, a coordinator)."""
         return case.agents
 
     @abstractmethod
@@ -594,7 +594,7 @@ class RatioMetric(Metric):
 
 
 class CorpusMetric(Metric):
-    """A number of all episodes together that is no mean of theirs: F1, BLEU, a perplexity.
+    """A number of all episodes together that is not a mean of theirs: F1, BLEU, a perplexity.
 
     Each episode gives a record: whatever JSON value `aggregate` needs of it, such as [reference, prediction]. An
     episode has no number of its own, so tests and intervals that need one leave the metric out.

@@ -170,7 +170,7 @@ def is_own(path: Path | str, *roots: Path) -> bool:
 
     Args:
         path: the file.
-        roots: further folders whose content is one's own.
+        roots: further folders whose content is the user's own.
     """
     there = Path(path).expanduser().resolve()
     if any(there.is_relative_to(root) for root in roots):
@@ -270,7 +270,7 @@ def listing() -> Iterator[list[NeededApproval]]:
 
 @contextlib.contextmanager
 def refusals() -> Iterator[list[NotApprovedError]]:
-    """Within it the list gets what was refused, also where a reader went on without it."""
+    """Within it the list gets what was refused, even if a reader went on without it."""
     found: list[NotApprovedError] = []
     token = _refused.set(found)
     try:

@@ -151,7 +151,7 @@ class Engine(ABC):
         """Answer one request. Called many times concurrently."""
 
     async def close(self) -> None:
-        """Release everything. Called once after a `start`, also if that failed."""
+        """Release everything. Called once after a `start`, even if that failed."""
 
     async def sleep(self) -> bool:
         """Release accelerator memory until the next `start`, which is then quick. False: it cannot, close it."""
@@ -239,7 +239,7 @@ class Replays(ABC):
 
 
 class RunsPrograms(NeedsApproval):
-    """An engine that runs programs on this machine: those of models, or a person's own.
+    """An engine that runs programs on this machine: those of models, or the user's own.
 
     A foreign spec that declares one under `models:` runs only once that is approved (`harness.approvals`); one whose
     models write the programs only with `--allow_code_execution`. To give it on the command line (`--model`), or from
@@ -279,7 +279,7 @@ class RunsPrograms(NeedsApproval):
 class StaysUp:
     """An engine that takes long to start, and stays up while a command plays several runs.
 
-    `start` is called for each of them, and finds the engine up from the second on: then it only begins to count anew
+    `start` is called for each of them, and finds the engine up from the second on: then it only begins to count again
     what it reports. `close` is called after the last, or where another engine is needed. An engine with the same
     parameters is the same engine.
     """

@@ -12,8 +12,8 @@
     │   └── SetupError       a package, server, model or file that the run needs is missing
     ├── BudgetSpentError     the run's budget is used up: its episode waits for a later run
     └── EngineError          one model request failed: it becomes a Move with an error
-        ├── ContextLengthError   the prompt does not fit; the episode goes on
-        ├── RequestError         it failed after every retry; the episode goes on
+        ├── ContextLengthError   the prompt does not fit; the episode continues
+        ├── RequestError         it failed after every retry; the episode continues
         │   └── RefusedError     the engine refused its content: another try would not help
         └── EngineFatalError     the engine is unusable: the run stops and can be resumed
 

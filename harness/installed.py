@@ -1,6 +1,7 @@
-"""Extensions of someone else: where their manifests are, and what can be wrong with one. Loaded where there are some.
+"""Third-party extensions: finds their manifests and checks them. The core loads this only if some are installed.
 
-A mistake in one leaves it out: `harness list` says so, and so does whoever asks for a name that it would bring.
+A mistake in a manifest disables that extension. `harness list` reports it, and so does the error about a name that the
+extension would add.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _SHAPES: Final[Mapping[str, Any]] = {
     "charts": {**_RUN, "help": "text"},
     "exports": "reference",
 }
-"""Table of a manifest → what stands under a name there: a word of `_IS`, keys (with "?": optional), or either."""
+"""Table of a manifest → the type of its values: a word of `_IS`, keys (with "?": optional), or either."""
 _IS: Final[Mapping[str, Callable[[Any], bool]]] = {
     "text": lambda value: isinstance(value, str),
     "name": lambda value: isinstance(value, str) and re.fullmatch(r"[A-Za-z][\w-]*", value, re.ASCII) is not None,
@@ -67,12 +68,12 @@ OF_THE_CORE: Final[Mapping[str, Set[str]]] = {
     },
     "lists": {"help", "debug"},
 }
-"""Point → names that the core has itself, beside those of its own manifest; no extension can offer them."""
+"""Point → names that the core uses besides those of its own manifest; no extension can offer them."""
 
 
 @dataclass(frozen=True)
 class Broken:
-    """An extension that is left out: what is wrong with it, and the names that it would bring, as far as known."""
+    """A disabled extension: what is wrong with it, and the names that it would add, as far as they are known."""
 
     name: str
     error: UserError
@@ -80,7 +81,7 @@ class Broken:
 
 
 def beside(shipped: Mapping[str, Extension]) -> tuple[Mapping[str, Extension], tuple[Broken, ...]]:
-    """All extensions, and those that are left out: of two that offer the same, the one that is found later."""
+    """All extensions, and the disabled ones. If two offer the same name, the one that is found later is disabled."""
     found, broken = dict(shipped), list[Broken]()
     of_the_core = [(point, name) for point, names in OF_THE_CORE.items() for name in names]
     taken = dict.fromkeys([*of_the_core, *claims(core().points)], "the harness")
@@ -96,8 +97,8 @@ def beside(shipped: Mapping[str, Extension]) -> tuple[Mapping[str, Extension], t
                 raise PluginError(f"two extensions are called {one.name!r}; the other one is {other.file}", place=place)
             own = [*claims(one.points)]
             if clash := next((claim for claim in own if claim in taken or own.count(claim) > 1), None):
-                who = taken.get(clash, "it")
-                raise PluginError(f"{'.'.join(clash)}: {who} has one of that name already", place=place)
+                owner = taken.get(clash, "it")
+                raise PluginError(f"{'.'.join(clash)}: {owner} has one of that name already", place=place)
         except UserError as error:
             broken.append(Broken(entry.name, error, _names_in(entry.file)))
         else:
@@ -119,7 +120,7 @@ def claims(points: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]
 
 
 def _names_in(file: Path | UserError) -> Mapping[str, Mapping[str, Any]]:
-    """Point → what a manifest has there, however wrong the manifest is."""
+    """Point → the names in a manifest, even if the manifest has mistakes."""
     try:
         data = tomllib.loads(file.read_text("utf-8")) if isinstance(file, Path) else {}
     except (OSError, ValueError):
@@ -204,9 +205,9 @@ def _wrong(value: Any, shape: Any, others: tuple[str, ...] = ()) -> str | None:
 
 
 def culprit(error: BaseException) -> tuple[Extension, Place] | None:
-    """The extension of someone else in whose code an exception was raised, or its cause, and the innermost line of it.
+    """The third-party extension whose code raised an exception, or its cause, and the innermost line of that code.
 
-    None where there is no such code.
+    None if no third-party extension is involved.
     """
     visited: set[int] = set()
     cause: BaseException | None = error

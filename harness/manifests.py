@@ -1,4 +1,4 @@
-"""Extensions: what each adds to the core, as its `extension.toml` says; nothing of an extension is imported to read it.
+"""Extensions: what each adds to the core, read from its `extension.toml` without importing the extension.
 
 An extension is a package with an `extension.toml`: those of `harness/extensions/`, and those of installed packages,
 which the entry points of the group `harness.extensions` name (`foo = "harness_foo"`). docs/reference/extensions.md
@@ -50,7 +50,7 @@ class Extension:
         extra: the extra of that distribution that installs what it needs, if it needs something.
         packages: what it needs, as Python imports it.
         needs: other extensions that it needs.
-        points: table of the manifest → name → what stands there.
+        points: table of the manifest → name → value.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Extension:
 
 @dataclass(frozen=True)
 class Offer:
-    """What one extension offers at one point under one name: `value` is what its manifest says there."""
+    """What one extension offers at one point under one name: `value` comes from its manifest."""
 
     extension: Extension
     point: str
@@ -81,8 +81,8 @@ class Offer:
     def load(self, key: str = "run") -> Any:
         """The object that the manifest names, or that it names under a key of the entry.
 
-        Raises `PluginError`, with the manifest and the key, where there is none, and `SetupError` where a package that
-        it needs is not installed.
+        Raises `PluginError`, with the manifest and the key, if there is none, and `SetupError` if a package that it
+        needs is not installed.
         """
         one, nested = self.extension, not isinstance(self.value, str)
         module, _, attribute = (self.value[key] if nested else self.value).partition(":")
@@ -98,7 +98,7 @@ class Offer:
         return getattr(found, attribute)
 
     def load_class(self, base: type[T]) -> type[T]:
-        """The class that the manifest names. Raises as `load`; `PluginError` too where it is no `base`."""
+        """The class that the manifest names. Raises as `load`, and `PluginError` if it is not a subclass of `base`."""
         found = self.load()
         if not (isinstance(found, type) and issubclass(found, base)):
             raise self.mistake(f"expected a subclass of {base.__module__}.{base.__name__}, found {_kind(found)}")
@@ -108,14 +108,14 @@ class Offer:
         return found
 
     def load_instance(self, kind: type[T]) -> T:
-        """The object that the manifest names. Raises as `load`; `PluginError` too where it is no `kind`."""
+        """The object that the manifest names. Raises as `load`, and `PluginError` if it is not a `kind`."""
         found = self.load()
         if not isinstance(found, kind):
             raise self.mistake(f"expected a {kind.__module__}.{kind.__name__}, found {_kind(found)}")
         return found
 
     def load_function(self, key: str = "run") -> Callable[..., Any]:
-        """The function that the manifest names. Raises as `load`; `PluginError` too where it is none."""
+        """The function that the manifest names. Raises as `load`, and `PluginError` if it is not a function."""
         found = self.load(key)
         if not callable(found):
             raise self.mistake(f"expected a function, found {_kind(found)}", key)
@@ -140,7 +140,7 @@ def core() -> Extension:
 
 @functools.cache
 def extensions() -> Mapping[str, Extension]:
-    """Name → extension, in order of names, without those with a mistake and those that need one which is not here."""
+    """Name → usable extension, in order of names: without mistakes, and all extensions that it needs are usable."""
     here = dict(found())
     while lame := [name for name, one in here.items() if not here.keys() >= {*one.needs}]:
         for name in lame:
@@ -149,17 +149,17 @@ def extensions() -> Mapping[str, Extension]:
 
 
 def found() -> Mapping[str, Extension]:
-    """As `extensions`, with those that need one which is not here."""
+    """As `extensions`, and also those that need an extension which is missing."""
     return read_all()[0]
 
 
 @functools.cache
 def read_all() -> tuple[Mapping[str, Extension], tuple[Broken, ...]]:
-    """The extensions whose manifests are right, and those of someone else that are left out."""
+    """The extensions whose manifests are correct, and the third-party extensions that are disabled."""
     ours = {file.parent.name: read(f"{GROUP}.{file.parent.name}", file) for file in shipped()}
     if not _some_installed():  # reading the metadata of all packages takes longer than all else at a start
         return ours, ()
-    from harness.installed import beside  # what nobody else needs
+    from harness.installed import beside  # only third-party extensions need it
 
     return beside(ours)
 
@@ -184,9 +184,9 @@ def offered(point: str, name: str, wanted: str) -> Offer:
 
 
 def usable(point: str, base: type[T]) -> dict[str, type[T]]:
-    """Name → class of all that is offered at a point, without those that cannot be loaded: for what asks all of them.
+    """Name → class of everything offered at a point, without classes of third parties that cannot be loaded.
 
-    Whoever uses one of those by its name is told what is wrong with it.
+    For callers that use all of them. A caller that uses one by its name gets the error.
     """
     classes = {}
     for name, offer in offers(point).items():
@@ -217,7 +217,7 @@ def _some_installed() -> bool:
 
 
 def read(package: str, file: Path, distribution: str = OWN) -> Extension:
-    """The extension that a manifest describes, which nothing is wrong with (`harness.installed.checked`)."""
+    """The extension that a manifest without mistakes describes (`harness.installed.checked` finds mistakes)."""
     data = tomllib.loads(file.read_text("utf-8"))
     points = {point: data.get(point, {}) for point in POINTS}
     packages, needs = (tuple(data.get(key, ())) for key in ("packages", "needs"))

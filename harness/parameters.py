@@ -86,7 +86,7 @@ _BOUNDS: Final = {"ge": "minimum", "le": "maximum", "gt": "exclusiveMinimum", "l
 
 
 class Field(NamedTuple):
-    """What YAML may set. `default` is `dataclasses.MISSING` where there is none that JSON can show."""
+    """What YAML may set. `default` is `dataclasses.MISSING` if there is none that JSON can show."""
 
     hint: Any
     required: bool

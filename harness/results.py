@@ -197,7 +197,7 @@ class Run:
 
 
 def run_folder(folder: Path | str) -> Path:
-    """The folder of a run as a path. Raises `DataError` where there is none, with runs of similar names beside it."""
+    """The folder of a run as a path. Raises `DataError` if there is none, with runs of similar names beside it."""
     path = Path(folder)
     if path.is_dir():
         return path

@@ -1,6 +1,6 @@
-"""Steps: how long, and how large, what a stranger wrote may become. Templates and expressions take them.
+"""Limits on the steps, the time and the size of templates and expressions that a stranger wrote.
 
-A supply is an iterator, so that a turn of a loop costs no call of Python's: `counted` puts it beside the loop's values.
+A supply of steps is an iterator, so that a turn of a loop costs no Python call: `counted` zips it with the values.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ T = TypeVar("T")
 Supply = Iterator[bool]
 _EVERY = 256
 _ENTRY = 10
-"""Characters that an entry of a list counts for."""
+"""How many characters an entry of a list counts as."""
 
 
 _FLAT = frozenset({str, int, float, bool, type(None)})
@@ -45,7 +45,7 @@ def _rations(count: int, seconds: float) -> Iterator[Iterator[bool]]:
 
 
 class _Spent:
-    """What comes after the last step: an error each time, also for who goes on after the first."""
+    """What follows the last step: an error each time, also for a caller that continues after the first."""
 
     def __init__(self, message: str) -> None:
         self.message = message
@@ -63,12 +63,12 @@ def take(steps: Supply, count: int) -> None:
 
 
 def counted(steps: Supply, values: Iterable[T], price: int = 1) -> Iterator[T]:
-    """Return the same values, each for `price` steps."""
+    """Return the same values; each takes `price` steps."""
     return itertools.compress(values, itertools.islice(steps, 0, None, price))
 
 
 def weight(value: Any, most: int) -> int:
-    """Return the characters and entries of a value with all that is in it, as often as it is there.
+    """Return the number of characters and entries of a value and of everything in it, with repetitions.
 
     Raises:
         LimitError: if they are more than `most`.

@@ -55,7 +55,7 @@ class _Supply:
         self.steps = supply(MAX_STEPS, SECONDS)
 
     def take(self, count: int) -> None:
-        """Raises `LimitError` where the steps or the time are spent."""
+        """Raises `LimitError` if the steps or the time are spent."""
         take(self.steps, count)
 
 
@@ -260,7 +260,7 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
             return function(*args)
 
     def add_filter(self, name: str, function: Callable[..., Any]) -> None:
-        """A filter of one's own, measured like the others."""
+        """A filter of your own, measured like the others."""
         self.filters[name] = _filter(name, function)
 
     def make_globals(self, d: MutableMapping[str, Any] | None) -> MutableMapping[str, Any]:

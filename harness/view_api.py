@@ -24,7 +24,7 @@ class RecordedTurn:
         agent: the agent.
         index: the agent's own turns before this one.
         name: the template of its prompt.
-        context: what the agent knows from the start; None where the turn could not be played again.
+        context: what the agent knows from the start; None if the turn could not be played again.
         observation: what the agent saw; None as for `context`.
         prompt: the messages that stood in the agent's conversation before its first reply, since its last turn:
             (role, text), role "system", "user", or "tool" for what a call of a tool has returned. Empty where the turn
@@ -32,7 +32,7 @@ class RecordedTurn:
         retries: what the agent was sent after each unreadable reply.
         fresh: whether a new conversation starts here.
         move: the move; None while the agent has not answered yet.
-        scored: the texts whose log-likelihoods were asked for; empty where a reply was.
+        scored: the texts whose log-likelihoods were asked for; empty if a reply was.
         tools: functions that the agent could call from this turn on, each {"name", "description", "parameters"}; empty
             where they are those of its turn before.
     """
@@ -70,7 +70,7 @@ class Transcript:
         id: `condition/case/repeat`, unique in its run.
         condition, case_id, repeat: the parts of the id.
         labels: what tables group the episode by.
-        case: the problem; None where the task does not make it any more.
+        case: the problem; None if the task does not make it any more.
         agents: the agents in order of play, those of the protocol included.
         roles: agent → its group in the spec's `agents:`; agents without an entry are in "default".
         models: agent → the name of the model that played it; agents without an entry were played by a policy.
@@ -229,6 +229,6 @@ class View(ABC):
         """Yield one scene for the start and one after each round: `len(transcript.rounds) + 1`.
 
         The transcript may be unfinished, and a move's action anything that its reply form allows, or None; `case` is
-        None where the task does not make the case any more. Where this raises, the generic picture is drawn, and
+        None if the task does not make the case any more. Where this raises, the generic picture is drawn, and
         that is said.
         """

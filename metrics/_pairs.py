@@ -10,7 +10,7 @@ from typing import Any
 from harness.api import Episode, Statistic, derive_seed
 
 Pair = tuple[str, list[str]]
-"""A prediction ("" where there is no answer) and the right answers."""
+"""A prediction ("" if there is no answer) and the right answers."""
 
 
 def grade_name(filter: str | None) -> str:
@@ -27,7 +27,7 @@ def statistic(records: Sequence[Sequence[Any]], number: Callable[[list[Pair]], f
     """A number of all pairs, with a bootstrapped standard error.
 
     Args:
-        records: the pairs of each episode; episodes are drawn anew as a whole (Efron, 1979).
+        records: the pairs of each episode; whole episodes are resampled (Efron, 1979).
         number: pairs → the number.
         bootstrap: how many draws; 0: no error.
     """

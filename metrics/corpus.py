@@ -24,7 +24,7 @@ class Corpus(CorpusMetric):
             "mcc" (scikit-learn).
         filter: the filter behind which answers are read; None: the first.
         positive: the answer whose F1 is taken.
-        bootstrap: how often episodes are drawn anew for the standard error; 0: no standard error.
+        bootstrap: how often episodes are resampled for the standard error; 0: no standard error.
     """
 
     of: Literal["bleu", "chrf", "chrf++", "ter", "f1", "macro_f1", "mcc"]

@@ -26,7 +26,7 @@ class Evaluate(CorpusMetric, NeedsApproval):
         result: which of its numbers; None: the one with the metric's name, else the first.
         filter: the filter behind which answers are read; None: the first.
         kwargs: further arguments of its `compute`, such as {average: macro}.
-        bootstrap: how often episodes are drawn anew for a standard error; 0: no standard error.
+        bootstrap: how often episodes are resampled for a standard error; 0: no standard error.
     """
 
     metric: str
@@ -47,7 +47,7 @@ class Evaluate(CorpusMetric, NeedsApproval):
         return library_metric(self.metric, self.path, self.config_name)
 
     def approvals(self) -> Iterable[NeededApproval]:
-        """The script and what lies beside it, where they are not one's own."""
+        """The script and what lies beside it, where they are not the user's own."""
         return needed(self.metric, self.path)
 
     def measure(self, episode: Episode) -> Any:

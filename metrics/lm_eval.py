@@ -15,7 +15,7 @@ from harness.extensions.lm_eval.aggregation import BOOTSTRAPS, OfTexts, declared
 
 @plugin
 class LmEval(CorpusMetric, NeedsApproval):
-    """A metric of lm-eval's tasks that is no mean of the documents' numbers: F1, BLEU, perplexities, a task's own.
+    """A metric of lm-eval's tasks that is not a mean over documents: F1, BLEU, perplexities, a task's own.
 
     The number and its standard error are those that the package prints, by its own functions. Specs of the task
     `lm_eval` without `metrics:` have these entries by themselves; plain means are {use: grade, of: "acc,none"}.
@@ -67,7 +67,7 @@ class LmEval(CorpusMetric, NeedsApproval):
         return self._known[key]
 
     def approvals(self) -> Iterable[NeededApproval]:
-        """The files of the task that declares the metric, where they are not one's own."""
+        """The files of the task that declares the metric, where they are not the user's own."""
         return needed(*self._where) if self.aggregation is None else ()
 
     @property

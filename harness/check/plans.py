@@ -172,7 +172,7 @@ def _render(
 def misassigned(plan: Plan) -> Iterator[SpecError]:
     """Yield why groups (`agents:`) find no agents: each group once.
 
-    Where the protocol brings the agents, the task's example says who plays. Where cases do, an example may be smaller
+    Where the protocol has its own agents, the task's example says who plays. Where cases do, an example may be smaller
     than they are: the first case decides.
     """
     seen: set[str] = set()

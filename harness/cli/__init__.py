@@ -55,7 +55,7 @@ def _run(given: Sequence[str], command: str) -> int:
 
 @contextlib.contextmanager
 def _allowing(options: argparse.Namespace) -> Iterator[list[NotApprovedError]]:
-    """What --allow_code_execution allows; gives what was refused and a command went on without."""
+    """Allow what --allow_code_execution allows; yields what was refused and the command continued without."""
     with approvals.allowing(getattr(options, "allow_code_execution", False)), approvals.refusals() as refused:
         yield refused
 
@@ -85,7 +85,7 @@ def _terminated_as_interrupted() -> Iterator[list[int]]:
         yield received  # not ours to decide
         return
     ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
-    if ignored:  # by who started this in the background: it stays so, but asyncio needs a handler to be asked through
+    if ignored:  # by the parent that started this in the background: that holds, but asyncio needs a handler
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in ours:
@@ -101,7 +101,7 @@ def _terminated_as_interrupted() -> Iterator[list[int]]:
 
 
 def _forget_terminal() -> None:
-    """Let what is still printed to a terminal that is gone go nowhere: writing there is an error now."""
+    """Discard what is still printed to a terminal that is gone, where writing would now be an error."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for descriptor in (1, 2):
         with contextlib.suppress(OSError):

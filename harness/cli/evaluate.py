@@ -80,7 +80,7 @@ def interrupted(text: str) -> int:
 
 
 def check_gen_kwargs(options: argparse.Namespace, plan: Plan) -> None:
-    """Raises `SpecError` where --gen_kwargs would change nothing."""
+    """Raises `SpecError` if --gen_kwargs would change nothing."""
     if options.gen_kwargs and not plan.engines:
         hint = "Give --model, or leave --gen_kwargs out."
         raise SpecError("no model plays, every agent has a policy", place=Place("--gen_kwargs"), hint=hint)
@@ -95,7 +95,7 @@ def _fit(options: argparse.Namespace, project: Project, error: NotFittedError) -
     for change in options.overrides:
         words += ["--set", change]
     words += [f"--{name}" for name in ("one_engine_at_a_time", "allow_code_execution") if getattr(options, name)]
-    # `harness fit` writes below the project for those who stand in it, else below the working directory.
+    # `harness fit` writes below the current project, if there is one, else below the working directory.
     home = project.root if Path.cwd().is_relative_to(project.root) else Path.cwd()
     if error.place is not None and Path(error.place.file).resolve().is_relative_to(home):
         words.append("--overwrite")

@@ -1,4 +1,4 @@
-"""`harness new`: a project of one's own that works at once, and a new task in YAML in it."""
+"""`harness new`: a project of your own that works at once, and a new task in YAML in it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCAFFOLD = PACKAGE / "scaffold"
 SCHEMA = "spec.schema.json"
 """Beside `harness.yaml`: where the specs of a new project look for it."""
 STARTERS = PACKAGE / "starters"
-"""A folder a kind of task; in names and texts of its files `__NAME__` stands for the task's name."""
+"""A folder for each kind of task; `__NAME__` in names and texts of its files means the task's name."""
 COMMANDS = ("validate", "show --case 0 --spec", "eval --spec")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 

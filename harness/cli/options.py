@@ -14,14 +14,14 @@ from harness.runtime.options import NAMES, Options
 
 LIMITS = ("max_calls", "max_tokens_total", "max_time", "max_error_rate", "max_concurrency")
 OUTPUT = ("output_path", "resume", "overwrite", "log_samples", "log_requests")
-"""Options of a run by their group in `--help`; the rest stands under `more`."""
+"""Options of a run by their group in `--help`; the rest is under `more`."""
 ASKING = (
     *("max_concurrency", "max_calls", "max_tokens_total", "max_time", "use_cache", "log_samples", "log_requests"),
     *("one_engine_at_a_time", "max_error_rate", "overwrite"),
 )
 """The options of a run that asks engines about a finished one."""
 FORMATS = ("text", "markdown", "csv", "latex", "json", "html")
-OF_TABLES = f"of tables: {', '.join(FORMATS)} (default: text)"
+OF_TABLES = f"format of the tables: {', '.join(FORMATS)} (default: text)"
 
 
 def add_help(group: argparse._ArgumentGroup) -> None:
@@ -76,7 +76,7 @@ def add_spec(command: Parser, repeats: bool = True) -> None:
     group = command.group("what to run")
     group.add_argument("--spec", required=True, metavar="FILE", help="a spec's file or name; `harness list specs`")
     add_changes(group)
-    group.add_argument("--limit", type=whole(1), metavar="N", help="at most N cases a condition")
+    group.add_argument("--limit", type=whole(1), metavar="N", help="at most N cases per condition")
     group.add_argument("--seed", type=whole(0), metavar="N", help="the run's seed")
     if repeats:
         group.add_argument("--repeats", type=whole(1), metavar="N", help="play every case N times")
@@ -88,7 +88,12 @@ def add_model(command: Parser) -> None:
     group = command.group("model (without one, the spec's baseline policy plays)")
     group.add_argument("--model", metavar="ENGINE", help="vllm, openai, mock, replay or an engine of the project")
     group.add_argument("--model_args", default="", metavar="K=V,…", help="the engine's arguments")
-    group.add_argument("--gen_kwargs", default="", metavar="K=V,…", help="sampling, over the spec's generation_kwargs")
+    group.add_argument(
+        "--gen_kwargs",
+        default="",
+        metavar="K=V,…",
+        help="sampling parameters, which override the spec's generation_kwargs",
+    )
 
 
 def add_running(command: Parser) -> None:
@@ -139,7 +144,7 @@ def add_output(command: Parser) -> None:
 
 def add_table(command: argparse.ArgumentParser) -> None:
     """--table."""
-    text = "print this one: its title, or its number in the paper, such as 'AgentsNet 4'"
+    text = "print this table only, by its title or its number in the paper, such as 'AgentsNet 4'"
     command.add_argument("--table", metavar="NAME", help=text)
 
 
@@ -152,5 +157,7 @@ def add_format(command: Parser) -> None:
     """How tables are printed."""
     group = command.group("output")
     group.add_argument("--format", choices=FORMATS, default="text", metavar="FORM", help=OF_TABLES)
-    group.add_argument("--figures", action="store_true", help="print figure data too (csv, json, html always do)")
+    group.add_argument(
+        "--figures", action="store_true", help="also print the data of figures (csv, json and html always contain it)"
+    )
     group.add_argument("--with_published", action="store_true", help="show the paper's figures as marked rows")

@@ -38,7 +38,7 @@ def parser(command: str | None = None) -> argparse.ArgumentParser:
         prog="harness",
         usage="harness COMMAND [options]",
         description="Evaluate groups of language models from YAML specs.",
-        epilog=f"`harness COMMAND --help` says more of each.\n\n{_ending(every['eval'].value['examples'])}",
+        epilog=f"`harness COMMAND --help` describes a command.\n\n{_ending(every['eval'].value['examples'])}",
     )
     more = top.group("options")
     opt.add_help(more)
@@ -53,7 +53,7 @@ def parser(command: str | None = None) -> argparse.ArgumentParser:
             offer.load_function("options")(own)
             more = own.group("more")  # last, so that it stands last
             opt.add_help(more)
-            more.add_argument("--debug", action="store_true", help="print whole tracebacks, also those of plugins")
+            more.add_argument("--debug", action="store_true", help="print full tracebacks, also those of plugins")
     return top
 
 
@@ -86,7 +86,7 @@ def eval_options(command: Parser) -> None:
 def validate_options(command: Parser) -> None:
     """Of `harness validate`."""
     command.add_argument("specs", nargs="*", metavar="SPEC", help="files or names (default: every spec of the project)")
-    command.add_argument("--spec", action="append", default=[], dest="more", metavar="SPEC", help="the same")
+    command.add_argument("--spec", action="append", default=[], dest="more", metavar="SPEC", help="the same as SPEC")
     opt.add_changes(command)
     opt.add_permission(command)
 
@@ -94,7 +94,7 @@ def validate_options(command: Parser) -> None:
 def plan_options(command: Parser) -> None:
     """Of `harness plan`."""
     opt.add_spec(command)
-    command.add_argument("--explain", action="store_true", help="print the stages of the run, and what flows on")
+    command.add_argument("--explain", action="store_true", help="print the stages of the run, and what each passes on")
     opt.add_permission(command)
 
 
@@ -111,10 +111,10 @@ def show_options(command: Parser) -> None:
 
 def list_options(command: Parser) -> None:
     """Of `harness list`."""
-    kinds = f"{', '.join(KINDS)} (default: how many of each)"
+    kinds = f"{', '.join(KINDS)} (default: the number of each)"
     command.add_argument("kind", nargs="?", metavar="KIND", choices=KINDS, help=kinds)
     for name, offer in offers("lists").items():
-        text = f"tasks: {offer.value['help']}, whose names have WORD in them"
+        text = f"tasks: {offer.value['help']}, whose names contain WORD"
         command.add_argument(f"--{name}", nargs="?", const="", metavar="WORD", help=text)
         for option, text in offer.value.get("folders", {}).items():
             command.add_argument(f"--{option}", action="append", default=[], metavar="DIR", help=f"--{name}: {text}")
@@ -134,7 +134,7 @@ def score_options(command: Parser) -> None:
     opt.add_run_options(command, "sandbox")
     opt.add_format(command)
     _added("score", command)
-    more = command.group("more, where something is asked")
+    more = command.group("more, if a model is called")
     opt.add_run_options(more, *opt.ASKING)
     more.add_argument("--quiet", action="store_true", help="no progress, only tables and errors")
 
@@ -166,4 +166,4 @@ def new_options(command: Parser) -> None:
     """Of `harness new`."""
     text = "a folder that does not exist yet, or is empty; or: task NAME"
     command.add_argument("names", nargs="+", metavar="FOLDER", help=text)
-    command.add_argument("--kind", metavar="KIND", help="of a task: network, sharded, world or questions")
+    command.add_argument("--kind", metavar="KIND", help="kind of the task: network, sharded, world or questions")

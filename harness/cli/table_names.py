@@ -48,7 +48,7 @@ def _elsewhere(name: str) -> str | None:
 
 
 def _means(name: str, entry: Any) -> bool:
-    """Whether a name means the table of an entry that nobody has checked."""
+    """Whether a name means the table of an entry, which need not have been checked."""
     if not isinstance(entry, Mapping) or "title" not in entry:
         return False
     numbers = [entry.get(key, ()) for key in ("paper", "published")]

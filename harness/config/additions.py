@@ -20,12 +20,12 @@ def add(data: dict[str, Any], base: Mapping[str, Any] | None, places: dict[Value
 
     Args:
         data: what a file or an option says; `key+` in it becomes `key`.
-        base: what it extends; None where it extends nothing.
+        base: what it extends; None if it extends nothing.
         places: of the base and, above these, of `data`.
         here: where to look where `places` does not say it.
 
     Raises:
-        SpecError: where there is no list to add to.
+        SpecError: if there is no list to add to.
     """
     for adding, key in ADDS.items():
         if adding not in data:

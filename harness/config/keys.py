@@ -1,4 +1,4 @@
-"""Keys of specs that extensions bring, by `[keys]` of their manifests: who plays whom, …
+"""Keys of specs that extensions add, by `[keys]` of their manifests: who plays whom, …
 
     [keys]
     crosses = "key:CrossesKey"
@@ -33,7 +33,7 @@ class SpecKey:
         entry: the annotation of its value, as `harness.parameters` reads it.
         labels: names of labels by which it tells conditions apart, for the rows of tables that a spec leaves out.
         without_numbers: metrics that no plain table shows, whether a spec has the key or not.
-        seats_agents: whether it says who plays; then it stands in the place of `agents:`.
+        seats_agents: whether it says who plays; then it replaces `agents:`.
         takes_model: what to do so that the model under test plays, in words.
     """
 

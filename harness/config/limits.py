@@ -57,7 +57,7 @@ class TurnQuota:
     def reached(self, calls: Sequence[Completion]) -> str | None:
         """Which limit forbids another call after those of the turn, None if none does.
 
-        Raises `EngineFatalError` where tokens are limited and a call does not say how many it took.
+        Raises `EngineFatalError` if tokens are limited and a call does not say how many it took.
         """
         if len(calls) >= self.calls:
             return self.by
@@ -120,7 +120,7 @@ def _allocate(demands: Sequence[int], left: int) -> list[int]:
     """Allocate `left` one by one, round after round, to those with demands left."""
     allocated = [0] * len(demands)
     while left > 0 and (waiting := [i for i, want in enumerate(demands) if allocated[i] < want]):
-        rounds = max(1, left // len(waiting))  # as many at once as there are for all who wait
+        rounds = max(1, left // len(waiting))  # as many at once as there are for all that wait
         for i in waiting:
             share = min(rounds, demands[i] - allocated[i], left)
             allocated[i], left = allocated[i] + share, left - share

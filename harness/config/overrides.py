@@ -48,7 +48,7 @@ def assign(data: dict[str, Any], places: dict[ValuePath, Place], assignment: str
 
                 mappings = [str(k) for k, v in here.items() if isinstance(v, dict | list)]
                 advice = (bringer(key, "keys") if i == 0 else None) or near(key, mappings)
-                raise SpecError(f"{'.'.join(keys[: i + 1])!r} is no mapping. {advice}", place=place)
+                raise SpecError(f"{'.'.join(keys[: i + 1])!r} is not a mapping. {advice}", place=place)
         steps.append(step)
         here = here[step]
     steps.append(_step(here, keys[-1], keys[:-1], place))
@@ -68,7 +68,7 @@ def _step(here: Any, key: str, way: Sequence[str], place: Place) -> Hashable:
         return key
     what = f"{'.'.join(way)!r}"
     if not isinstance(here, list):
-        raise SpecError(f"{what} is no mapping", place=place)
+        raise SpecError(f"{what} is not a mapping", place=place)
     if not (key.isascii() and key.isdecimal() and len(key) < 10 and int(key) < len(here)):
         raise SpecError(f"{what} has {len(here)} entries, numbered from 0: there is no {key!r}", place=place)
     return int(key)

@@ -140,12 +140,12 @@ class Plan:
     """Everything a run needs. `engines` maps the names that groups use to ready-made, unstarted engines.
 
     Attributes:
-        model: the label of who is under test, in every table.
+        model: the label of the model under test, in every table.
         digest: equal for runs that measured the same thing (their numbers compare).
         sampling: generation_kwargs of the spec.
         share_calls: whether identical calls of different conditions are asked once.
         executor: where the spec wants it to run.
-        declared: those of `engines` that the spec names; who gives the command chose the others.
+        declared: those of `engines` that the spec names; the command line chose the others.
         keys: those of extensions that the spec has.
         elsewhere: agents that players may name though they do not play here: those of the run that this plan prepares.
     """
@@ -178,7 +178,7 @@ class Plan:
         Args:
             earlier: episodes of this plan when it had fewer conditions; their cases are not made again.
 
-        Raises `SpecError` where a group finds no agents, `PluginError` where a task gives something else than cases.
+        Raises `SpecError` if a group finds no agents, `PluginError` where a task gives something else than cases.
         """
         made: dict[tuple[object, int | None], Iterable[tuple[api.Case, int]]] = dict(_made(earlier))
         sharing = Counter((id(condition.task), condition.games) for condition in self.conditions)
@@ -282,10 +282,10 @@ def survey(plan: Plan) -> Survey:
 
 
 def _as_text(facts: object) -> bytes:
-    """Facts as JSON, the same in every process; of what JSON does not know, and is no collection, the type's name."""
+    """Facts as JSON, the same in every process; for a value that JSON cannot hold, the name of its type."""
     try:
         return json.dumps(facts, default=_plain).encode()
-    except (TypeError, ValueError, RecursionError):  # keys that are no text, circles
+    except (TypeError, ValueError, RecursionError):  # keys that are not text, circles
         return b""
 
 

@@ -126,7 +126,7 @@ class Project:
         return files
 
     def file(self, kind: str, name: str) -> Path | None:
-        """The file of one name in `files`, for which no folder is read; None where the name is not there."""
+        """The file of one name in `files`, for which no folder is read; None if the name is not there."""
         if not _names_one(kind, name.split("/")):
             return None
         below = f"{name}/{PROMPT_SET}" if kind == "prompts" else f"{name}{'.yaml' if kind == 'specs' else '.py'}"
@@ -282,7 +282,7 @@ def find(start: Path | None = None) -> Project:
 
 def builtin() -> Project:
     """The project that ships with harness: beside the package in a checkout and in a wheel. It builds on those that
-    installed extensions bring.
+    installed extensions add.
     """
     package = Path(__file__).resolve().parent.parent
     for folder in (package.with_name(BUILTIN), package.parent):
@@ -297,7 +297,7 @@ def _brought() -> Iterator[Project]:
         try:
             yield _open(offer.extension.file.parent / offer.value, ())
         except UserError as error:
-            warnings.warn(f"the extension {offer.extension.name} brings no plugins: {error}", stacklevel=2)
+            warnings.warn(f"the extension {offer.extension.name} has no plugins: {error}", stacklevel=2)
 
 
 def _open(root: Path, via: tuple[Path, ...]) -> Project:
@@ -363,7 +363,7 @@ def _note_digests(modules: Iterable[types.ModuleType]) -> None:
 
 
 def _tagged(module: types.ModuleType, kind: Kind, name: str, file: Path) -> type[Any]:
-    """The plugin class of a module. Raises `PluginError` where it is none that a spec can use."""
+    """The plugin class of a module. Raises `PluginError` if it is none that a spec can use."""
 
     def refusal(what: str, hint: str | None = None) -> PluginError:
         return PluginError(f"{kind.singular} {name!r}: {what}", place=Place(str(file)), hint=hint)
@@ -378,7 +378,7 @@ def _tagged(module: types.ModuleType, kind: Kind, name: str, file: Path) -> type
         raise refusal(f"found {len(tagged)} tagged classes", hint)
     cls, base = tagged[0], kind.interface.__name__
     if not issubclass(cls, kind.interface):
-        raise refusal(f"class {cls.__name__} is no {base}", f"Derive it from harness.api.{base}.")
+        raise refusal(f"class {cls.__name__} is not a subclass of {base}", f"Derive it from harness.api.{base}.")
     try:
         unusable = list(parameters.unusable(cls))
     except (NameError, TypeError, SyntaxError) as error:  # an annotation of what is imported for type checkers only

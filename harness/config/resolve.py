@@ -69,7 +69,7 @@ def plan(spec: Spec, project: Project, model: Engine | None = None) -> Plan:
 
 
 def following(plan: Plan, scores: Sequence[EpisodeScore]) -> Plan | None:
-    """The plan with more conditions, once all its episodes have these scores; None where there are no more.
+    """The plan with more conditions, once all its episodes have these scores; None if there are no more.
 
     Its engines are those of `plan`.
     """
@@ -207,7 +207,7 @@ class _Resolver:
         raise SpecError(message, place=self.spec.place(second, KEY), hint=hint)
 
     def contestants(self, key: SpecKey, variant: Variant) -> Iterator[Group]:
-        """Those whom a key seats, as groups without agents."""
+        """The players that a key seats, as groups without agents."""
         if "agents" in variant.data:
             self.refuse_second(key.name, "agents")
         models = {"model", *self.spec.get("models", {})}

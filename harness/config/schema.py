@@ -91,7 +91,7 @@ class SpecEntry(TypedDict, total=False):
     constrained: Annotated[bool, "decode within the reply's form (recorded in results)"]
     limits: Annotated[LimitsEntry, "what an episode may take; an agent that reaches a limit is asked no more"]
     share_calls: Annotated[bool, "ask identical calls of different conditions once, and bill each as if alone"]
-    executor: Annotated[Plugin, "where episodes are played: local, which is this process, or what an extension brings"]
+    executor: Annotated[Plugin, "where episodes are played: local, which is this process, or what an extension adds"]
     seed: Annotated[int, Range(ge=0, le=10**18 - 1), "all that is drawn comes from it; 0 by default"]
     repeats: Annotated[int, Range(ge=1, le=1_000_000), "how often each case is played"]
     limit: Annotated[int, Range(ge=1, le=10**18 - 1), "at most so many cases a condition"]
@@ -124,7 +124,7 @@ def key_shape(name: str) -> Schema:
     try:
         return json_shape(offered.load_class(SpecKey).entry) or {}
     except (AttributeError, TypeError) as error:
-        raise offered.mistake(f"its `entry` is no annotation that YAML can write: {error}") from error
+        raise offered.mistake(f"its `entry` is not an annotation that YAML can write: {error}") from error
 
 
 def spec_problems(data: Mapping[str, Any]) -> Iterator[tuple[ValuePath, str]]:

@@ -1,6 +1,6 @@
 """What a run may use: model calls, tokens, seconds. When that is used up it makes no new call, and the run ends.
 
-It is no part of what a run is: it decides how far this process goes, never what is measured, and the run can be
+It is not part of what a run is: it decides how far this process goes, never what is measured, and the run can be
 resumed. What a spec allows an episode or an agent is in `harness.config.limits`.
 """
 
@@ -105,7 +105,7 @@ class Usage:
             raise self.time_over()
 
     def check_counted(self) -> None:
-        """Raises `EngineFatalError` where tokens are bounded and an engine does not report them."""
+        """Raises `EngineFatalError` if tokens are bounded and an engine does not report them."""
         if self._uncounted is not None and self.budget.max_tokens_total is not None:
             message = f"{self._uncounted.model} does not say how many tokens its calls take"
             raise EngineFatalError(f"{message}: max_tokens_total cannot be kept")

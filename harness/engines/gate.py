@@ -124,7 +124,7 @@ class Gate(Wrapper):
     on without this one.
 
     Args:
-        engine: the engine; what it retries with success is no failure here.
+        engine: the engine; what it retries with success is not a failure here.
         max_concurrency: the most requests in flight.
         max_error_rate: the share of the last `WINDOW` requests that may fail. A conversation that does not fit the
             context window is the conversation's fault and counts as answered.

@@ -16,7 +16,7 @@ class PriorityGate:
     one another out of it between any two turns. Oldest first, a few are played to their end while the others wait.
     It also keeps few episodes half played.
 
-    A request always passes where none is in flight, whatever `admits` says: nothing can wait for ever.
+    A request always passes where none is in flight, whatever `admits` says: nothing can wait forever.
 
     Args:
         admits: whether one more request may go, for the number in flight.

@@ -42,7 +42,7 @@ class Wrapper(Engine, CallsTools, ComputesLikelihoods, ContinuesText):
         return await self.complete(request)
 
     def ask(self, request: Request | LikelihoodRequest) -> Awaitable[Completion]:
-        """Pass a request on. Raises `EngineFatalError` where the engine lacks the ability for it."""
+        """Pass a request on. Raises `EngineFatalError` if the engine lacks the ability for it."""
         if isinstance(request, Request):
             if request.tools and not isinstance(self.inner, CallsTools):
                 raise EngineFatalError(f"the engine of {self.model} offers no tools to its model")

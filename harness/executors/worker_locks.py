@@ -1,7 +1,7 @@
 """One lock a worker: while a process holds it, the worker's journal may still grow.
 
 The system releases a lock when its process dies, however it dies. So what a lost worker recorded is read, and its
-episodes are assigned to another one, only when it can write nothing more: also where the cluster merely lost sight of
+episodes are assigned to another one, only when it can write nothing more: even if the cluster merely lost sight of
 it.
 """
 

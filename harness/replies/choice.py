@@ -20,9 +20,9 @@ class Choice(Reply):
     The tolerant mode looks for the marker in any case, and with two or more hashes before it if it has hashes. The last
     marker that is followed by an option counts; quotes, bold, brackets, a colon or line breaks may stand between. Case
     is ignored unless options differ in nothing else. An option ends at a word boundary: "Group 12" is not "Group 1",
-    "None" is not "No", "1.0" is not "1". A list of several ("Yes or No") is no option. Without such a marker, an option
-    counts that is the whole reply or is stated clearly in another way: in a JSON object, an element, after "Final
-    Answer:", on a last line of its own (`plain_option`).
+    "None" is not "No", "1.0" is not "1". A list of several ("Yes or No") is not an option. Without such a marker, an
+    option counts that is the whole reply or is stated clearly in another way: in a JSON object, an element, after
+    "Final Answer:", on a last line of its own (`plain_option`).
 
     Attributes:
         options: the legal actions, in the order in which the prompt lists them.
@@ -76,7 +76,7 @@ class Labelled(Reply):
 
     The tolerant mode takes the last label that an option follows; quotes, bold, brackets or line breaks may stand
     between, case is ignored, and the parts of `GRAB_LEFT` may be joined by blanks, hyphens or an escaped underscore. A
-    list of several ("GRAB_LEFT or WAIT", the prompt's own template) is no option. Without such a label, an option
+    list of several ("GRAB_LEFT or WAIT", the prompt's own template) is not an option. Without such a label, an option
     counts that is stated clearly in another way: in a JSON object, an element, on a line of its own (`plain_option`).
 
     Attributes:

@@ -77,7 +77,7 @@ class Statement:
 def stated(text: str, names: tuple[str, ...], read: Callable[[str], T | None]) -> T | None:
     """What `read` makes of a field that stands in an object, an element, below a heading or behind a dash.
 
-    None where there is no such field, or another statement of it follows. What stands on a line behind a colon, each
+    None if there is no such field, or another statement of it follows. What stands on a line behind a colon, each
     form reads by its own grammar.
     """
     field = field_of(text, *names) if _may_have(text, names, colon=False) else None
@@ -104,7 +104,7 @@ def field_of(text: str, *called: str) -> Statement | None:
 
     The first of these counts, of each the last one: a line `NAME: …`, also with words such as "to my neighbors" behind
     the name; a member of a JSON object, also of a broken one; an element; `NAME - …`, `[NAME] …`; a line that is only
-    the name, with what stands below it. What a JSON object or an element says is no line of the reply.
+    the name, with what stands below it. What a JSON object or an element says is not a line of the reply.
     """
     if not _may_have(text, called):
         return None
@@ -166,8 +166,8 @@ def _may_have(text: str, called: tuple[str, ...], colon: bool = True) -> bool:
 
 @lru_cache(maxsize=64)
 def _begins(called: tuple[str, ...]) -> tuple[tuple[str, ...], re.Pattern[str], tuple[str, ...]]:
-    """The last words of names, what stands before one that is no word of a sentence, the other words among it, and the
-    first words."""
+    """The last words of names, what stands before one that is not a word of a sentence, the other words among it, and
+    the first words."""
     words = [re.split(r"[ _-]", name.lower()) for name in called]
     others = ("[ _-]?".join(map(re.escape, word[:-1])) for word in words)
     before = "|".join(dict.fromkeys(("public", "short", "final", "preferred", *others)))

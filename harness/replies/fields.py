@@ -28,9 +28,9 @@ def json_fields(text: str, keys: Sequence[str]) -> dict[str, Any]:
 
     Read first as JSON, with single quotes, raw line breaks, trailing commas and Python's words allowed; where that
     fails, by the keys: a value reaches to the next member, the last one to the brace that closes the object, so that
-    quotes and braces within a string and missing commas do no harm. A string that is never closed is no value.
-    Backslashes are read as `unescape` says: `\frac` is no form feed. An object within one that has none of the keys is
-    found too. Case of keys does not matter.
+    quotes and braces within a string and missing commas do no harm. A string that is never closed is not a value.
+    Backslashes are read as `unescape` says: `\frac` is not a form feed. An object within one that has none of the keys
+    is found too. Case of keys does not matter.
 
     Returns:
         key, spelled as in `keys` and in their order → value (str, int, float, bool, None, list or dict); keys that are
@@ -87,7 +87,7 @@ def _by_keys(text: str, keys: dict[str, str]) -> Iterator[Candidate]:
 
 
 def fields_by_key(text: str, keys: Sequence[str]) -> tuple[dict[str, Any], int]:
-    """(values, how many keys have none) of the object in `text` with the most keys, where it is no JSON.
+    """(values, how many keys have none) of the object in `text` with the most keys, where it is not JSON.
 
     As the second way of `json_fields`: the value of a key that is cut off is none.
     """
@@ -183,7 +183,7 @@ _BARE = {
 
 def _end_of_bare(text: str, last: bool) -> tuple[int, bool]:
     """Where a value without quotes ends, and whether another member follows: before one; if it is the `last` wanted one
-    of its object, also where a brace closes more than `text` has opened, or else the line ends."""
+    of its object, even if a brace closes more than `text` has opened, or else the line ends."""
     depth = 0
     for match in _BARE[last].finditer(text):
         if match["member"] is not None:

@@ -45,7 +45,7 @@ class Likelihoods(Reply):
 
 
 def likelihoods_of(reply: Reply) -> Likelihoods | None:
-    """The form of a scored turn, also where other forms wrap it; None where the model writes a reply."""
+    """The form of a scored turn, even if other forms wrap it; None if the model writes a reply."""
     while isinstance(reply, WrappedReply):
         reply = reply.inner
     return reply if isinstance(reply, Likelihoods) else None
@@ -61,7 +61,7 @@ def _is_pair(value: object) -> bool:
 def shares(action: Action) -> list[float] | None:
     """The probabilities of the texts if one of them it is: the softmax of an action's log-likelihoods.
 
-    None if the action is no list of log-likelihoods, or every text is impossible.
+    None if the action is not a list of log-likelihoods, or every text is impossible.
     """
     values = sums(action)
     top = max(values, default=-math.inf)
@@ -73,6 +73,6 @@ def shares(action: Action) -> list[float] | None:
 
 
 def sums(action: Action) -> list[float]:
-    """The log-likelihoods of an action; [] if it is no list of log-likelihoods."""
+    """The log-likelihoods of an action; [] if it is not a list of log-likelihoods."""
     is_list = isinstance(action, Sequence) and not isinstance(action, str) and all(map(_is_pair, action))
     return [float(number) for number, _ in action] if is_list else []

@@ -21,7 +21,7 @@ MAX_DIGITS = 400
 """Characters of a number; a longer one stays text."""
 
 NOTHING = object()
-"""What `read` gives for a text that is no value."""
+"""What `read` gives for a text that is not a value."""
 
 _SCALAR = re.compile(
     r"""\s*+(?:"((?:[^"\\]|\\.)*+)"|'((?:[^'\\]|\\.)*+)'|[“”„]((?:[^“”\\]|\\.)*+)[“”]|‘((?:[^’\\]|\\.)*+)’"""
@@ -43,12 +43,12 @@ _ESCAPED = {'"': '\\"', "\\'": "'"}
 _JSON = json.JSONDecoder(
     strict=False,  # raw line breaks in strings are harmless
     parse_int=lambda digits: int(digits) if len(digits) <= MAX_DIGITS else digits,
-    parse_constant=str,  # "NaN" and "Infinity" are no numbers: as text they are never right
+    parse_constant=str,  # "NaN" and "Infinity" are not numbers: as text they are never right
 )
 
 
 class NoValueError(Exception):
-    """What stands in the text is no value; `at` is how far the parser has read."""
+    """What stands in the text is not a value; `at` is how far the parser has read."""
 
     def __init__(self, at: int) -> None:
         self.at = at

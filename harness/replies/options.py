@@ -126,7 +126,7 @@ def read_option(text: str, options: tuple[str, ...], marker: str | None) -> str 
                 option = finder.after(text, match.end()) or option
         return option
 
-    lines = masked(text) if marker and "{" in text else text  # what a field of JSON says is no line of the reply
+    lines = masked(text) if marker and "{" in text else text  # what a field of JSON says is not a line of the reply
     option = marked(lines) or finder.exactly(text) or plain_option(text, finder.exactly)
     return marked(text) if option is None and lines != text else option
 

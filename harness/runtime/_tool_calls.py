@@ -19,7 +19,7 @@ _PLAIN_ID = re.compile(r"[\w.:-]{1,64}", re.ASCII)
 def messages_of(calls: Sequence[Mapping[str, str]], place: int) -> list[dict[str, Any]]:
     """The `tool_calls` of an assistant's message, in OpenAI's form.
 
-    Servers refuse a conversation with a name that no function can have, with arguments that are no JSON object, and
+    Servers refuse a conversation with a name that no function can have, with arguments that are not a JSON object, and
     with ids that are empty or stand twice. The model would never be heard again, so such parts are replaced, and calls
     beyond `MOST` left out. What it wrote stays in its `Completion`.
 

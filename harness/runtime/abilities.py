@@ -23,7 +23,7 @@ def lacking(plan: Plan, episodes: Sequence[Job]) -> Iterator[SpecError]:
     cases: dict[str, list[Case]] = defaultdict(list)
     for name, engine in plan.engines.items():
         own = ((c, g) for c in plan.conditions for g in c.groups if g.policy is None and (g.model or "model") == name)
-        # Who sits beside whom changes nothing.
+        # Where each player sits changes nothing.
         playing = [*{(c.origin, g.name): (c, g) for c, g in own}.values()]
         sets = next((group.prompts for _, group in playing if group.prompts.continues), None)
         if sets is not None and not isinstance(engine, ContinuesText):

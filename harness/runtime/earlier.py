@@ -52,7 +52,7 @@ def go_on(plan: Plan, folder: Path, meta: dict[str, Any], resume: bool | None) -
     check_journals(earlier, folder)
     finished = earlier.get("status") == "finished"
     rescore = _check_code(earlier, meta, folder, finished)
-    # Tables are no part of what was measured: they may have changed, and reports are to show the new ones.
+    # Tables are not part of what was measured: they may have changed, and reports are to show the new ones.
     write_spec(plan, folder)
     if not finished:
         earlier.pop("stopped", None)  # now it goes on
@@ -97,7 +97,7 @@ def _duration(meta: Mapping[str, Any], until: float) -> float:
 def graded_again(meta: Mapping[str, Any], plan: Plan, cases: Mapping[str, str], folder: Path) -> dict[str, Any]:
     """run.json after `harness score`: the numbers are those of the code and the right answers there are now.
 
-    Raises `DataError` where the questions are no longer those that were asked.
+    Raises `DataError` if the questions are no longer those that were asked.
     """
     other = changed(meta.get("cases", cases), cases)
     if QUESTIONS in other:
@@ -114,7 +114,7 @@ def graded_again(meta: Mapping[str, Any], plan: Plan, cases: Mapping[str, str], 
 
 
 def check_replay(plan: Plan) -> None:
-    """Raises `DataError` where a replay would answer other questions than the recorded ones: it goes by calls' ids."""
+    """Raises `DataError` if a replay would answer other questions than the recorded ones: it goes by calls' ids."""
     engine = plan.engines.get("model")
     if not isinstance(engine, Replays) or not (engine.recorded / META).is_file():
         return

@@ -1,4 +1,4 @@
-"""A line now and then that says how far a run is, also while no episode ends for minutes."""
+"""A line now and then that says how far a run is, even while no episode ends for minutes."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def begin(
         adopted: digests of calibrated parameters.
         cases: digests of the plan's cases (`harness.config.plan.Survey`).
         options: `resume` and `overwrite` of the run. A run that has recorded nothing is overwritten all the same.
-        planned: the number of episodes, for those who watch the run.
+        planned: the number of episodes, for tools that watch the run.
 
     Returns:
         run.json. `rescore` is true in it where metrics have changed since the run began: all is to be measured again.
@@ -96,7 +96,7 @@ def begin(
 
 
 def write_spec(plan: Plan, folder: Path) -> None:
-    """Write down the spec as it stands now: some conditions are known as the run goes on."""
+    """Write down the spec as it stands now: some conditions are known as the run continues."""
     storage.write_atomically(folder / SPEC, yamls.dump(_public(plan)))
 
 
@@ -139,7 +139,7 @@ def why_stopped(meta: Mapping[str, Any]) -> str:
 
 
 def check_journals(meta: Mapping[str, Any], folder: Path) -> None:
-    """Raises `DataError` where a journal is shorter than it was at the end of the last session."""
+    """Raises `DataError` if a journal is shorter than it was at the end of the last session."""
     for name, length in meta.get("journals", {}).items():
         path = folder / name
         there = path.stat().st_size if path.exists() else 0

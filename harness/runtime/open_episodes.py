@@ -54,7 +54,7 @@ class Episodes:
     Attributes:
         stop: ends the run where something else than an engine says so.
         journal: what is recorded, once `play_all` has started.
-        errors: where to write down what a plugin raised (`ErrorLog.record`), also where it fails no episode.
+        errors: where to write down what a plugin raised (`ErrorLog.record`), even if it fails no episode.
     """
 
     def __init__(self, work: Work, worker: int | None = None) -> None:
@@ -81,7 +81,7 @@ class Episodes:
         `take` is first called when all engines are started. Where all that it gave is finished, and `extend` says that
         there is more, it is called again. Raises as `Play`.
         """
-        async with contextlib.AsyncExitStack() as stack:  # everything is closed, also where closing something fails
+        async with contextlib.AsyncExitStack() as stack:  # everything is closed, even if closing something fails
             await self._start(stack)
             before = gc.get_threshold()
             stack.callback(gc.set_threshold, *before)
@@ -203,7 +203,7 @@ class Episodes:
                 self._on_end.pop(counting["e"])()
 
     def _confirm_failures(self) -> None:
-        """Nothing is left to be asked. Raises `EngineFatalError` where the last requests to an engine all failed."""
+        """Nothing is left to be asked. Raises `EngineFatalError` if the last requests to an engine all failed."""
         failures = self.pending.failures()
         if all(line["error_kind"] in storage.REFUSALS for line in failures):
             for name in {line["engine"][0] for line in failures}:  # no mistake of set-up stopped the run before

@@ -21,23 +21,25 @@ class Options:
     Attributes:
         output_path: the run's folder (default: results/<spec>-<model>, with a digest if taken).
         resume: insist on continuing an earlier run, or refuse to (default: continue if there is one).
-        overwrite: replace what is there and has another configuration or code; with --no-resume any run.
+        overwrite: replace a run of another configuration or code; with --no-resume, replace any run.
         max_concurrency: model requests in flight at once, per engine (256).
-        max_calls: stop after that many model calls.
-        max_tokens_total: stop after that many tokens, input and output.
-        max_time: send no new request after that time: 90, 30m, 8h, 2d; in Python seconds.
+        max_calls: stop after N model calls.
+        max_tokens_total: stop after N tokens, input and output.
+        max_time: send no new request after this time: 90 (seconds), 30m, 8h, 2d; in Python seconds.
         use_cache: keep model responses in this file and use them again.
         log_samples: also write whole conversations to samples.jsonl.
         log_requests: also write every raw exchange with a model to requests.jsonl.
-        one_engine_at_a_time: start one engine at a time, where not all fit.
+        one_engine_at_a_time: start one engine at a time, if they do not all fit.
         max_error_rate: stop when more than this share of an engine's last 100 requests failed (0.25).
-        executor: where episodes run (default: what the spec says, or this process). In Python also with its arguments:
-            {"use": NAME, "workers": 4}.
-        allow_code_execution: run programs that models wrote, confined, and what is not approved (`harness trust`).
-        sandbox: what confines them: the kernel (process), bubblewrap (bwrap), or whatever there is (weaker).
+        executor: where episodes run (default: the spec's executor, else local). In Python also a mapping with its
+            arguments: {"use": NAME, "workers": 4}.
+        allow_code_execution: allow unapproved code (`harness trust`), and programs that models wrote, which run
+            confined.
+        sandbox: what confines programs of models: the kernel (process), bubblewrap (bwrap), or whatever is available
+            (weaker).
 
     Raises:
-        SetupError: a budget that is no such number.
+        SetupError: a budget that is not a valid number.
     """
 
     output_path: Path | None = None

@@ -13,7 +13,7 @@ _UNANSWERED = "unanswered"
 
 
 class PromptReader(ModelPlayer):
-    """A player that only rebuilds its agent's conversation, also where a policy plays: what it shows is what any model
+    """A player that only rebuilds its agent's conversation, even if a policy plays: what it shows is what any model
     would be sent."""
 
     def __init__(self, prompts: PromptSet, agent: str) -> None:
@@ -25,7 +25,7 @@ class PromptReader(ModelPlayer):
 
         Args:
             turn: what the protocol asks.
-            move: what the agent did; None where it has not answered yet.
+            move: what the agent did; None if it has not answered yet.
             round_number: that of its batch.
             number: the turn's place in the episode, over all agents.
         """

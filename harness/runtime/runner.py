@@ -73,7 +73,7 @@ class Work:
         moves: id → what is recorded of the moves of an episode that is not finished.
         ends: id → how the journal says that an episode ended that is not in the plan yet.
         done: id → score of the finished episodes.
-        reports: the executor puts in what each engine reports of itself, also where the run stops.
+        reports: the executor puts in what each engine reports of itself, even if the run stops.
         known: names of the models that have answered in this run before, as far as this process knows.
     """
 
@@ -110,7 +110,7 @@ class Work:
         return (job for job in self.episodes if episode_id(*job) not in self.done)
 
     async def take(self) -> Job | None:
-        """The next episode that is left and not taken yet; None where there is none."""
+        """The next episode that is left and not taken yet; None if there is none."""
         if self._untaken is None:
             self._untaken = self.jobs()
         return next(self._untaken, None)

@@ -32,12 +32,12 @@ def labels(plan: Plan, condition: Condition, case: Case) -> dict[str, Any]:
 
 
 def _number(value: Any) -> float | None:
-    """`value` as a number that JSON keeps, None where there is none. Raises `TypeError` for anything else."""
+    """`value` as a number that JSON keeps, None if there is none. Raises `TypeError` for anything else."""
     if value is None or type(value) in (int, float):
         return value if value is None or math.isfinite(value) else None
     if isinstance(value, numbers.Real):  # True, a numpy float, a fraction
         return _number(float(value))
-    raise TypeError(f"gave {value!r:.80}, which is no number")
+    raise TypeError(f"gave {value!r:.80}, which is not a number")
 
 
 def _json(value: Any) -> Any:
@@ -95,7 +95,7 @@ def grade(
 
     Args:
         errors: where what a plugin raises is written down.
-        provider: who builds the fence around programs that are run to grade them.
+        provider: what confines programs that are run to grade them.
 
     Raises:
         SetupError: if such a program cannot be confined on this machine.

@@ -44,7 +44,7 @@ class Seat:
         return ModelPlayer(engine, prompts, self.sampling, self.constrained, name, self.seed)
 
     def policy_player(self) -> PolicyPlayer:
-        """A new player with the group's policy. Raises `TypeError` where a model plays."""
+        """A new player with the group's policy. Raises `TypeError` if a model plays."""
         return PolicyPlayer(lambda: self.group.make_policy(self.agent, self.case, self.case_seed), self.seed)
 
 

@@ -49,7 +49,7 @@ def code(plan: Plan) -> dict[str, Hashes]:
     parts: dict[str, list[object]] = {
         "play": played,
         "task": [condition.task for condition in plan.conditions],
-        # Numbers that come afterwards are no work of their metric's code.
+        # Numbers that come afterwards are not work of their metric's code.
         "metrics": [metric for metric in plan.metrics.values() if metric.measured_by is None],
     }
     names = {project.root: project.name for project in plan.project.lineage()}

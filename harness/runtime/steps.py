@@ -1,6 +1,6 @@
 """One machine for every episode: moves in, batches of turns or the outcome out.
 
-It asks no model, chooses nothing and writes nothing: who answers a batch, and with which moves, is up to its driver. A
+It asks no model, chooses nothing and writes nothing: its driver decides which moves answer a batch. A
 run sends what players do (`harness.runtime.episode`); a resumed run sends recorded moves first, and all that reads a
 journal sends no others.
 """
@@ -121,7 +121,7 @@ class Steps:
 
 
 def recorded_move(recorded: Recorded, turn: Turn, index: int) -> Move | None:
-    """What is recorded of an agent's turn with this index. Raises `RuntimeError` where it was another turn."""
+    """What is recorded of an agent's turn with this index. Raises `RuntimeError` if it was another turn."""
     move = recorded.get((turn.agent, index))
     if move is not None and move.turn != turn.name:
         raise RuntimeError(

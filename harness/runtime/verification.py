@@ -27,7 +27,7 @@ SHOWN = 3
 def replayed(
     plan: Plan, condition: Condition, case: Case, repeat: int, batches: Sequence[list[Move]]
 ) -> Outcome | None:
-    """What recorded moves lead to; None where the protocol asks for more.
+    """What recorded moves lead to; None if the protocol asks for more.
 
     Args:
         plan, condition, case, repeat: the episode; `case` with its groups assigned.
@@ -54,7 +54,7 @@ def replayed(
 
 
 def misstated(outcome: Outcome | None, end: Mapping[str, Any]) -> str | None:
-    """How the outcome of an episode's end line differs from that of its moves, in words; None where it does not."""
+    """How the outcome of an episode's end line differs from that of its moves, in words; None if it does not."""
     stated, error = end.get("outcome"), end.get("error")
     if outcome is None:
         return "it has an outcome, and its moves come to no end" if stated is not None else None
@@ -70,7 +70,7 @@ def misstated(outcome: Outcome | None, end: Mapping[str, Any]) -> str | None:
 def dispute(
     plan: Plan, condition: Condition, case: Case, repeat: int, end: Mapping[str, Any], batches: Sequence[list[Move]]
 ) -> str | None:
-    """Why a finished episode's outcome is not that of its moves, in words; None where it is."""
+    """Why a finished episode's outcome is not that of its moves, in words; None if it is."""
     try:
         return misstated(replayed(plan, condition, case, repeat, batches), end)
     except (Exception, SystemExit) as error:  # an episode that failed may fail again

@@ -1,5 +1,7 @@
-"""What a run leaves on disk: the journal and the run's folder, locks, files that are no links, what plugins raised, and
-what keeps keys out of all of them. Nothing here knows of plans, engines or tables."""
+"""What a run leaves on disk: the journal and the run's folder, locks, files that are not links, exceptions of plugins.
+
+`redaction` keeps keys out of all of them. Nothing here knows plans, engines or tables.
+"""
 
 from .files import read_json, write_atomically
 from .journal import (

@@ -43,7 +43,7 @@ def no_link(path: str | os.PathLike[str], flags: int) -> int:
 def write_atomically(path: Path, text: str) -> None:
     """Replace a file in one step, so that a reader never sees half of it. Raises `StorageError`.
 
-    A symbolic link under the name is replaced, never followed. What is no file (a pipe, a terminal) is written to.
+    A symbolic link under the name is replaced, never followed. What is not a file (a pipe, a terminal) is written to.
     """
     temporary = path.with_name(f".{path.name}.part")
     try:

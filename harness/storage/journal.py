@@ -131,7 +131,7 @@ class Journal:
                     if ending or time.monotonic() - synced >= _SYNC:
                         self._sync()
                         synced = time.monotonic()
-            except Exception as error:  # whatever it is: no call may wait for this thread for ever
+            except Exception as error:  # whatever it is: no call may wait for this thread forever
                 self._fail(error)
             with self._change:
                 self._size -= len(data)
@@ -215,7 +215,7 @@ def first_damaged(path: Path) -> int | None:
 def lines(path: Path, *, sealed: bool = True) -> Iterator[tuple[int, Line]]:
     """(byte offset, line) of every whole line of a journal, or of a file whose lines have no checksum (`sealed`).
 
-    Raises `DataError` naming a line that is no JSON object, or not as it was written.
+    Raises `DataError` naming a line that is not a JSON object, or not as it was written.
     """
     try:
         with path.open("rb") as file:
@@ -319,7 +319,7 @@ def end_line(
 
 
 def journals(folder: Path) -> list[Path]:
-    """The journals of a run, that of a single process first; `journal.jsonl` alone where there is none yet."""
+    """The journals of a run, that of a single process first; `journal.jsonl` alone if there is none yet."""
     numbered = sorted(folder.glob(of_worker(JOURNAL, "*")), key=lambda path: (len(path.name), path.name))
     numbered = [path for path in numbered if path.stem.rpartition("-")[2].isdecimal()]
     alone = folder / JOURNAL

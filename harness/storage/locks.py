@@ -102,7 +102,7 @@ def _is_held(file: int) -> bool:
 
 
 def _lock(file: int) -> bool | None:
-    """Whether the lock was free, and is this process's now; None where the system or the disk knows no locks."""
+    """Whether the lock was free, and is this process's now; None if the system or the disk knows no locks."""
     try:
         import fcntl
     except ImportError:

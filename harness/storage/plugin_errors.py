@@ -40,7 +40,7 @@ def place(error: BaseException, plugin: object = None) -> str | None:
     """Where in a plugin it went wrong: `registry/tasks/x.py:12`, as a path relative to the project.
 
     That is the innermost line of a plugin that was running. Where none was, the harness refused what one gave: the
-    place is the file of `plugin`, if the caller knows it, else the line that raised. None where there is no line.
+    place is the file of `plugin`, if the caller knows it, else the line that raised. None if there is no line.
     """
     frames = plugin_frames(error)
     if frames:

@@ -44,7 +44,7 @@ class JournalState:
         pending = PendingFailures()
         for number, (_, line) in enumerate(lines(path), 1):
             with _naming(path, number):
-                if "asked" in line:  # also where the move does not count
+                if "asked" in line:  # even if the move does not count
                     calls, tokens = line["asked"]
                     self.calls, self.tokens = self.calls + calls, self.tokens + tokens
                 for _, counting in pending.add(line):
@@ -85,7 +85,7 @@ def located(paths: Sequence[Path]) -> Iterator[Entry]:
 
 
 def read_places(paths: Sequence[Path], places: Iterable[int]) -> Iterator[Line]:
-    """The lines at places that `located` gave for the same journals. Raises `DataError` where there is none."""
+    """The lines at places that `located` gave for the same journals. Raises `DataError` if there is none."""
     with contextlib.ExitStack() as stack:
         files = [stack.enter_context(path.open("rb")) for path in paths]
         for place in places:
@@ -95,7 +95,7 @@ def read_places(paths: Sequence[Path], places: Iterable[int]) -> Iterator[Line]:
 
 
 def in_batches(end: Line, moves: Iterable[Line], path: Path) -> list[list[Move]]:
-    """An episode's moves, batch by batch. Raises `DataError`, which names the journal, where some are gone."""
+    """An episode's moves, batch by batch. Raises `DataError`, which names the journal, if some are gone."""
     ordered: dict[int, dict[int, Move]] = {}
     with _naming(path, 0):
         for move in moves:

@@ -182,7 +182,7 @@ def _only(table: TableSpec) -> str | None:
 
 
 def _beside(table: TableSpec, published: Iterable[Published]) -> Beside | None:
-    """The published tables that the entry names; None where none are given."""
+    """The published tables that the entry names; None if none are given."""
     given = [*published] if table.published else []
     beside: Beside | None = report_part("beside", "figures of publications")(table, given) if given else None
     return beside

@@ -49,7 +49,7 @@ class TableEntry(TypedDict, total=False):
         "a mapping of new names, to be used in cell, to {input: metric, output: metric}, or one of them: the USD that "
         "so many tokens cost at the spec's prices, over all episodes",
     ]
-    kind: Annotated[str, "what other kind of table it is, of those that extensions bring; without it a plain one"]
+    kind: Annotated[str, "what other kind of table it is, of those that extensions add; without it a plain one"]
     split: Annotated[
         dict[str, dict[str, Annotated[dict[Name, LabelValue], Keywords(minProperties=1)]]],
         "a mapping of labels to a mapping of their values to new labels of this table, such as "

@@ -25,7 +25,7 @@ def explained(
     """
     known, wrong = entry_type(kind), dict(mistakes)
     yield from (((key,), mistake) for key, mistake in wrong.items())
-    if wrong:  # then keys of other kinds are no further mistakes
+    if wrong:  # then keys of other kinds are not further mistakes
         own = known.__annotations__
         entry = {key: one for key, one in entry.items() if key not in wrong and (key in own or not owners(str(key)))}
     for path, what in problems(entry, known):

@@ -45,7 +45,7 @@ class GroupRows:
 
         Args:
             rows: values of the row labels, as text → row; without rows of published figures.
-            columns: the metric of each column, None where rows say it.
+            columns: the metric of each column, None if rows say it.
         """
         place = list(self.labels).index(label_of(self.labels) or "")
         apart: dict[tuple[str, ...], dict[str, Row]] = {}

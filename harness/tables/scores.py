@@ -23,7 +23,7 @@ NOT_RUN: Final = "not run"
 
 @dataclass(frozen=True, slots=True)
 class CorpusRecord:
-    """What a `CorpusMetric` keeps of an episode: a JSON value, which is no number."""
+    """What a `CorpusMetric` keeps of an episode: a JSON value, which is not a number."""
 
     value: Any
 
@@ -41,7 +41,7 @@ class EpisodeScore:
         id: `condition/case/repeat`, unique in its run.
         condition: the cell of the spec's matrix it belongs to.
         labels: what tables group by: swept values, case labels, and "model".
-        numbers: metric → number, None where the metric has none for this episode; of a `RatioMetric` its two parts,
+        numbers: metric → number, None if the metric has none for this episode; of a `RatioMetric` its two parts,
             numerator and denominator; of a `CorpusMetric` its record.
         error: why the episode failed, `NOT_RUN`, or None. A failed episode's numbers are never used.
         uses_ground_truth: whether players knew the right answer (`Policy.uses_ground_truth`); tables say so at its
@@ -311,5 +311,5 @@ def rows(scores: Iterable[EpisodeScore], metrics: Mapping[str, Metric], run: str
 
 
 def finite(x: float | None) -> float | None:
-    """`x`, or None where JSON has no number for it."""
+    """`x`, or None if JSON has no number for it."""
     return x if x is not None and math.isfinite(x) else None

@@ -38,7 +38,7 @@ RESERVED: Final = frozenset(
     }
 )
 CLUSTERS: Final = ("case", "episode")
-"""The words of `cluster:` that are no labels."""
+"""The words of `cluster:` that are not labels."""
 _DRAWN: Final = frozenset({"panel", "x", "series"})
 
 

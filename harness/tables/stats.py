@@ -132,7 +132,7 @@ def interval(
       which both cover less at small n.
     - Other numbers: Student's t interval, cut at a bound if there is one.
 
-    None where the numbers do not say how sure they are: a single cluster, or numbers that are all equal (unless they
+    None if the numbers do not say how sure they are: a single cluster, or numbers that are all equal (unless they
     are zeros or ones, whose variance their mean decides).
 
     Args:

@@ -68,9 +68,9 @@ class Cell:
     """One number of a table.
 
     Attributes:
-        value: None where there is nothing to show.
+        value: None if there is nothing to show.
         stderr: standard error of the value; None if unknown.
-        n: observations behind the value; None where a publication does not say.
+        n: observations behind the value; None if a publication does not say.
         failed: episodes with an error; they count in no value.
         missing: episodes without error that have no number, and planned ones that never ran.
         low, high: 95 % interval (`harness.tables.stats.interval`), if the table asks for one and the value has one.
@@ -274,7 +274,7 @@ class Published:
         source: publication and table, e.g. "AgentsNet, Table 2".
         covers: label → the values its figures were averaged over; where a run differs, the table says so.
         warnings: what a reader must know before comparing.
-        profile: the spec that plays as the figures were made; None where there is none.
+        profile: the spec that plays as the figures were made; None if there is none.
         differs: how the run beside it is another game than that; which an extension says.
     """
 

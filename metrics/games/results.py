@@ -15,8 +15,8 @@ class Results(ResultsMetric):
     """What each contestant of a game got, for ratings; as a number the share of games with one winner.
 
     Tables of kind `rating`, `cross_play` and `self_play` are made of it.
-    A contestant is a group of the spec's `agents:`. A failed episode is no game, and neither is one in which some agent
-    has no return.
+    A contestant is a group of the spec's `agents:`. A failed episode is not a game, and neither is one in which some
+    agent has no return.
 
     Attributes:
         of: the grade that maps agents to their returns.

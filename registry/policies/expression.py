@@ -88,14 +88,14 @@ class ByExpression(Policy):
             ):
                 action = {"action": action}
             if action != reply.noop and not reply.allows(action):
-                what = f"act gives {action!r:.200}, which is no action in turn {turn.name!r}"
+                what = f"act gives {action!r:.200}, which is not an action in turn {turn.name!r}"
                 raise PluginError(what, place=_place(self.act), hint=_possible(reply))
         run["action"] = action
         self._memory |= {name: _value(text, known | {"action"}, run) for name, text in self.remember.items()}
         return {"act": action, "message": message} if isinstance(turn.reply, ActionWithMessage) else action
 
     def _message(self, message: Any, turn: Turn) -> Action:
-        """The value of `say` as the turn takes it. Raises `PluginError` for what is no message."""
+        """The value of `say` as the turn takes it. Raises `PluginError` for what is not a message."""
         line = turn.reply.line if isinstance(turn.reply, ActionWithMessage) else turn.reply
         if isinstance(line, Messages):
             texts = dict.fromkeys(line.to, message) if isinstance(message, str) else message
@@ -112,7 +112,7 @@ class ByExpression(Policy):
             return texts
         if isinstance(line, MessageLine) and message is not None:
             if not isinstance(message, str):
-                raise PluginError(f"say gives {message!r:.200}, which is no text", place=_place(self.say))
+                raise PluginError(f"say gives {message!r:.200}, which is not text", place=_place(self.say))
             return message[: line.max_chars]
         return message
 

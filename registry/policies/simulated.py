@@ -149,7 +149,7 @@ class Simulated(InformedPolicy):
         }
 
     def _ballot(self, turn: Turn) -> Action:
-        """A ballot: its last answer, then up to three that it draws now. Nothing where its answer is no candidate."""
+        """A ballot: its last answer, then up to three that it draws now. Empty if its answer is not a candidate."""
         listed = turn.observation.get("candidates", ())
         labels = {str(one["answer"]): one["label"] for one in listed}
         right, wrong = self._known
@@ -170,7 +170,7 @@ class Simulated(InformedPolicy):
         """Return log-likelihoods of the options of the question.
 
         The answer, the last one if there was one, has the confidence that the agent would state; the others share the
-        rest. Texts that are no options of the question give the no-op.
+        rest. Texts that are not options of the question give the no-op.
         """
         target = self._case.target if self._case is not None else None
         answers = target.get("answers", ()) if isinstance(target, Mapping) else ()

@@ -283,7 +283,7 @@ class _Episode:
     # ------------------------------------------------------------------------------------------- helpers
 
     def observation(self, texts: Sequence[Opinion], slots: Sequence[int], labels: Any = None) -> dict[str, Any]:
-        """The observation with others' replies, by number; `relevance` is None where there is none."""
+        """The observation with others' replies, by number; `relevance` is None if there is none."""
         others = [
             {"number": slot + 1, "relevance": (labels or {}).get(slot), "text": texts[slot].peer_text} for slot in slots
         ]

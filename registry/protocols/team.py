@@ -174,13 +174,13 @@ class Team(Panel):
         if by != "peers":
             if by not in parts:
                 hint = near(by, ["peers", *parts])
-                raise PluginError(f"prune names {by!r:.80}, which is no role", hint=hint, at=("prune", "by"))
+                raise PluginError(f"prune names {by!r:.80}, which is not a role", hint=hint, at=("prune", "by"))
             if len(parts[by].seats) > 1 or self.answers == by or (self.stop or {}).get("role") == by:
                 message = f"{by} rates, so it must have one seat, and can neither answer nor stop the team"
                 raise PluginError(message, at=("prune", "by"))
             for i, edge in enumerate(() if isinstance(self.edges, str) else self.edges):
                 if by in names_of(edge):
-                    hint = "Drop the edge: who rates reads the messages that it rates, and nobody reads its ratings."
+                    hint = "Drop the edge: a seat that rates reads the messages that it rates; it sends nothing."
                     raise PluginError(f"{by} only rates (prune), so it has no edges", hint=hint, at=("edges", i))
         if prune.get("after", 1) > self.rounds:
             message = f"prune after round {prune['after']}, and the team has {self.rounds}: no seat would be left out"

@@ -27,7 +27,7 @@ class Vote(Panel):
         calls: the total number of answers, for a vote with as many calls as another method. The agents answer in turn,
             repeatedly; None: each answers once.
         weights: agent → weight; None: all equal. An agent without an entry has weight 1; weight 0 removes its vote.
-            "confidence": each vote has its own confidence, 0.5 where there is none.
+            "confidence": each vote has its own confidence, 0.5 if there is none.
         ties: which of several leading answers wins: the "first" in the agents' order, a "random" one, or "none".
         invalid: how unreadable answers count: "ignored", or "vote": together they are one more answer, and if it leads,
             the group has no answer.

@@ -118,7 +118,7 @@ class _Cycle(Environment):
         player = inner.agent_selection
         seen, space = inner.observe(player), inner.action_space(player)
         if not hasattr(space, "n"):
-            raise PluginError(f"the actions of {player} are no finite list: {space}", at=("env",))
+            raise PluginError(f"the actions of {player} are not a finite list: {space}", at=("env",))
         mask = seen.get("action_mask") if isinstance(seen, Mapping) else inner.infos[player].get("action_mask")
         return {self.names[player]: [str(i) for i in range(int(space.n)) if mask is None or mask[i]]}
 

@@ -38,7 +38,7 @@ class Answers:
         return self.colors.get(self.key(answer) or "")
 
     def right(self, answer: Action) -> bool | None:
-        """Whether it is right; None where there is no answer, or nothing quick can say."""
+        """Whether it is right; None if there is no answer, or nothing quick can say."""
         key = self.key(answer)
         if key is not None and key not in self._right:
             self._right[key] = is_right(self.task, self.transcript, answer_of(answer))

@@ -115,7 +115,7 @@ class _Panel:
         self.names.append(_TALK[0] if name in _TALK else name)
 
     def _hears(self, reader: str, writer: str) -> bool:
-        """Whether the reader has seen a text of the writer; where the episode goes on, that is not known yet."""
+        """Whether the reader has seen a text of the writer; where the episode continues, that is not known yet."""
         return self.sent is None or reader in self.sent.get(writer, ()) or EVERY_OTHER in self.sent.get(writer, ())
 
     def caption(self, turns: Sequence[RecordedTurn], last: bool) -> str:

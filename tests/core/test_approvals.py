@@ -87,7 +87,7 @@ class Stranger:
 
 @pytest.fixture(autouse=True)
 def at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is approved, and the working directory is a project of one's own."""
+    """Nothing is approved, and the working directory is a project of your own."""
     monkeypatch.setenv("HARNESS_CONFIG_DIR", str(tmp_path / "config"))
     home = tmp_path / "home"
     home.mkdir()

@@ -239,7 +239,7 @@ RUN = ("eval", "--spec", "arithmetic", "--limit", "1", "--quiet", "--output_path
             "twice: true",
             "keys.twice: expected a subclass of harness.config",
         ),
-        ('[keys]\ntwice = "kinds:Key"', "twice: true", "keys.twice: its `entry` is no annotation"),
+        ('[keys]\ntwice = "kinds:Key"', "twice: true", "keys.twice: its `entry` is not an annotation"),
         ('[executors]\nfar = "kinds:Nothing"', "executor: far", "executors.far: expected a subclass of"),
     ],
 )
@@ -288,7 +288,7 @@ def test_a_project_with_a_mistake_brings_no_plugins(
     (package / "plugins" / "harness.yaml").write_text("nonsense: 1\n")
     (package / "extension.toml").write_text(f'{TOP}[projects]\necho = "plugins"\n')
     forget()
-    with pytest.warns(UserWarning, match=r"the extension echo brings no plugins: .*harness\.yaml:1:1"):
+    with pytest.warns(UserWarning, match=r"the extension echo has no plugins: .*harness\.yaml:1:1"):
         assert find().files("tasks")
 
 

@@ -36,7 +36,7 @@ def roots() -> list[Path]:
 
 
 def files_of(module: str, most: int) -> list[Path]:
-    """The Python files of the person's own that a module is: those of its package. It is not imported.
+    """The user's Python files that make up a module: those of its package. It is not imported.
 
     None of what is installed, and at most so many.
     """
@@ -115,7 +115,7 @@ def _modules(name: str) -> list[str]:
 
 
 def in_words(error: BaseException) -> str:
-    """An error of an agent in one line: kind, message, and in brackets the innermost line of the person's own."""
+    """An error of an agent in one line: kind, message, and in brackets the innermost line of the user's code."""
     try:
         message = str(error)
     except Exception as failure:  # an exception of their own
@@ -213,7 +213,7 @@ class PythonAgent:
         session: Any,
         start: int,
     ) -> tuple[Any, Any]:
-        """Ask the conversation's object; None is made anew, and brought to where the conversation is."""
+        """Ask the conversation's object. If it is None, make a new one and give it the conversation so far."""
         is_new = session is None
         if is_new:
             self.counts["objects"] += 1

@@ -1,4 +1,4 @@
-"""What agents of a person's own print goes to the run's log, bounded, and never between the tables of the harness."""
+"""What the user's own agents print goes to the run's log, bounded, and never between the tables of the harness."""
 
 from __future__ import annotations
 

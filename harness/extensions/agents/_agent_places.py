@@ -20,7 +20,7 @@ class Places(Generic[P]):
 
     A process keeps its place between the turns of its conversation, since to start it again is dear. It has to leave
     for a conversation that is older, or where no process is busy and so none would become free: then as many leave as
-    conversations wait. So a few episodes are played to their end, while the others wait, and none waits for ever.
+    conversations wait. So a few episodes are played to their end, while the others wait, and none waits forever.
 
     Args:
         most: how many places there are.

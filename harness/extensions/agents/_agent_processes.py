@@ -360,7 +360,7 @@ class AgentProcess(asyncio.SubprocessProtocol):
 
 
 def _check(program: str) -> None:
-    """Raise `SetupError` where there is no such program, or it may not be run."""
+    """Raise `SetupError` if there is no such program, or it may not be run."""
     if shutil.which(program) is not None:
         return
     path = Path(program)

@@ -207,7 +207,7 @@ def _check_url(url: str) -> None:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.netloc:
         hint = "Write http://localhost:8000/reply, for example."
-        raise SetupError(f"url={url!r:.200} is no address", hint=hint, at=("url",))
+        raise SetupError(f"url={url!r:.200} is not an address", hint=hint, at=("url",))
 
 
 def _words(command: str | list[str]) -> list[str]:

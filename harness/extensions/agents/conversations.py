@@ -1,4 +1,4 @@
-"""What an agent of a person's own is asked, and what it answers: the same for a function, a program and a server."""
+"""What the harness asks a user's own agent, and what it answers: the same for a function, a program and a server."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ def _derived(
     task_entry = variant.data["task"]
     task_changes = changes.get("task") or {}
     task_changed = over({"use": task_entry} if isinstance(task_entry, str) else task_entry, task_changes)
-    # null takes away; where there is nothing to take away, as where a spec's parent had it, that is no value either.
+    # null takes away; where there is nothing to take away, as where a spec's parent had it, that is not a value either.
     task_changed = {key: value for key, value in task_changed.items() if value is not None or key not in task_changes}
     members = set(protocol.members(task.example()))
     agents = {name: _on_panel(body, members) for name, body in (variant.data.get("agents") or {}).items()}

@@ -54,7 +54,7 @@ class Cache(Wrapper):
         """Start the engine and open the file.
 
         Raises:
-            DataError: if the file cannot be made or is no cache.
+            DataError: if the file cannot be made or is not a cache.
         """
         await self.inner.start()
         self._places = self._identities()

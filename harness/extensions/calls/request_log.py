@@ -77,7 +77,7 @@ class RequestLog:
             self._failure = failure
 
     def close(self) -> None:
-        """Close the file. Raises `StorageError` where a line was not written."""
+        """Close the file. Raises `StorageError` if a line was not written."""
         self._journal.close()
         self.check()
 

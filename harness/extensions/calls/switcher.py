@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class EngineSwitcher:
-    """Lets one of several engines be started at a time.
+    """Starts one of several engines at a time.
 
     An engine's requests wait while another one works. It is replaced when it has none left, by the one for which most
     are waiting: since many episodes run at once, and a batch's moves are awaited together, there are few switches.
@@ -27,7 +27,7 @@ class EngineSwitcher:
         switches: how often an engine was started.
 
     Raises:
-        SetupError: there is but one.
+        SetupError: there is only one.
     """
 
     def __init__(self, engines: Collection[str]) -> None:
@@ -83,7 +83,7 @@ class EngineSwitcher:
                 await following.wake()
                 self._current = following
                 self.switches += 1
-        except Exception as error:  # whatever starting or closing an engine does: those who wait must hear of it
+        except Exception as error:  # whatever starting or closing an engine raises must reach the waiting requests
             failure = EngineFatalError(f"{following.model} cannot be started: {error or type(error).__name__}")
         finally:
             self._switching = None

@@ -35,7 +35,7 @@ def takes_no_tools(error: Exception, kind: type[EngineError] | None) -> bool:
 
 
 def calls_of(calls: Any) -> list[dict[str, str]] | None:
-    """A message's `tool_calls` as those of a `Completion`; None if there are none. What is no call is left out."""
+    """A message's `tool_calls` as those of a `Completion`; None if there are none. What is not a call is left out."""
     found = list(filter(None, map(_call, calls))) if isinstance(calls, list) else []
     return found or None
 

@@ -58,7 +58,7 @@ class _Bins:
 
 
 def calibration(material: Material, choice: ChartOptions) -> Chart:
-    """The chart. Raises `DataError` where no agent states a confidence, or answers cannot be graded one by one."""
+    """The chart. Raises `DataError` if no agent states a confidence, or answers cannot be graded one by one."""
     stated = [sum(tally.stated.values()) for tally in material.tallies]
     if not any(stated):
         raise DataError("no calibration: no agent states a confidence")

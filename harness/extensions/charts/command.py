@@ -63,12 +63,12 @@ def plot_options(command: Parser) -> None:
     kinds = offers("charts")
     text = ", ".join(f"{kind} ({offer.value['help']})" for kind, offer in kinds.items())
     command.add_argument("--kind", required=True, choices=[*kinds], metavar="KIND", help=text)
-    text = "where to draw it: .svg, .pdf or .png"
+    text = "the file to write: .svg, .pdf or .png"
     command.add_argument("-o", "--output", required=True, metavar="FILE", help=text)
     command.add_argument("--metric", metavar="NAME", help="the metric to draw (default: the spec's headline)")
     text = "the number along the axis of scaling (default: the size of the group)"
     command.add_argument("--x", metavar="LABEL", help=text)
-    text = "what makes lines, points or bars (default: the model, or what the spec compares)"
+    text = "the label that makes lines, points or bars (default: the model, or what the spec compares)"
     command.add_argument("--by", metavar="LABEL", help=text)
     command.add_argument("--condition", metavar="ID", help="episodes of this condition only")
     command.add_argument("--episode", metavar="ID", help="this episode (heatmap, network)")
@@ -88,6 +88,6 @@ def messages(options: argparse.Namespace) -> int:
 def messages_options(command: Parser) -> None:
     """The options of `harness messages`."""
     command.add_argument("run", metavar="RUN", help="the run's folder")
-    command.add_argument("--condition", metavar="ID", help="of this condition only")
-    command.add_argument("--format", choices=("csv", "json"), default="csv", help="of the data (default: csv)")
+    command.add_argument("--condition", metavar="ID", help="messages of this condition only")
+    command.add_argument("--format", choices=("csv", "json"), default="csv", help="format of the data (default: csv)")
     opt.add_output(command)

@@ -39,7 +39,7 @@ _MOST: Final = 40
 
 
 def failures(material: Material, choice: ChartOptions) -> Chart:
-    """The chart. Raises `DataError` where no episode was played, or the metric does not say what is solved."""
+    """The chart. Raises `DataError` if no episode was played, or the metric does not say what is solved."""
     headline = material.headline(choice.metric)
     material = material.where(headline.covers)
     by, higher = material.way(choice.by), headline.better == "higher"

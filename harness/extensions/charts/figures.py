@@ -38,7 +38,7 @@ def draw(table: Table, path: Path | None = None) -> Figure:
 
     Raises:
         SetupError: if matplotlib is not installed.
-        DataError: if the table is no figure, has nothing to draw, or cannot be written.
+        DataError: if the table is not a figure, has nothing to draw, or cannot be written.
     """
     with styled():
         figure = _drawn(table)

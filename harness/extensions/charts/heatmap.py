@@ -22,7 +22,7 @@ _MOST = 400
 
 
 def heatmap(material: Material, choice: ChartOptions) -> Chart:
-    """The chart. Raises `DataError` where the protocol records no messages, or none was sent."""
+    """The chart. Raises `DataError` if the protocol records no messages, or none was sent."""
     source, tally, condition, agents, ends = _chosen(material, choice)
     episodes = len(ends)
     place = {agent: i for i, agent in enumerate(agents)}

@@ -20,7 +20,7 @@ from harness.printable import csv_cell
 class MessageCount:
     """What went from one agent to another in an episode.
 
-    `receiver` is "*" for what all others get. `characters` is None where it is not known: with shared files (the
+    `receiver` is "*" for what all others get. `characters` is None if it is not known: with shared files (the
     sender wrote what the receiver read), and where a coordinator reads a summary. `agents` are the episode's agents in
     order.
     """

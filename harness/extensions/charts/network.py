@@ -31,7 +31,7 @@ _WRONG: Final = ("conflict", "wrong", "no answer")
 
 
 def network(material: Material, choice: ChartOptions) -> Chart:
-    """The chart. Raises `DataError` where no episode has a network."""
+    """The chart. Raises `DataError` if no episode has a network."""
     run, episode = _chosen(material, choice)
     tally, source = material.tallies[run], material.sources[run]
     transcript = Transcripts(source.folder).read(episode, tally.batches(episode), tally.end(episode))
@@ -134,5 +134,5 @@ def _chosen(material: Material, choice: ChartOptions) -> tuple[int, str]:
         ids = [score.id for score in material.scores]
         raise DataError(f"there is no finished episode {choice.episode!r}", hint=near(choice.episode, ids))
     if first is None:
-        raise DataError("no network to draw: this is no task on networks")
+        raise DataError("no network to draw: this is not a task on networks")
     return first

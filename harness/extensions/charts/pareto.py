@@ -35,7 +35,7 @@ class _Point:
 
 
 def pareto(material: Material, choice: ChartOptions) -> Chart:
-    """The chart. Raises `DataError` where no call reports tokens, or there is nothing to compare."""
+    """The chart. Raises `DataError` if no call reports tokens, or there is nothing to compare."""
     headline = material.headline(choice.metric)
     material = material.where(headline.covers)
     by = material.way(choice.by)

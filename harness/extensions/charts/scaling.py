@@ -22,7 +22,7 @@ _WIDE = 16
 
 
 def scaling(material: Material, choice: ChartOptions) -> Chart:
-    """The chart. Raises `DataError` where no numeric label varies."""
+    """The chart. Raises `DataError` if no numeric label varies."""
     x = _size(material, choice.x)
     headline = material.headline(choice.metric)
     by = choice.by or "model"

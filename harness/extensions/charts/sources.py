@@ -44,7 +44,7 @@ class ChartRun:
 
     @property
     def tally(self) -> Tally:
-        """What its journals say; read once, also where `dataclasses.replace` makes another of it."""
+        """What its journals say; read once, even if `dataclasses.replace` makes another of it."""
         if self.folder not in self.read:
             self.read[self.folder] = tally(self.folder)
         return self.read[self.folder]

@@ -87,7 +87,7 @@ class Tally:
         return next(self.lines([self.ends[episode]]))
 
     def batches(self, episode: str) -> list[list[Move]]:
-        """The moves of a finished episode, batch by batch. Raises `DataError` where some are gone."""
+        """The moves of a finished episode, batch by batch. Raises `DataError` if some are gone."""
         return storage.in_batches(self.end(episode), self.lines(self.moves.get(episode, ())), self.paths[0])
 
 

@@ -25,7 +25,7 @@ _MOST: Final = 40
 
 
 def tokens(material: Material, choice: ChartOptions) -> Chart:
-    """The chart. Raises `DataError` where no call reports tokens."""
+    """The chart. Raises `DataError` if no call reports tokens."""
     by = material.way(choice.by)
     sums: defaultdict[str, list[int]] = defaultdict(lambda: [0] * len(PARTS))
     counts: defaultdict[str, int] = defaultdict(int)

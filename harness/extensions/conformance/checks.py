@@ -221,7 +221,7 @@ def check_metric(metric: Metric) -> list[str]:
         try:
             json.dumps(value)
         except (TypeError, ValueError) as error:
-            broken.append(f"keeps {value!r:.80}, which is no JSON value: {error}")
+            broken.append(f"keeps {value!r:.80}, which is not a JSON value: {error}")
         return broken
     parts = value if ratio and isinstance(value, tuple) and len(value) == 2 else (value,)
     if value is not None and not all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in parts):

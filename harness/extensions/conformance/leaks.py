@@ -16,7 +16,7 @@ from harness.api import Case, Facts, Task
 
 CASES = 12
 AGENTS = 4
-"""Agents of a case that are looked at. What one of them alone knows is no leak: the others must learn it."""
+"""Agents of a case that are looked at. What one of them alone knows is not a leak: the others must learn it."""
 DIFFERENT = 3
 """Different answers from which one place can hold them all by no coincidence."""
 LONG = 8

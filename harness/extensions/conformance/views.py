@@ -17,7 +17,7 @@ def check_view(view: View, task: Task, protocol: Protocol, seed: int = 0) -> lis
     """It draws the task's example: one scene at the start and one a round, whose edges join nodes of the scene.
 
     The example is played by idle agents, by agents that choose at random, by agents that fail, and by agents whose
-    actions are no legal ones. Of each episode the view draws the whole and the first half.
+    actions are not legal ones. Of each episode the view draws the whole and the first half.
     """
     if not view.draws(task, protocol):
         return ["it does not draw this task under this protocol"]

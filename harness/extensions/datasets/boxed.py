@@ -60,10 +60,10 @@ class Boxed(Reply):
        the next: the formula in dollars that it begins with, else the sentence, at most `MAX_LINE` characters;
     3. the last line, if it looks mathematical: at most `MAX_LINE` characters, with a digit, a command, or one of
        = + - * / ^ _ < > and brackets, or yes, no, true, false and nothing else, and with at most two plain words; words
-       such as "therefore" or "it equals" before it are left out. Code is no answer.
+       such as "therefore" or "it equals" before it are left out. Code is not an answer.
 
     In a JSON object the field `answer` or `final_answer` is read, by these rules or as what stands behind a label. Only
-    a box or a label outside of all objects comes before it. What such an object says besides is no answer.
+    a box or a label outside of all objects comes before it. What such an object says besides is not an answer.
 
     A text that only says that there is no answer ("I have no idea", "No answer", "N/A", "unknown") is none, in a box
     and behind a label too. "None" and "no solution" are answers in a box and behind a label. Thinking is left out.

@@ -67,7 +67,7 @@ class Pipeline:
         return max((step.needs or 1 for step in self.steps), default=1)
 
     def one(self, reply: Any, choices: Choices) -> Any:
-        """What it makes of a single reply (None is an empty one); None if that is no answer."""
+        """What it makes of a single reply (None is an empty one); None if that is not an answer."""
         values = self._run(["" if reply is None else reply], choices)
         return _answer(values[0]) if values else None
 
@@ -146,7 +146,7 @@ class Filtered(Reply):
 
 
 def _found(pattern: str, text: str) -> list[Any]:
-    """What `re.findall` gives, though a fraction (½) is no word here; nothing where that takes too long."""
+    """What `re.findall` gives, though a fraction (½) is not a word here; nothing where that takes too long."""
     try:
         matches = regular_expression(pattern).matches(text)
     except TimeoutError:

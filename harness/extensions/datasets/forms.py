@@ -99,7 +99,7 @@ def _right_letter(reply: Reply, text: str) -> str:
     if bare.isdecimal() and int(bare) < len(options):
         return str(options[int(bare)])
     if bare not in options:
-        raise DataError(f"the right answer {text!r:.60} is no letter from {options[0]} to {options[-1]}")
+        raise DataError(f"the right answer {text!r:.60} is not a letter from {options[0]} to {options[-1]}")
     return bare
 
 
@@ -116,7 +116,7 @@ def _right_label(reply: Reply, text: str) -> str:
 def _right_number(reply: Reply, text: str) -> str:
     value = reply.parse(text).action
     if value is None:
-        raise DataError(f"the right answer {text!r:.60} is no number")
+        raise DataError(f"the right answer {text!r:.60} is not a number")
     return json.dumps(value)
 
 

@@ -54,10 +54,10 @@ class Label(Reply):
     3. the whole reply, or its first word or words before a mark ("Yes, because …");
     4. the last line, or its beginning before a mark ("No. …");
     5. the last label that stands as a word anywhere, is not denied ("not relevant") and is not part of an enumeration
-       ("yes or no"); yes and no only at the end of a clause ("there is no evidence" is no answer).
+       ("yes or no"); yes and no only at the end of a clause ("there is no evidence" is not an answer).
 
-    A "no" that continues as in "no evidence" is no answer. Single letters are read as `Letter` reads them, digits by
-    rules 1 to 4.
+    A "no" that continues as in "no evidence" is not an answer. `Letter` says how single letters are read; rules 1 to 4
+    apply to digits.
 
     Attributes:
         labels: the labels.

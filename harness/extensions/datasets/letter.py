@@ -224,7 +224,7 @@ class Letters:
 
 @lru_cache(maxsize=512)
 def letters(which: str, choices: tuple[str, ...] = ()) -> Letters:
-    """The finder of these letters; a text counts if only one option has it, and if it is no letter itself."""
+    """The finder of these letters; a text counts if only one option has it, and if it is not a letter itself."""
     plain = [_plain(choice) for choice in choices]
     return Letters(
         which,

@@ -18,7 +18,7 @@ from harness.errors import PluginError, SetupError
 from .together import Together
 
 _NO_CLASS = -1
-"""Stands for an answer that is no number, for metrics that compare whole numbers."""
+"""Stands for an answer that is not a number, for metrics that compare whole numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class LibraryMetric:
         """What it gives for answers, each with the right ones; a metric that takes one right answer gets the first.
 
         Args:
-            pairs: answers ("" where there is none) and right answers.
+            pairs: answers ("" if there is none) and right answers.
             result: which of its numbers; None: the one of its name, else the first.
             kwargs: further arguments.
 
@@ -99,7 +99,7 @@ def _place(name: str, path: str | None) -> str | None:
 
 
 def _files(where: str, called: str) -> list[tuple[NeededApproval, bytes]]:
-    """A script that is not one's own and the Python files beside it, which it may import; each with its content."""
+    """A script of others, and the Python files beside it, which it may import; each with its content."""
     script = Path(_script(where, called))
     script = script / f"{script.name}.py" if script.is_dir() else script
     if approvals.is_own(script):
@@ -110,7 +110,7 @@ def _files(where: str, called: str) -> list[tuple[NeededApproval, bytes]]:
 
 @contextlib.contextmanager
 def _approved(where: str | None, called: str) -> Iterator[str]:
-    """What the package takes for a script's place: of one that is not one's own a copy of what is approved."""
+    """What the package takes for a script's place: of one that is not the user's own a copy of what is approved."""
     files = _files(where, called) if where is not None else []
     if not files:
         yield _script(where, called)
@@ -135,7 +135,7 @@ def library_metric(name: str, path: str | None = None, config_name: str | None =
         a function of pairs, `result` and `kwargs`, as `LibraryMetric.number`.
 
     Raises:
-        NotApprovedError: the script is not one's own, and not approved; it has not run then.
+        NotApprovedError: the script is not the user's own, and not approved; it has not run then.
         SetupError: without the package, without the script, or if it cannot be loaded.
     """
     loaded = _loaded(name, path, config_name)  # now, so that a mistake costs no calls

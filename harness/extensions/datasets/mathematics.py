@@ -21,7 +21,7 @@ pi cdot infty le ge ne to in pm mp cup cap alpha beta gamma theta lambda mu
 _FUNCTIONS = frozenset(f"\\{name}" for name in _FUNCTION_NAMES.split())
 """Commands that take no braces: those behind them only group."""
 MAX_CHARS = 2000
-"""A longer text is no mathematical answer; only its blanks are set right."""
+"""A longer text is not a mathematical answer; only its blanks are set right."""
 
 _SIGNS = str.maketrans({
     "−": "-", "–": "-", "—": "-", "×": r"\cdot ", "·": r"\cdot ", "⋅": r"\cdot ", "∗": r"\cdot ", "*": r"\cdot ",

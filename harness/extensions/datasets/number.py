@@ -70,7 +70,7 @@ class Number(Reply):
             value = self._first(statement) if value is None else value
             if value is not None:
                 return Parsed(value)
-        line = last_line(text)  # from a position, not cut: the end of a long number is no number
+        line = last_line(text)  # from a position, not cut: the end of a long number is not a number
         values = [self._value(match) for match in _NUMBER.finditer(line, max(0, len(line) - WINDOW))]
         value = next((value for value in reversed(values) if value is not None), None)
         if value is not None:

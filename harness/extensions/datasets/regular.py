@@ -22,7 +22,7 @@ class RegularExpression:
         pattern: as `re` reads it.
 
     Raises:
-        ValueError: if it is no regular expression, or longer than `MAX_PATTERN` characters.
+        ValueError: if it is not a regular expression, or longer than `MAX_PATTERN` characters.
     """
 
     def __init__(self, pattern: str) -> None:
@@ -34,7 +34,7 @@ class RegularExpression:
         try:
             self._compiled: Any = regex.compile(pattern)
         except (regex.error, RecursionError, MemoryError, OverflowError) as error:
-            raise ValueError(f"{pattern!r:.200} is no regular expression: {error}") from None
+            raise ValueError(f"{pattern!r:.200} is not a regular expression: {error}") from None
 
     def matches(self, text: str) -> list[Any]:
         """All matches, in order. Raises `TimeoutError` after `SECONDS`."""

@@ -118,7 +118,7 @@ Reader = Callable[[Path], Iterator[tuple[int, Any]]]
 
 
 def read_files(files: Iterable[Path], readers: Mapping[str, Reader] | None = None) -> Iterator[tuple[Place, Row]]:
-    """Yield the rows of files. Raises `DataError` with the place for unreadable files and rows that are no objects."""
+    """Yield the rows of files. Raises `DataError` with the place for unreadable files and rows that are not objects."""
     for file in files:
         reader = (readers or READERS).get(file.suffix)
         if reader is None:
@@ -126,7 +126,7 @@ def read_files(files: Iterable[Path], readers: Mapping[str, Reader] | None = Non
         try:
             for line, row in reader(file):
                 if not isinstance(row, Mapping):
-                    raise DataError(f"row {line} is no object but {row!r:.60}", place=Place(str(file), line, 1))
+                    raise DataError(f"row {line} is not an object but {row!r:.60}", place=Place(str(file), line, 1))
                 yield Place(str(file), line, 1), row
         except (OSError, ValueError, RecursionError, csv.Error) as error:
             raise DataError(f"the file cannot be read: {error}", place=Place(str(file))) from error

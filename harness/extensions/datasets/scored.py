@@ -29,7 +29,7 @@ class ScoredOptions:
         measures: name → measure of an answer, the score first.
 
     Raises:
-        PluginError: if answers are no options, and as `measures_of`.
+        PluginError: if answers are not options, and as `measures_of`.
     """
 
     def __init__(self, form: Form, what: What | None, metric_list: Sequence[str | Mapping[str, Any]]) -> None:
@@ -78,7 +78,7 @@ class ScoredOptions:
 def preferred(action: Action, lengths: Sequence[int] | None = None) -> int | None:
     """The place of the most likely option, the first of several; with `lengths` by log-likelihood per character.
 
-    None if the action is no list of log-likelihoods, or every option is impossible.
+    None if the action is not a list of log-likelihoods, or every option is impossible.
     """
     values = sums(action)
     if lengths is not None:

@@ -433,7 +433,7 @@ class DatasetTask(QuestionTask):
         return targets[0] if self._scored is None else self._scored.text(targets[0], options)
 
     def _metrics(self) -> Sequence[str | Mapping[str, Any]]:
-        """`metric_list`; empty where it is only the class's default, which grades what models write."""
+        """`metric_list`; empty if it is only the class's default, which grades what models write."""
         default = next(f.default_factory for f in fields(self) if f.name == "metric_list")
         return [] if callable(default) and default() == self.metric_list else self.metric_list
 

@@ -14,7 +14,7 @@ from harness.extensions.sandbox.clock import Clocked, UnreadableTextError
 from harness.replies.reading import guarded
 
 Pairs = Sequence[tuple[str, Sequence[str]]]
-"""Answers ("" where there is none), each with the right ones."""
+"""Answers ("" if there is none), each with the right ones."""
 MANY = 60.0
 """Seconds of processor time for many answers, before each is tried alone."""
 

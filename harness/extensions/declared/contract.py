@@ -18,7 +18,7 @@ ACT, SAID = "act", "said"
 
 @dataclass(frozen=True, slots=True)
 class ActWithFields(Contract):
-    """An act with fields beside it: {"act": action, "said": {field: value, or None where nothing was said}}.
+    """An act with fields beside it: {"act": action, "said": {field: value, or None if nothing was said}}.
 
     An act alone is legal too, because policies need not say anything beside it.
 

@@ -68,7 +68,7 @@ class ReplyFields:
         return tuple(one.name for one in self.values)
 
     def around(self, act: Reply) -> Reply:
-        """The form of a reply with these fields; the act's own form where there are none."""
+        """The form of a reply with these fields; the act's own form if there are none."""
         return ActWithFields(act, self.values, self.place, self.required) if self.values else act
 
     def lines(self) -> tuple[list[str], list[str]]:
@@ -87,7 +87,7 @@ class ReplyFields:
         return "\n\n".join(filter(None, (first, act, last)))
 
     def words(self, act: str) -> tuple[str, str]:
-        """How to write the fields before and behind the act, in words; `act` names it. "" where there are none."""
+        """How to write the fields before and behind the act, in words; `act` names it. "" if there are none."""
         both = zip(("Before", "After"), self.lines(), strict=True)
         first, last = (
             "\n".join([f"{where} {act}, write on a line of its own each:", *lines]) if lines else ""

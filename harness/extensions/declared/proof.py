@@ -50,7 +50,7 @@ class Proof:
         cases: how many cases were drawn, each with a seed of its own.
         problems: what is wrong, each once.
         floor: grade → its mean over the cases when random agents play.
-        ceiling: grade → its value for the best outcome of the first case; None where none was looked for.
+        ceiling: grade → its value for the best outcome of the first case; None if none was looked for.
         found: how that outcome was found.
     """
 
@@ -140,7 +140,7 @@ class _LateError(Exception):
 
 
 def _player(seed: int, late: float) -> Any:
-    """Random agents, until the CPU time `late`: each draws from its options, and does nothing where there are none."""
+    """Random agents, until the CPU time `late`: each draws from its options, and does nothing if there are none."""
     rng = random.Random(derive_seed("proof", seed))
 
     def choose(turn: Turn) -> Action:
@@ -174,7 +174,7 @@ def _wrong(grades: Grades) -> Iterator[str]:
     for name, value in grades.items():
         for number in value.values() if isinstance(value, Mapping) else (value,):
             if number is not None and not math.isfinite(number):
-                yield f"grade {name!r} is {number}, which is no number"
+                yield f"grade {name!r} is {number}, which is not a number"
     score = _numbers(grades).get("score")
     if score is not None and not -1e-9 <= score <= 1 + 1e-9:
         yield f"grade 'score' is {score:.4g}; a score lies between 0 and 1"

@@ -38,5 +38,5 @@ class DeclaredTask:
         return {**secrets, **{name: value for name, value in case.target.items() if value is not None}}
 
     def solution(self, case: Case) -> Outcome | None:
-        """Return an outcome that solves the case; None where only a search could find one."""
+        """Return an outcome that solves the case; None if only a search could find one."""
         return None

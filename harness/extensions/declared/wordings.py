@@ -53,7 +53,7 @@ class Wording:
             )
 
     def __call__(self, facts: Mapping[str, Any]) -> str:
-        """Return the text for an agent with these facts. Raises `PluginError` where an expression in it fails."""
+        """Return the text for an agent with these facts. Raises `PluginError` if an expression in it fails."""
         try:
             return self._template.render(facts).strip()
         except LimitError as error:

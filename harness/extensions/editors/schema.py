@@ -68,7 +68,7 @@ def whole_schema() -> Schema:
     tables = {**SPEC["properties"]["tables"], "items": json_schema(whole_entry_type())}
     keys: dict[str, Schema] = {}
     for name in usable("keys", SpecKey):
-        with contextlib.suppress(PluginError):  # who uses it is told
+        with contextlib.suppress(PluginError):  # its users get the error
             keys[name] = key_shape(name)
     return {**SPEC, "properties": {**SPEC["properties"], **keys, "tables": tables}}
 
@@ -141,7 +141,7 @@ def _by_use(bodies: Mapping[str, Schema], part: Callable[[Schema], Schema | None
 
 
 def _needed(shape: Schema) -> Schema | None:
-    """What must be there in a spec that extends none; None where nothing must."""
+    """What must be there in a spec that extends none; None if nothing must."""
     if shape.get(PLUGIN) in KINDS:
         return {"$ref": f"#/$defs/needed/{shape[PLUGIN]}"}
     mappings = [branch for branch in shape.get("anyOf", [shape]) if branch.get("type") == "object"]
@@ -250,7 +250,7 @@ def _mapping(branches: Sequence[Schema]) -> Schema:
 
 
 def _types(shape: Schema) -> frozenset[str]:
-    """The JSON types of the values that fit, integers among numbers; empty where that is not clear."""
+    """The JSON types of the values that fit, integers among numbers; empty if that is not clear."""
     if "enum" in shape:
         return frozenset(_TYPES[type(value)] for value in shape["enum"])
     names = shape.get("type", ())

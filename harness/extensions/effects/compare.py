@@ -166,7 +166,7 @@ def _by_pair(scores: Iterable[EpisodeScore], metric: str, paired_by: Sequence[st
 
 
 def _holm(tests: Sequence[Comparison | paired.Paired]) -> list[float | None]:
-    """The corrected p-values, None for what has none and so was no test."""
+    """The corrected p-values, None for what has none and so was not a test."""
     adjusted = iter(stats.holm([test.pvalue for test in tests if test.pvalue is not None]))
     return [None if test.pvalue is None else next(adjusted) for test in tests]
 

@@ -33,7 +33,7 @@ class Level:
     Attributes:
         mean: the mean with this value, where all values of every other factor weigh the same.
         difference: `mean` − the grand mean.
-        interval: 95 % confidence interval of the difference; None where the numbers do not say how sure it is.
+        interval: 95 % confidence interval of the difference; None if the numbers do not say how sure it is.
     """
 
     mean: float
@@ -47,7 +47,7 @@ class Term:
 
     Attributes:
         levels: its values in order; empty for a pair, and where `reason` is "alone" or "entangled".
-        share: which share of the numbers' variance it explains (η²); None where they do not vary.
+        share: which share of the numbers' variance it explains (η²); None if they do not vary.
         statistic, df, pvalue: of the test that all its levels have one mean: F with two degrees of freedom, which need
             not be whole numbers.
         reason: why there is no test: "alone" (the factor has one level), "entangled" (other factors go with it, so that

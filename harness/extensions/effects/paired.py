@@ -28,8 +28,8 @@ class Paired:
     Attributes:
         difference: the mean of the strata's means; None without pairs.
         pvalue: of the sign-flip test, two-sided; None with fewer than two clusters, and where no cluster differs.
-        interval: 95 % confidence interval of the difference; None where the numbers do not say how sure they are.
-        detectable: the smallest difference that is found with 80 % power at 0.05; None where none that is possible.
+        interval: 95 % confidence interval of the difference; None if the numbers do not say how sure they are.
+        detectable: the smallest difference that is found with 80 % power at 0.05; None if no possible difference is.
         n: how many pairs there are.
         clusters: how many clusters they are in.
     """
@@ -226,7 +226,7 @@ def test(
 
 Number = float | Parts
 Seen = tuple[str, Hashable, Number]
-"""One side of a pair: its condition ("" where they are pooled), its cluster, its number."""
+"""One side of a pair: its condition ("" if they are pooled), its cluster, its number."""
 
 
 def seen(group: Group, metric: str, cluster: Sequence[str] = (), *, conditions: bool = False) -> Seen | None:

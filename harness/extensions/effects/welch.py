@@ -15,8 +15,8 @@ class Comparison:
 
     Attributes:
         difference: mean of the first sample minus mean of the second.
-        statistic: the test's own statistic (t, or a count); None where undefined.
-        pvalue: two-sided; None where undefined (fewer than two observations, no variance but that of rounding).
+        statistic: the test's own statistic (t, or a count); None if undefined.
+        pvalue: two-sided; None if undefined (fewer than two observations, no variance but that of rounding).
         df: degrees of freedom of a t test.
     """
 

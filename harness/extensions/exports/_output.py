@@ -109,7 +109,7 @@ def _sweep(folder: Path) -> None:
 
 
 def _held(parts: Path) -> int | None:
-    """The folder, locked by this process until it ends or closes this; None where another one holds it."""
+    """The folder, locked by this process until it ends or closes this; None if another one holds it."""
     try:
         held = os.open(parts, os.O_RDONLY | os.O_DIRECTORY)
     except OSError:

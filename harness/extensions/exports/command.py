@@ -29,6 +29,6 @@ def options(command: Parser) -> None:
     command.add_argument("--to", required=True, choices=forms, metavar="FORM", help=", ".join(forms))
     text = "the folder to write to (default: export/FORM in the run's folder)"
     command.add_argument("-o", "--output", metavar="FOLDER", help=text)
-    command.add_argument("--overwrite", action="store_true", help="replace an earlier export that is there")
-    command.add_argument("--repo", metavar="USER/NAME", help="hub: upload it as this data set")
-    command.add_argument("--public", action="store_true", help="hub: let everyone read a data set that is created")
+    command.add_argument("--overwrite", action="store_true", help="replace an earlier export")
+    command.add_argument("--repo", metavar="USER/NAME", help="hub: upload the run as this data set")
+    command.add_argument("--public", action="store_true", help="hub: make a new data set public")

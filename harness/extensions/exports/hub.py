@@ -32,7 +32,7 @@ def files_of(run: Run) -> tuple[str, ...]:
 def check_name(repo: str) -> None:
     """Raise `DataError` unless `repo` is `user/name`."""
     if not _REPO.fullmatch(repo):
-        message = f"--repo {clean_name(repo):.100} is no data set's name"
+        message = f"--repo {clean_name(repo):.100} is not the name of a data set"
         raise DataError(message, hint="Give it as user/name: letters, digits, '-', '_' and '.'.")
 
 

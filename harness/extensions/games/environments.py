@@ -1,8 +1,8 @@
 """Mutable environments, such as those of Gymnasium and PettingZoo, as games in frozen worlds.
 
-An adapter (`Environment`) says who may do what now and what each agent sees; `EnvironmentTask` makes games of it.
-Worlds keep what was done, so an episode holds one environment: going on from its newest state steps it, and going on
-from an older one plays it again from the start.
+An adapter (`Environment`) lists the legal actions of each agent and what the agent observes; `EnvironmentTask` turns
+it into games. Worlds record all actions, so an episode needs one environment only: a step from the newest state steps
+it, and a step from an older state plays the game again from the start.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from .tasks import GameTask, Invalid, legal_instead, player_names
 
 Actions = Mapping[str, str]
 _GLOBAL_CHANCE = threading.RLock()
-"""The global generators are one thread's at a time: two runs may play games in two threads of a process."""
+"""Only one thread at a time uses the global generators: two runs may play games in two threads of a process."""
 
 
 class OwnChance:
-    """Python's and NumPy's global generators as one game's own: it leaves those of all others as they were.
+    """Lets one game use Python's and NumPy's global generators, and restores their states afterwards.
 
-    What is printed meanwhile is lost: libraries print, and a run's output is its own.
+    Libraries print, and the output of a run belongs to the harness: so this discards what they print.
 
     Args:
         seed: of both generators, at the start.
@@ -45,7 +45,7 @@ class OwnChance:
 
     @contextlib.contextmanager
     def __call__(self) -> Iterator[None]:
-        """Go on where the game stopped drawing."""
+        """Continue with the random states at which the game stopped."""
         import numpy
 
         with _GLOBAL_CHANCE:
@@ -67,21 +67,21 @@ class OwnChance:
 
 
 class _Nowhere(io.TextIOBase):
-    """Takes what is printed."""
+    """Discards what is printed."""
 
     def write(self, text: str) -> int:
         return len(text)
 
 
 class Environment(ABC):
-    """An environment that changes: an adapter for a library's, or a game of your own.
+    """A mutable environment: an adapter for a library, or your own game.
 
-    It may draw from Python's and NumPy's global generators; they are seeded by the case.
+    It may use Python's and NumPy's global generators; the seed of the case seeds them.
     """
 
     @abstractmethod
     def reset(self, seed: int) -> None:
-        """Begin anew. The same seed and the same actions must give the same game."""
+        """Start again. The same seed and the same actions must give the same game."""
 
     @abstractmethod
     def legal(self) -> Mapping[str, Sequence[str]]:
@@ -89,11 +89,11 @@ class Environment(ABC):
 
     @abstractmethod
     def observe(self, agent: str) -> str:
-        """What an agent that acts now sees, in words."""
+        """The observation, as text, of an agent that acts now."""
 
     @abstractmethod
     def act(self, actions: Actions) -> None:
-        """Carry out one legal action of each agent that acts now."""
+        """Execute one legal action of each agent that acts now."""
 
     @abstractmethod
     def returns(self) -> Mapping[str, float]:
@@ -101,11 +101,11 @@ class Environment(ABC):
 
 
 class EnvironmentWorld(World):
-    """A state of a game in an environment, as it was when the game came to it.
+    """A state of a game in an environment, frozen when the game reached it.
 
     Args:
-        play: the environment, shared by all states of an episode, which stands at this state now.
-        before: the state before, and what was done in it; None at the start.
+        play: the environment, shared by all states of an episode; it is in this state now.
+        before: the previous state, and the actions in it; None at the start.
         invalid: agent → its invalid actions so far.
         forfeited: the agent that lost by an invalid action.
     """
@@ -162,7 +162,7 @@ class EnvironmentWorld(World):
 
 
 class _Play:
-    """An episode's environment, and the state at which it stands; each start makes the environment anew."""
+    """An episode's environment and its present state; each start makes a new environment."""
 
     def __init__(
         self, make: Callable[[], Environment], agents: Sequence[str], seed: int, invalid: Invalid, least: float | None
@@ -173,7 +173,7 @@ class _Play:
         self.start()
 
     def start(self) -> None:
-        """Bring the environment to its start."""
+        """Make a new environment and reset it."""
         self.chance = OwnChance(self.chance.seed)
         with self.chance():
             self.environment = self.make()
@@ -197,17 +197,19 @@ class _Play:
         self.at = world
 
     def look(self) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
-        """What each agent that acts may do, and what it sees; asked once a state, as an environment may draw then.
+        """The legal actions and the observation of each agent that acts.
+
+        Called once in each state, since an environment may draw random numbers when it is asked.
 
         Raises:
-            PluginError: the environment answers something else.
+            PluginError: the environment returned something else.
         """
         with self.chance():
-            given = self.environment.legal()
-            if not isinstance(given, Mapping):
-                raise self._wrong("legal", "a mapping agent → names of its actions, which is empty at the end", given)
+            actions = self.environment.legal()
+            if not isinstance(actions, Mapping):
+                raise self._wrong("legal", "a mapping agent → names of its actions, which is empty at the end", actions)
             legal = {}
-            for agent, names in given.items():
+            for agent, names in actions.items():
                 if agent not in self.agents:
                     raise self._wrong("legal", f"actions of {', '.join(self.agents[:10])} only", agent)
                 listed = () if isinstance(names, str) else tuple(names)
@@ -221,31 +223,32 @@ class _Play:
         return legal, seen
 
     def returns(self) -> dict[str, float]:
-        """Every agent's return so far. Raises `PluginError` if the environment gives no number for each of them."""
+        """Every agent's return so far. Raises `PluginError` if the environment lacks a number for one of them."""
         with self.chance():
-            given = self.environment.returns()
+            returned = self.environment.returns()
         with contextlib.suppress(TypeError, ValueError):
-            if isinstance(given, Mapping) and given.keys() == {*self.agents}:
-                returns = {agent: float(given[agent]) for agent in self.agents}
+            if isinstance(returned, Mapping) and returned.keys() == {*self.agents}:
+                returns = {agent: float(returned[agent]) for agent in self.agents}
                 if all(map(math.isfinite, returns.values())):
                     return returns
-        raise self._wrong("returns", f"a mapping from each of {', '.join(self.agents[:10])} to a finite number", given)
+        wanted = f"a mapping from each of {', '.join(self.agents[:10])} to a finite number"
+        raise self._wrong("returns", wanted, returned)
 
-    def _wrong(self, method: str, wanted: str, found: object) -> PluginError:
+    def _wrong(self, method: str, wanted: str, value: object) -> PluginError:
         name = f"{type(self.environment).__name__}.{method}"
-        return PluginError(f"{name}() must return {wanted}; it returned {reprlib.repr(found)}")
+        return PluginError(f"{name}() must return {wanted}; it returned {reprlib.repr(value)}")
 
 
 @dataclass(kw_only=True)
 class EnvironmentTask(GameTask):
-    """Games in an environment; a subclass gives `environment` and `players`, and says what the game is."""
+    """Games in an environment. A subclass defines `environment` and `players`, and sets `title` and `rules`."""
 
     title: ClassVar[str] = "a game"
     rules: ClassVar[str] = ""
 
     @abstractmethod
     def environment(self, agents: Sequence[str]) -> Environment:
-        """A fresh environment for these agents, in the order of seats."""
+        """A new environment for these agents, in the order of seats."""
 
     @property
     def players(self) -> int:
@@ -253,7 +256,7 @@ class EnvironmentTask(GameTask):
         return 1
 
     def game_case(self, sample: int, chance_seed: int) -> Case:
-        """A game with chance of its own."""
+        """A game with its own random seed."""
         return Case(f"game{sample}", player_names(self.players), target=chance_seed)
 
     def context(self, case: Case, agent: str) -> Facts:
@@ -269,12 +272,12 @@ class EnvironmentTask(GameTask):
         return EnvironmentWorld(play, None, dict.fromkeys(case.agents, 0))
 
     def reply(self, case: Case, agent: str) -> Reply:
-        """One of the legal actions of the first state; of none, for agents that have no turn then."""
+        """One of the legal actions of the first state; no action is legal for agents that have no turn then."""
         return self.world(case, random.Random(0)).reply(agent) or LegalAction(())
 
 
 class ExampleEnvironment(Environment):
-    """Stands in for one whose package is missing: each agent acts once, and all end with nothing."""
+    """A substitute for an environment whose package is missing: each agent acts once, and all returns are 0."""
 
     def __init__(self, agents: Sequence[str]) -> None:
         self.agents, self.acted = agents, 0

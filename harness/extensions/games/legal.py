@@ -43,7 +43,7 @@ _OTHERS = re.compile(
 )
 """What stands between two names: a word or a sign that joins them, or blanks alone."""
 _NUMBER = re.compile(r"(?<![^\W_])\d+[)\]*\"'”’`]{0,3}$")
-"""A number at the end of a name, which is no part of a word such as e4."""
+"""A number at the end of a name, which is not part of a word such as e4."""
 _MORE = re.compile(r"[)\]*\"'”’`]{0,3}(?:\.\d|%|[ \t]*[,;/&+][ \t]*[(\[]?-?\d|[ \t]+(?:and[ \t]+)?-?\d)")
 """What goes on behind a number: 1.5 is not 1, and "0, 1, 2" is not "0, 1"."""
 _DENIED = re.compile(
@@ -104,7 +104,7 @@ class LegalAction(Reply):
         return Parsed(action) if action is not None else Parsed(error=self._complaint(found or _short(whole)))
 
     def constraint(self) -> Mapping[str, Any] | None:
-        """Exactly the label and a name; None where there are too many to list."""
+        """Exactly the label and a name; None if there are too many to list."""
         if len(self.options) > _CONSTRAINED:
             return None
         return {"choice": [f"{self.label}: {option}" for option in self.options]}
@@ -187,7 +187,7 @@ class _Names:
         return {i for i, start in enumerate(starts) if start and not name[start - 1].isalnum()}
 
     def at_start(self, line: str) -> str | None:
-        """The name with which a line begins, the longest first; None where another one follows it."""
+        """The name with which a line begins, the longest first; None if another one follows it."""
         action = self.named(line)
         if action is None and (lead := _LEAD.match(line)):
             action = self.named(line[lead.end() :])

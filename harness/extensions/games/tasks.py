@@ -32,7 +32,7 @@ def legal_instead(moves: Sequence[T], *parts: object) -> T:
 class GameTask(SteppedTask):
     """A task whose cases are games: each agent ends with a return, a number.
 
-    A subclass gives `game_case`, `world`, `reply`, `context` and, where they are known, `bounds` and `best`. The facts
+    A subclass defines `game_case`, `world`, `reply`, `context` and, if they are known, `bounds` and `best`. The facts
     of its worlds are `returns` (agent → its return, as the game gives it; of a game that was cut off, what it has given
     so far) and `invalid` (agent → how many of its moves were invalid or missing). What is random in a game comes from
     the case's seed, never from the protocol's rng, so the same moves give the same game under every condition.
@@ -58,14 +58,14 @@ class GameTask(SteppedTask):
 
     @abstractmethod
     def game_case(self, sample: int, chance_seed: int) -> Case:
-        """Return the case of this number; all that is random in its game comes from `chance_seed`, its target."""
+        """Return the case of this number. Its target is `chance_seed`, which seeds everything random in its game."""
 
     def bounds(self, case: Case) -> tuple[float, float] | None:
-        """The least and the greatest return that an agent can get; None where they are unknown."""
+        """The least and the greatest return that an agent can get; None if they are unknown."""
         return None
 
     def ordinary(self) -> Callable[[Turn], Action]:
-        """Who plays all seats of the game that `harness plan` counts: by default a player of random legal moves.
+        """The player in all seats of the game that `harness plan` counts: by default one that moves at random.
 
         Idle players may end a game at once, or lengthen it.
         """
@@ -80,7 +80,7 @@ class GameTask(SteppedTask):
         """Return the grades of an episode.
 
         `returns`: agent → its return. `score`: the mean of the scored agents' returns, normalized to [0, 1] by the
-        game's bounds; None where these are unknown. `solved`: 1 if a cooperative game gave its greatest return, else 0;
+        game's bounds; None if these are unknown. `solved`: 1 if a cooperative game gave its greatest return, else 0;
         None in other games. `invalid`: how many moves were invalid or missing. All are None without a game.
         """
         returns, invalid = outcome.facts.get("returns"), outcome.facts.get("invalid")

@@ -42,7 +42,7 @@ def ask(
         metric → what run.json says of its judge.
 
     Raises:
-        RunStoppedError: an engine or the disk gave up, or the budget is spent; the same command goes on.
+        RunStoppedError: an engine or the disk gave up, or the budget is spent; the same command resumes the run.
     """
     recorded: dict[str, Facts] = {}
     for judging in asked:

@@ -64,7 +64,7 @@ def judge(
 
     Raises:
         UserError: no such run, questions that changed since, a judge that cannot be asked.
-        RunStoppedError: an engine gave up, or a budget is spent; the same call goes on.
+        RunStoppedError: an engine gave up, or a budget is spent; the same call resumes the run.
     """
     began = time.monotonic()
     project = project or find()

@@ -74,7 +74,8 @@ def _number(value: Any, place: Place) -> float | None:
     except (TypeError, ValueError):
         number = math.nan
     if not math.isfinite(number):
-        raise DataError(f"{str(value)[:40]!r} is no number", place=place, hint="A label is a number, or true or false.")
+        hint = "A label is a number, or true or false."
+        raise DataError(f"{str(value)[:40]!r} is not a number", place=place, hint=hint)
     return number
 
 
@@ -139,7 +140,7 @@ def agreement_table(
 
 
 def panel_table(metric: str, names: Sequence[str], folder: Path, of: str = RATING) -> Table | None:
-    """How far the judges of a panel agree, from the journal of their run; None where there is one judge.
+    """How far the judges of a panel agree, from the journal of their run; None if there is one judge.
 
     `names`: the judges' models, in order.
     """

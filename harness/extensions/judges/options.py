@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 def of_eval(command: Parser) -> None:
     """The options of `harness eval`."""
-    add(command.group("judge (without one, those that the spec's metrics name)"))
+    add(command.group("judge (default: the judges that the spec's metrics name)"))
 
 
 def of_score(command: Parser) -> None:
     """The options of `harness score`."""
-    asking = command.group("judge (nothing is asked without --judge)")
+    asking = command.group("judge (without --judge, no model is called)")
     add(asking, nargs="?", const="spec")
     text = "parameters of a metric of the judge, added to the run, such as name=correct,prompt=judges/correctness"
     asking.add_argument("--judge_metric", metavar="K=V,…", help=text)
@@ -29,7 +29,7 @@ def of_score(command: Parser) -> None:
 
 def add(group: argparse._ActionsContainer, **optional: str) -> None:
     """--judge and --judge_args."""
-    text = "judges in place of those that the spec names: vllm, openai, mock or an engine of the project"
+    text = "replaces the judges that the spec names: vllm, openai, mock or an engine of the project"
     group.add_argument("--judge", metavar="ENGINE", help=text, **optional)  # type: ignore[arg-type]
     group.add_argument("--judge_args", default="", metavar="K=V,…", help="the judge's arguments")
 

@@ -129,7 +129,7 @@ class Rating(Reply):
         return type(value) in (int, float) and self.low <= value <= self.high
 
     def _read(self, text: str) -> tuple[Action, list[str | None]]:
-        """(action, []), or (None, what is wrong with each number: None where there is none, "" where it is right)."""
+        """(action, []), or (None, what is wrong with each number: None if there is none, "" if it is right)."""
         names = self.criteria or (KEY,)
         fields = fields_of(text, names, lines=False)
         values, problems = dict[str, float](), list[str | None]()
@@ -176,7 +176,7 @@ class Rating(Reply):
 
     def _within(self, value: float) -> tuple[float | None, str | None]:
         if not self.low <= value <= self.high:  # also NaN
-            shown = f"{value:g}" if abs(value) < _SHOWN else "this number"  # what has 400 digits is no float
+            shown = f"{value:g}" if abs(value) < _SHOWN else "this number"  # what has 400 digits is not a float
             return None, f"{shown} is not from {self.low:g} to {self.high:g}"
         return int(value) if float(value).is_integer() else value, None
 

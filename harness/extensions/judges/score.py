@@ -18,7 +18,7 @@ from .options import engine_of
 
 
 def judged(folder: str, options: argparse.Namespace) -> Run:
-    """The run, once its judges were asked. Raises `KeyboardInterrupt` where they are not all."""
+    """The run, once its judges were asked. Raises `KeyboardInterrupt` if they are not all."""
     if options.judge is None:
         flag = next(name for name in ("judge_args", "judge_metric") if getattr(options, name))
         raise SpecError(f"--{flag} without --judge", hint="--judge alone asks the judges of the run's spec.")

@@ -37,7 +37,7 @@ class JudgedMetric(Metric):
         model: the judge, a name under the spec's `models:`; a list is a panel of judges, whose mean counts. None: the
             engine that `--judge` gives, else `baseline`.
         baseline: the policy that judges where neither `model` nor `--judge` names one: for trying out a spec, since
-            a script is no judge.
+            a script is not a judge.
         prompt: the prompt set, which says what is to be rated.
         scale: the lowest and the highest rating; [0, 1] for yes or no.
         criteria: names of what is rated, each with a number of its own; none: one rating.
@@ -171,7 +171,7 @@ def read_lines(path: Path) -> Iterator[tuple[Place, dict[str, Any]]]:
                     continue
                 line = json.loads(text)
                 if not isinstance(line, dict):
-                    raise DataError(f"line {number} is no object", place=Place(str(path), number, 1))
+                    raise DataError(f"line {number} is not an object", place=Place(str(path), number, 1))
                 yield Place(str(path), number, 1), line
     except FileNotFoundError:
         raise DataError("there is no such file", place=Place(str(path))) from None
@@ -201,7 +201,7 @@ def judge_names(count: int) -> tuple[str, ...]:
 
 
 def per_judge(case: Case, facts: Mapping[str, Any], answers: Mapping[str, Action]) -> dict[str, list[Action]]:
-    """Judge → its replies, of a case that was played with the protocol `single`; None where one was unreadable."""
+    """Judge → its replies, of a case that was played with the protocol `single`; None if one was unreadable."""
     samples = facts.get("samples")
     if not isinstance(samples, list) or len(samples) % len(case.agents):
         return {agent: [answers.get(agent)] for agent in case.agents}

@@ -95,7 +95,7 @@ def _usable(recorded: Mapping[str, Facts]) -> dict[str, Facts]:
 
 
 def note_on(metric: JudgedMetric, name: str, recorded: Mapping[str, Facts]) -> str | None:
-    """Who rated, for tables; None where no judge did, or where the metric counts something."""
+    """Who rated, for tables; None if no judge did, or where the metric counts something."""
     record = _usable(recorded).get(name)
     if metric.of in COUNTS or not record or not record.get("answers"):
         return None
@@ -115,7 +115,7 @@ def _inside(run: Path, folder: str) -> Path:
     """The folder of a judge's run. Raises `DataError` for a path that run.json has from elsewhere."""
     parts = Path(folder).parts
     if len(parts) != 2 or parts[0] != FOLDER or parts[1] in (".", ".."):
-        raise DataError(f"run.json names {folder!r:.80} as the folder of a judge, which is no folder of {FOLDER}/")
+        raise DataError(f"run.json names {folder!r:.80} as the folder of a judge, which is not a folder of {FOLDER}/")
     return run / folder
 
 

@@ -124,7 +124,7 @@ def _usual(run: Run, headline: HeadlineSpec) -> list[str]:
 
 
 def _questions(a: RunPart, b: RunPart) -> tuple[comparison.Digest, comparison.Digest] | None:
-    """What the cases of both ask; None where run.json of two runs says that all are the same."""
+    """What the cases of both ask; None if run.json of two runs says that all are the same."""
     asked = [(side.run.meta.get("cases") or {}).get(QUESTIONS) for side in (a, b)]
     if a.run is not b.run and asked[0] is not None and asked[0] == asked[1]:
         return None
@@ -229,7 +229,7 @@ def _in_words(doubt: Doubt) -> str:
 
 
 def _unlike(one: Path, two: Path) -> str | None:
-    """What two folders of the same start differ in: journals, or scores; None where they hold the same run."""
+    """What two folders of the same start differ in: journals, or scores; None if they hold the same run."""
     first, second = ([path.name for path in storage.journals(folder) if path.exists()] for folder in (one, two))
     if first != second or not all(filecmp.cmp(one / name, two / name, shallow=False) for name in first):
         return "journals"
@@ -336,7 +336,7 @@ def compare_options(command: Parser) -> None:
     """The options of `harness compare`."""
     command.add_argument("runs", nargs="+", metavar="RUN", help="two runs; or one, with --label")
     add_sides(command, "protocol P2P SFS")
-    text = "these metrics (default: the headline, what stands beside it, and those of the first table)"
+    text = "these metrics (default: the headline, the metrics beside it, and those of the first table)"
     command.add_argument("--metrics", metavar="NAME,…", help=text)
     opt.add_output(command)
     opt.add_form(command)

@@ -32,7 +32,7 @@ class RunPart:
 
     @functools.cached_property
     def scores(self) -> Sequence[EpisodeScore]:
-        """The episodes that count. Raises `DataError` where there is none."""
+        """The episodes that count. Raises `DataError` if there is none."""
         return part(self.run.scores, self.where, self.run.folder.name if self.label else self.name)
 
     def swept(self) -> dict[str, dict[str, str]]:

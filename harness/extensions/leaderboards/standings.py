@@ -36,8 +36,8 @@ class Standing:
         model: its name.
         cell: the headline.
         role: whether it is ranked ("model"), or shows what is possible.
-        clusters: how many independent observations its episodes are; None where it is not known.
-        ranks: the lowest and highest rank that it may have; None where it is not ranked.
+        clusters: how many independent observations its episodes are; None if it is not known.
+        ranks: the lowest and highest rank that it may have; None if it is not ranked.
         beside: further metric → cell.
         usd: what an episode costs on average.
         end: which of floor and ceiling it is, if it is one and ranked all the same, as a run of its own.
@@ -59,7 +59,7 @@ class Standing:
     def count(self, name: str) -> int | None:
         """How many of its episodes have a number, failed, have none, or reached a limit; how many clusters they are in.
 
-        None where it is not known.
+        None if it is not known.
         """
         if self.source is not None and name != "n":
             return None
@@ -81,7 +81,7 @@ class Player:
 
     Attributes:
         model: the model's own name, which is the row's unless several runs have it.
-        sampling: the generation settings of its run; None where policies play.
+        sampling: the generation settings of its run; None if policies play.
     """
 
     model: str
@@ -159,7 +159,7 @@ def _plain(row: Standing, value: float | None) -> Cell:
 
 
 def _clustered(rows: Iterable[Standing]) -> bool:
-    """Whether some episodes are no observations of their own."""
+    """Whether some episodes are not observations of their own."""
     return any(row.clusters is not None and row.cell.n is not None and row.clusters < row.cell.n for row in rows)
 
 
@@ -258,7 +258,7 @@ def _published(
 
 
 def _other_episodes(reference: Published, runs: Sequence[RunScores]) -> str:
-    """How the episodes of the runs are others than those behind a publication; empty where they are not known to be."""
+    """How the episodes of the runs are others than those behind a publication; empty if they are not known to be."""
     limit = ((runs[0].run.get("identity") or {}).get("spec") or {}).get("limit")
     few = [f"{reference.source} covers all cases; this run at most {limit} per condition"] if limit else []
     swept: dict[str, dict[Any, None]] = {}

@@ -22,7 +22,7 @@ def check(leaf: Leaf) -> None:
 def _check_metrics(leaf: Leaf) -> None:
     """Raise `PluginError` for a metric that the package has no function for.
 
-    Of likelihoods it takes the name alone, also where the function would be one of the package `evaluate`.
+    Of likelihoods it takes the name alone, even if the function would be one of the package `evaluate`.
     """
     from lm_eval.api.registry import METRIC_REGISTRY
 
@@ -31,7 +31,7 @@ def _check_metrics(leaf: Leaf) -> None:
     for name, function in getattr(leaf.task, "_metric_fn_list", {}).items():
         if function is not None or (str(name) in known and not generates):
             continue
-        message, hint = f"metric_list names {name!r}, which is no metric of the package", near(str(name), known)
+        message, hint = f"metric_list names {name!r}, which is not a metric of the package", near(str(name), known)
         if str(name) in known:
             message = f"metric_list takes {name!r} from the package evaluate, whose script is not on this machine"
             hint = f"Load it once with a network: python -c \"import evaluate; evaluate.load('{name}')\"."

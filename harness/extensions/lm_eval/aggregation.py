@@ -87,7 +87,7 @@ def has_text(values: Any) -> bool:
 def statistic(
     function: Aggregation, values: Sequence[Any], metric: str, iterations: int, of_texts: OfTexts | None = None
 ) -> Statistic:
-    """The aggregated value, its standard error (None where the package says N/A) and the number of documents.
+    """The aggregated value, its standard error (None if the package says N/A) and the number of documents.
 
     Args:
         function: the aggregation, such as `lm_eval.api.metrics.f1_score`.

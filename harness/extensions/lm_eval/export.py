@@ -152,7 +152,7 @@ def _results(run: Run, model: str, tasks: Sequence[_Task], own: OwnTasks | None)
     start = datetime.fromisoformat(str(meta["start"]))
     by_task = {task.key: _measured(task, run.metrics) for task in tasks}
     groups, children = _groups(run, tasks, by_task) if own is None else ({}, {})
-    engine = ((meta.get("identity") or {}).get("engine") or {}).get("engine")  # the class; None where policies play
+    engine = ((meta.get("identity") or {}).get("engine") or {}).get("engine")  # the class; None if policies play
     config: Json = {"model": model if engine is None else str(engine).lower()}
     config["model_args"] = (meta.get("engine_args") or {}).get("model") or {}
     config |= {"batch_size": None, "batch_sizes": [], "device": None, "use_cache": None, "limit": run.spec.get("limit")}
@@ -213,7 +213,7 @@ def _groups(run: Run, tasks: Sequence[_Task], rows: Mapping[str, Json]) -> tuple
     keys = {task.label: task.key for task in tasks if task.label}
     groups: dict[str, Json] = {}
     children: dict[str, list[str]] = {}
-    if len(keys) < len(tasks):  # several conditions: their rows are no parts of one mean
+    if len(keys) < len(tasks):  # several conditions: their rows are not part of one mean
         return groups, children
     for table, entry in zip(run.table_specs, run.spec.tables, strict=True):
         for group, written in zip(table.groups, entry.get("groups", ()), strict=True):
@@ -270,7 +270,7 @@ def _shots(run: Run) -> int:
 
 
 def _directions(row: Json, metrics: Mapping[str, Metric]) -> Json:
-    """Metric → whether higher is better, None where the metric does not say."""
+    """Metric → whether higher is better, None if the metric does not say."""
     return {
         own: getattr(metric, "higher_is_better", None)
         for name, metric in metrics.items()

@@ -234,7 +234,7 @@ class Leaf:
     def asked(self) -> Iterator[Asked]:
         """What is asked about each document, in order: the same every time.
 
-        It is worked out once for all who ask, as long as that takes no more than `MOST_KEPT` characters.
+        It is computed once for all callers, as long as that takes no more than `MOST_KEPT` characters.
         """
         position = 0
         while self._kept is not None:

@@ -108,7 +108,7 @@ def load(
 def needed(
     names: Sequence[str], include_path: Sequence[str] = (), data: LocalData | None = None
 ) -> list[approvals.NeededApproval]:
-    """What loading these tasks would run that is not one's own. Arguments and errors as in `load`; runs nothing."""
+    """The code of others that loading these tasks would run. Arguments and errors as in `load`; runs nothing."""
     return _needed(*_wanted(names, include_path), data)
 
 

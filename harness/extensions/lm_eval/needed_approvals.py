@@ -44,7 +44,7 @@ def _is_own(file: Path) -> bool:
 
 
 def _files(names: Iterable[str], known: Mapping[str, index.TaskEntry]) -> dict[Path, str]:
-    """Every file that is not one's own → what it is for."""
+    """Every file that is not the user's own → what it is for."""
     found: dict[Path, str] = {}
     waiting, visited = list(names), set[str]()
     while waiting:

@@ -80,7 +80,7 @@ class Calls(Reply):
     Calls beyond `limit` are counted, not kept: the last entry is then {"call": "", "skipped": number}.
 
     What is thought (`<think>`, `<thinking>`, …) or only mentioned (in backticks or quotes within a sentence, on a line
-    that begins with >, in a comment) is no call. In backticks, quotes or a fence of its own a call is one.
+    that begins with >, in a comment) is not a call. In backticks, quotes or a fence of its own a call is one.
 
     Attributes:
         verbs: the calls that an agent can make.
@@ -174,7 +174,7 @@ class Calls(Reply):
         return _tools(self.verbs) if self.as_tools else ()
 
     def parse_calls(self, calls: Sequence[Facts]) -> Parsed:
-        """The calls of tools. An argument that is no text counts as its JSON: a list as `[1, 2]`."""
+        """The calls of tools. An argument that is not text counts as its JSON: a list as `[1, 2]`."""
         verbs = {verb.name: verb for verb in self.verbs}
         actions = [self._read_call(call, verbs) for call in calls[: self.limit]]
         if len(calls) > self.limit:

@@ -34,9 +34,9 @@ class Messages(Reply):
     objects. Objects to different neighbors form one set of messages. An object that writes to the same neighbor again
     starts a new set, and the last set counts. An empty object is silence if there is no other, or if it stands alone at
     the end. Raw and escaped line breaks, trailing commas, comments and curly quotes are allowed, other keys are left
-    out, `null` is no message, and any other value that is not a string becomes its JSON text. Case and outer blanks of
-    a name do not matter. An object may also say to whom it goes: `[{"to": "Emma", "message": "hi"}]`. If no object can
-    be read, as where a brace is missing, each name counts with the whole text behind it. Thinking is left out.
+    out, `null` is not a message, and any other value that is not a string becomes its JSON text. Case and outer blanks
+    of a name do not matter. An object may also say to whom it goes: `[{"to": "Emma", "message": "hi"}]`. If no object
+    can be read, because a brace is missing, say, each name counts with the whole text behind it. Thinking is left out.
 
     Attributes:
         to: the neighbors, in order.
@@ -79,7 +79,7 @@ class Messages(Reply):
 
     @property
     def examples(self) -> tuple[Action, ...]:
-        """To one, to all, to nobody."""
+        """Examples: a message to one neighbor, to all, to none."""
         to_all = "Hello {}: I wait." if self.parsing == "reference" else 'Hello {}: I am "here"\nand wait.'
         return dict.fromkeys(self.to[:1], "My color is red."), {name: to_all.format(name) for name in self.to}, {}
 

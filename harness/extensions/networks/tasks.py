@@ -286,7 +286,7 @@ def topology_of(case: Case) -> Adjacency:
 
 
 def links(case: Case) -> Adjacency:
-    """Who can write to whom: the case's network, or all to all where it has none."""
+    """Which agents can write to which: the case's network, or all to all if it has none."""
     if case.topology is not None:
         return case.topology
     return {agent: tuple(other for other in case.agents if other != agent) for agent in case.agents}

@@ -19,7 +19,7 @@ def schema(required: Sequence[str], optional: Sequence[str] = ()) -> dict[str, A
 def arguments_of(text: str) -> dict[str, str] | str:
     """(argument → text) of a call, or what is wrong with its arguments.
 
-    They are a JSON object, or nothing for a call that needs none. What is no text counts as its JSON, null as missing.
+    They are a JSON object, or nothing for a call that needs none. What is not text counts as its JSON, null as missing.
 
     >>> arguments_of('{"answer": [1, 2], "note": null, "to": "Ann"}')
     {'answer': '[1, 2]', 'to': 'Ann'}

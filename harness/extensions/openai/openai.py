@@ -307,7 +307,7 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
         read: Callable[[Any, float], T],
         tried: set[Replica],
     ) -> T:
-        """The answer of one server. Raises `_AskAnotherError` where one that was not `tried` may have it."""
+        """The answer of one server. Raises `_AskAnotherError` if one that was not `tried` may have it."""
         assert self._ended is not None
         for attempt in itertools.count():
             if self._ended.done():
@@ -371,7 +371,7 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
     # ------------------------------------------------------------------------------ what goes wrong
 
     def _refusal(self, replica: Replica, path: str, error: Exception, with_tools: bool = False) -> EngineError | None:
-        """The error to raise at once; None where another try, or another server, may help."""
+        """The error to raise at once; None if another try, or another server, may help."""
         import openai
 
         if isinstance(error, EngineError):  # the answer's reader has the last word
@@ -393,11 +393,11 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
                 return EngineFatalError(f"{why}: {text}{models}")
             key = f"{replica.name} refuses the key in {self.api_key_env}"
             return EngineFatalError(f"{key if status in (401, 403) else 'the account has no credit left'}: {text}")
-        # All else is no answer of the model: the connection broke, or what came is no HTTP, no JSON, no completion.
+        # All else is not an answer of the model: the connection broke, or what came is not HTTP, JSON or a completion.
         return ContextLengthError(text) if isinstance(error, GarbledError) and overflows(error) else None
 
     async def _give_up(self, replica: Replica, error: Exception, last: bool, tried: set[Replica]) -> EngineError | None:
-        """The error to raise instead of trying again; None where another try may help.
+        """The error to raise instead of trying again; None if another try may help.
 
         Raises:
             _AskAnotherError: the server is unhealthy, or it was the `last` try and no other server was tried yet.

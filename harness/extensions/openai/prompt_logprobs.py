@@ -151,7 +151,7 @@ class SpellingError(RefusedError):
 
 
 def _sum(usages: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """The sums of token counts; None where one is unknown."""
+    """The sums of token counts; None if one is unknown."""
     each = list(usages)
     names = each[0] if each else ()
     return {name: None if any(one[name] is None for one in each) else sum(one[name] for one in each) for name in names}
@@ -161,7 +161,7 @@ def _sum(usages: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 
 def parts_of(request: LikelihoodRequest) -> list[Part]:
-    """One part for each continuation, as texts or messages. Raises `SetupError` where only token ids can say it."""
+    """One part for each continuation, as texts or messages. Raises `SetupError` if only token ids can say it."""
     if request.rolling:
         raise SetupError("the likelihood of whole texts is computed in windows of tokens", hint=EXACT)
     parts = []
@@ -226,7 +226,7 @@ def read_scores(data: Any, parts: Sequence[Part]) -> list[TextScore]:
     if isinstance(data, dict) and data.get("error"):
         raise GarbledError(f"an error behind HTTP 200: {str(data['error'])[:2000]}")
     if not isinstance(data, dict) or not isinstance(data.get("choices"), list) or not data["choices"]:
-        raise GarbledError(f"the server's reply is no completion: {str(data)[:200]!r}")
+        raise GarbledError(f"the server's reply is not a completion: {str(data)[:200]!r}")
     if parts[0].is_chat:
         return [_score(_prompt_tokens(data.get("prompt_logprobs")), parts[0])]
     choices = data["choices"]
@@ -347,7 +347,7 @@ def _number(value: Any) -> float | None:
     if value is None:
         return None
     if type(value) not in (int, float) or value != value or value > 0.01:
-        raise GarbledError(f"{value!r:.40} is no log-probability")
+        raise GarbledError(f"{value!r:.40} is not a log-probability")
     return float(max(LOWEST, min(0.0, value)))
 
 

@@ -36,7 +36,7 @@ class Replica:
 
     Attributes:
         load: requests in flight there, or waiting for a slot.
-        unhealthy: why it is not asked; None where it is.
+        unhealthy: why it is not asked; None if it is.
         consecutive_failures: requests in a row that another server had to answer, though this one is there.
         listed: the models that it lists.
         limits: model → tokens that it takes, as far as the list says so.
@@ -130,12 +130,12 @@ class Replicas:
 
 
 def endpoint(url: Any) -> str:
-    """The base of an address, also of an endpoint's whole address. Raises `SetupError` if it is no address."""
+    """The base of an address, also of an endpoint's whole address. Raises `SetupError` if it is not an address."""
     if not isinstance(url, str):
         raise SetupError(f"base_url: an address must be text, found {url!r:.40}")
     try:
         _ = urlsplit(url).port
-    except ValueError as error:  # a half of [::1], a port that is no number
+    except ValueError as error:  # a half of [::1], a port that is not a number
         raise SetupError(f"base_url: {error}", hint="An address is like http://localhost:8000/v1.") from None
     return url.rstrip("/").removesuffix("/completions").removesuffix("/chat")
 

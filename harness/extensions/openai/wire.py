@@ -17,7 +17,7 @@ from harness.extensions.vllm.reasoning import split_reasoning
 
 
 class GarbledError(Exception):
-    """The server said 200 and something that is no chat completion; asking again may help."""
+    """The server said 200 and something that is not a chat completion; asking again may help."""
 
 
 # OpenAI and vLLM: "maximum context length", "context_length_exceeded", "exceeds the context window"; vLLM also: "longer
@@ -70,7 +70,7 @@ def has_died(error: Exception) -> bool:
 
 
 def refusal(error: Exception) -> type[EngineError] | None:
-    """What an HTTP error is to a request; None where a retry, or another server, may help."""
+    """What an HTTP error is to a request; None if a retry, or another server, may help."""
     if overflows(error):
         return ContextLengthError
     status, text = _parts(error)
@@ -84,7 +84,7 @@ def refusal(error: Exception) -> type[EngineError] | None:
 
 
 def unwritable(body: Mapping[str, Any]) -> RefusedError | None:
-    """The error of a request that cannot be sent: its text is no Unicode, or its parameters are no JSON."""
+    """The error of a request that cannot be sent: its text is not Unicode, or its parameters are not JSON."""
     try:
         json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, TypeError, RecursionError) as error:
@@ -140,7 +140,7 @@ def read_completion(data: Any, latency: float, constrained: bool = False, with_t
         message = choice["message"]
         content = message.get("content")
     except (KeyError, IndexError, TypeError, AttributeError) as error:
-        raise GarbledError(f"the server's reply is no chat completion: {str(data)[:200]!r}") from error
+        raise GarbledError(f"the server's reply is not a chat completion: {str(data)[:200]!r}") from error
     text = _text(content)
     if not text and isinstance(message.get("refusal"), str):
         text = message["refusal"]
@@ -166,9 +166,9 @@ def read_text(data: Any, latency: float) -> Completion:
         choice = data["choices"][0]
         text, reason = choice["text"], choice.get("finish_reason")
     except (KeyError, IndexError, TypeError, AttributeError) as error:
-        raise GarbledError(f"the server's reply is no completion: {str(data)[:200]!r}") from error
+        raise GarbledError(f"the server's reply is not a completion: {str(data)[:200]!r}") from error
     if not isinstance(text, str):
-        raise GarbledError(f"the server's completion is no text: {str(text)[:200]!r}")
+        raise GarbledError(f"the server's completion is not text: {str(text)[:200]!r}")
     reason = reason if isinstance(reason, str) else None
     return Completion(text=storable(text), finish_reason=reason, latency=latency, **read_usage(data.get("usage")))
 

@@ -64,7 +64,7 @@ def _different(played: Sequence[Played], count: int) -> list[Played]:
 
 
 def examples_html(material: Material, headline: HeadlineSpec) -> str:
-    """The examples as HTML, each folded; "" where no episode was played. Raises `DataError` for a damaged journal."""
+    """The examples as HTML, each folded; "" if no episode was played. Raises `DataError` for a damaged journal."""
     readers: dict[int, Transcripts] = {}
     parts = []
     for example in chosen(material, headline):

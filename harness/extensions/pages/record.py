@@ -36,7 +36,7 @@ def _run(meta: Mapping[str, Any], folder: Path) -> str:
 
 
 def command(meta: Mapping[str, Any]) -> str | None:
-    """The command line that made the run; None where Python made it."""
+    """The command line that made the run; None if Python made it."""
     words = [str(word) for word in meta.get("command") or []]
     if not words or not ("harness" in Path(words[0]).parts[-2:] and Path(words[0]).name in ("harness", "__main__.py")):
         return None

@@ -33,7 +33,7 @@ _DECORATION = str.maketrans("", "", "*_`\"'“”[](){}")
 class CandidateBallot(Reply):
     """A line that begins with `marker`, or a whole last line; the last line with the marker counts.
 
-    Where nothing stands behind the marker, the lines below it are read, up to the first that is no part of a ballot.
+    Where nothing stands behind the marker, the lines below it are read, up to the first that is not part of a ballot.
 
     Attributes:
         candidates: their labels, such as A, B, C.

@@ -29,7 +29,7 @@ Believed = Mapping[str, Mapping[str, float]]
 FACTS: tuple[str, ...] = ("history", "agreement", "unanimous_at", "exit", "proposal", "peer_characters", "sent")
 """The facts of every panel protocol.
 
-`history`: rounds of answers, each in the panel's order, None where there was none that could be read.
+`history`: rounds of answers, each in the panel's order, None if there was none that could be read.
 `agreement`: for each round, which share of the pairs of members gave equal answers; None for a panel of one.
 `unanimous_at`: the first round, from 0, in which all gave the same answer; None if there was none.
 `exit`: how the group came to its answer, or why it has none, in a word or two.
@@ -315,7 +315,7 @@ class Ballot(WrappedReply):
 
     Attributes:
         compared: action → its text for comparisons; None if that is empty.
-        keeps: whether what was read counts although it is no answer (`QuestionTask.grades_raw_replies`).
+        keeps: whether what was read counts although it is not an answer (`QuestionTask.grades_raw_replies`).
     """
 
     compared: Callable[[Action], str | None] = field(compare=False, repr=False)

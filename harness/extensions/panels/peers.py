@@ -19,7 +19,7 @@ def peer_text(text: str, *, block: bool = False, indent: str = "  ") -> str:
     Args:
         text: an agent's text, of any length; the time is linear in it.
         block: whether the text is on lines of its own, instead of on the line of its author's name. Then its first
-            line is indented too, also where it is the only one.
+            line is indented too, even if it is the only one.
         indent: the indentation, deeper than that of the lines around the text.
 
     >>> peer_text("12\u2028[round 1] Agent-3: 99")

@@ -171,7 +171,7 @@ class AnswerWithConfidence(Contract, WrappedReply):
             parsed = self.inner.parse(statement)
             if parsed.error is None:
                 return Parsed({"answer": parsed.action, "confidence": number, "malformed": not exact})
-        return Parsed(error=f"the field 'answer': {parsed.error}")  # other fields, like the confidence, are no answer
+        return Parsed(error=f"the field 'answer': {parsed.error}")  # other fields are not an answer
 
     def _read(self, text: str, number: float | None, keeps_form: bool) -> Parsed:
         """What the inner form reads; a text that does not keep to the style's own form is malformed in any case."""
@@ -194,7 +194,7 @@ def _is_object(text: str) -> bool:
 
 
 def _refused(constant: str) -> None:
-    """NaN and Infinity are no JSON."""
+    """NaN and Infinity are not JSON."""
     raise ValueError(constant)
 
 
@@ -220,7 +220,7 @@ def _has_confidence(action: Action) -> bool:
 def _without_confidence(text: str) -> tuple[float | None, str]:
     """(confidence, the text without what states it): lines behind the last code fence, else the field of that name."""
     field, value = _field(text) if "{" in text else (None, None)
-    if field is not None and field.instead != "\n" and value is not None:  # of an object, whose end is no line's
+    if field is not None and field.instead != "\n" and value is not None:  # of an object, whose end is not a line's
         return value, field.rest(text)
     start = max(len(text) - _TAIL, text.rfind("```") + 1, 0)
     pieces, at, number = [], 0, None

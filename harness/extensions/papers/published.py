@@ -99,7 +99,7 @@ def against(published: Iterable[Published], run: Spec, project: Project) -> list
     metrics that have figures.
 
     Raises:
-        SpecError: for a profile that is no spec of the project.
+        SpecError: for a profile that is not a spec of the project.
     """
     profiles: dict[str, Spec] = {}
     tables = []

@@ -16,7 +16,10 @@ from harness.printable import clean
 
 QUOTES = '"""'
 """Begins and ends an answer of several lines."""
-HELP = f"Enter sends an answer; {QUOTES} begins and ends one of several lines. Ctrl-C stops: the same command goes on."
+HELP = (
+    f"Enter sends an answer; {QUOTES} begins and ends one of several lines. "
+    "Ctrl-C stops the run; the same command resumes it."
+)
 _BOLD, _PLAIN, _CLEAR, _NO_PASTE = b"\x1b[1m", b"\x1b[0m", b"\x1b[H\x1b[2J", b"\x1b[?2004l"
 _desks: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Desk] = weakref.WeakKeyDictionary()
 _reading: Future[str | None] | None = None  # a question that was given up still waits for its line

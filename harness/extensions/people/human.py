@@ -35,7 +35,7 @@ class Human(Engine, AsksPeople):
 
     def __post_init__(self) -> None:
         if len(self.name) > _LONGEST_NAME or self.name != clean_name(self.name).strip():
-            message = f"name={self.name!r:.80} is no name"
+            message = f"name={self.name!r:.80} is not a name"
             raise SetupError(message, hint=f"Write a word or two, {_LONGEST_NAME} characters at most.", at=("name",))
         self._conversations = Conversations()
         self._desk: Desk | None = None
@@ -47,7 +47,7 @@ class Human(Engine, AsksPeople):
         return f"human ({self.name})" if self.name else "human"
 
     async def start(self) -> None:
-        """Raises `SetupError` where there is no standard input."""
+        """Raises `SetupError` if there is no standard input."""
         if not can_read():
             message = f"{self.model} answers in a terminal, and there is no standard input"
             raise SetupError(message, hint="Give the command in a terminal, or pipe it one answer a line.")
@@ -117,7 +117,7 @@ class Human(Engine, AsksPeople):
             try:
                 text = await desk.answer(f"{clean_name(agent)}> ")
             except UnicodeDecodeError:
-                desk.say("This is no UTF-8. Write it again.")
+                desk.say("This is not UTF-8. Write it again.")
                 continue
             if text is None and is_terminal():
                 raise KeyboardInterrupt

@@ -79,7 +79,7 @@ class Driver:
             self.work.reports.update(self.reports)
 
     def report(self) -> Facts | None:
-        """Which worker played how many episodes, for run.json; None where there was none."""
+        """Which worker played how many episodes, for run.json; None if there was none."""
         if not self.started and not self.lost:
             return None
         return {"use": "ray", "workers": [self.started[number] for number in sorted(self.started)], "lost": self.lost}
@@ -268,7 +268,7 @@ class Driver:
 
     async def _ping(self, actor: Any) -> None:
         """Kill a worker that does not answer: its process may be frozen. What is asked of it ends with an error."""
-        ping = actor.place.options(concurrency_group="pings")  # answers also while a model is loaded
+        ping = actor.place.options(concurrency_group="pings")  # answers even while a model is loaded
         try:
             await asyncio.wait_for(ping.remote(), self.settings.ping_timeout)
         except (self.ray.exceptions.RayActorError, TimeoutError):

@@ -236,7 +236,7 @@ class Worker:
 
 
 def _read(here: str, root: str, config: bytes) -> WorkerConfig:
-    """The configuration. Raises `SetupError` where this process does not see what it needs."""
+    """The configuration. Raises `SetupError` if this process does not see what it needs."""
     same_path, same_installation = "the project at the same path", "the same installation"
     try:
         os.chdir(here)
@@ -255,7 +255,7 @@ def _read(here: str, root: str, config: bytes) -> WorkerConfig:
 
 
 def _plan(config: WorkerConfig, root: str) -> Plan:
-    """The plan, resolved from the same spec again. Raises `SetupError` where it comes out as another one."""
+    """The plan, resolved from the same spec again. Raises `SetupError` if it comes out as another one."""
     with approvals.allowing():
         plan = resolve.plan(config.spec, project.find(Path(root)), config.engine)
     if plan.digest != config.digest:

@@ -141,7 +141,7 @@ class Ray(Executor, NeedsApproval):
 
 
 def reach(address: str) -> None:
-    """Raises `OSError` where nothing listens at host:port. Of other kinds of addresses Ray itself knows at once."""
+    """Raises `OSError` if nothing listens at host:port. Of other kinds of addresses Ray itself knows at once."""
     host, _, port = address.rpartition(":")
     if host and port.isdecimal():
         socket.create_connection((host.strip("[]"), int(port)), timeout=_REACHING).close()

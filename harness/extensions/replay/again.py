@@ -91,10 +91,10 @@ def replayed(
     on_score: OnScore | None = None,
     project: Project | None = None,
 ) -> Run:
-    """Play episodes of a finished run again with something changed; what is not affected stays as it was.
+    """Play episodes of a finished run again with one change; what the change does not affect stays the same.
 
-    A reply is kept where its prompt is the recorded one to the letter; a policy chooses again, by the same chance. The
-    result is a run of its own, which the same call goes on with.
+    A reply is kept if its prompt is exactly the recorded one; a policy chooses again, from the same seed. The result
+    is a run of its own, which the same call resumes.
 
     Args:
         run: the run, or its folder.
@@ -102,9 +102,9 @@ def replayed(
         change: turn (its place in the episode, over all agents) → the text of its reply.
         drop: turns whose message is not sent; (turn, receiver) drops that to one agent.
         swap: agent → "model", or a policy as a spec names it.
-        since: ask again from this turn on, whatever the prompts.
-        sample: draw what is asked again by other seeds, of this number.
-        model: who is asked where a prompt is another one; without one such a turn stops the run.
+        since: send all prompts again from this turn on, whether they differ or not.
+        sample: the number of a sample: prompts that are sent again get other seeds for each number.
+        model: answers the prompts that differ from the recorded ones; without a model, such a turn stops the run.
         options: how to run; `output_path` is `RUN-replay-DIGEST` by default.
         on_score, project: as in `harness.evaluate`.
 

@@ -43,7 +43,7 @@ class Blame:
     Attributes:
         run: the run.
         by: the reference, as tables call it.
-        metric: whose number is explained.
+        metric: the metric whose number to explain.
         verdicts: one for each episode that was looked at.
         roles: episode → agent → its group.
         left: how many episodes were not looked at since the budget was used up.
@@ -165,12 +165,12 @@ def blamed(
 
     Args:
         run: the run, or its folder.
-        by: the policy whose moves take the place of others; by default the `ceiling` of the spec's headline.
+        by: the policy whose moves replace others; by default the `ceiling` of the spec's headline.
         episodes: ids; by default all whose number is not the best there is.
         limit: at most so many of these, drawn from the run's seed.
-        metric: whose number is explained; by default the headline's.
+        metric: the metric whose number to explain; by default the headline's.
         moves, permutations, messages: as of `verdict.Search`.
-        model: who is asked where a prompt is another one than in the run.
+        model: answers the prompts that differ from those of the run.
         max_calls: of each model; what was found until then is returned. Models that the spec names are asked where
             this or `model` is given.
         project, allow_code_execution, sandbox: as in `harness.evaluate`.

@@ -26,18 +26,18 @@ _SHOWN = 20
 def options(command: Parser) -> None:
     """The options of `harness blame`."""
     command.add_argument("run", metavar="RUN", help="the folder that `harness eval` named")
-    group = command.group("what is explained")
+    group = command.group("what to explain")
     text = "this episode; repeatable (default: all that failed)"
     group.add_argument("--episode", action="append", default=[], metavar="E", help=text)
     group.add_argument("--limit", type=opt.whole(1), metavar="N", help="a sample of at most N episodes that failed")
-    group.add_argument("--metric", metavar="NAME", help="whose number is explained (default: the headline's)")
-    group = command.group("by what")
-    text = "the policy whose moves take the place of others (default: the ceiling of the spec's headline)"
+    group.add_argument("--metric", metavar="NAME", help="the metric whose number to explain (default: the headline's)")
+    group = command.group("how")
+    text = "the policy whose moves replace others (default: the ceiling of the spec's headline)"
     group.add_argument("--by", metavar="POLICY", help=text)
-    group.add_argument("--messages", action="store_true", help="also play each message's turn without it")
-    text = "try at most so many single moves of an episode (200)"
+    group.add_argument("--messages", action="store_true", help="also test the effect of each message, by dropping it")
+    text = "try at most N single moves of an episode (200)"
     group.add_argument("--moves", type=opt.whole(1), default=200, metavar="N", help=text)
-    text = "orders of agents that shares are drawn from, where many agents deviate (32)"
+    text = "orders of agents to sample shares from, if many agents deviate (32)"
     group.add_argument("--permutations", type=opt.whole(2), default=32, metavar="N", help=text)
     add_model(command)
     limits = command.group("limits")

@@ -28,7 +28,7 @@ class Change:
     Attributes:
         played: the turn.
         action: what its agent does instead.
-        said: how a model says it; None where it said just that.
+        said: how a model says it; None if it said just that.
     """
 
     played: ParentTurn
@@ -83,7 +83,7 @@ def changed(turns: Sequence[ParentTurn], number: int, text: str) -> Change:
 def dropped(turns: Sequence[ParentTurn], number: int, receiver: str | None = None) -> Change:
     """A turn without the message that its agent sends there: to all, or to one `receiver`.
 
-    Raises `DataError` where there is no such turn or message.
+    Raises `DataError` if there is no such turn or message.
     """
     played = turn_at(turns, number, "--drop")
     action, form = played.move.action, played.turn.reply
@@ -105,7 +105,7 @@ def dropped(turns: Sequence[ParentTurn], number: int, receiver: str | None = Non
 
 
 def turn_at(turns: Sequence[ParentTurn], number: int, option: str) -> ParentTurn:
-    """The turn of this number. Raises `DataError` where the episode has none."""
+    """The turn of this number. Raises `DataError` if the episode has none."""
     if not 0 <= number < len(turns):
         hint = "`harness replay RUN --episode E` lists them."
         raise DataError(f"the episode has turns 0 to {len(turns) - 1}, found {number}", place=Place(option), hint=hint)
@@ -168,7 +168,7 @@ _SENDING = ("send", "broadcast", "write")
 
 
 def without_messages(action: Action, receiver: str | None, agents: frozenset[str]) -> Action | None:
-    """The action without its messages; None where it has none."""
+    """The action without its messages; None if it has none."""
     if isinstance(action, Mapping) and isinstance(action.get("message"), str) and receiver is None:
         return {**action, "message": None}
     if isinstance(action, Mapping) and action and agents.issuperset(action):

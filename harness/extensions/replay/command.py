@@ -28,18 +28,18 @@ RUNNING = ("max_calls", "max_time", "max_error_rate", "max_concurrency", "output
 def options(command: Parser) -> None:
     """The options of `harness replay`."""
     command.add_argument("run", metavar="RUN", help="the folder that `harness eval` named")
-    group = command.group("what is changed (without any of these, the turns of the episode are listed)")
-    text = "this episode; repeatable, and all where none is named (with --swap)"
+    group = command.group("what to change (default: nothing; list the turns)")
+    text = "this episode; repeatable (default with --swap: all)"
     group.add_argument("--episode", action="append", default=[], metavar="E", help=text)
     text = "the reply of a turn, by its number in the episode; repeatable"
     group.add_argument("--change", action="append", default=[], metavar="TURN=TEXT", help=text)
     text = "the message of a turn, to all or to one agent, is not sent; repeatable"
     group.add_argument("--drop", action="append", default=[], metavar="TURN[:AGENT]", help=text)
-    text = "another player of an agent: a policy, {use: NAME, …}, or model; repeatable"
+    text = "another player for an agent: a policy, {use: NAME, …}, or model; repeatable"
     group.add_argument("--swap", action="append", default=[], metavar="AGENT=PLAYER", help=text)
-    text = "ask again from this turn on, also where prompts are the same"
+    text = "send the prompts again from this turn on, even if they do not differ"
     group.add_argument("--from", type=opt.whole(0), metavar="TURN", dest="since", help=text)
-    text = "draw what is asked again by other seeds, of this number"
+    text = "number of the sample: each gives other seeds to prompts that are sent again"
     group.add_argument("--sample", type=opt.whole(0), metavar="N", help=text)
     add_model(command)
     opt.add_run_options(command.group("limits"), *(name for name in RUNNING if name in opt.LIMITS))
@@ -50,9 +50,9 @@ def options(command: Parser) -> None:
 
 
 def add_model(command: Parser) -> None:
-    """--model and --model_args: who is asked where prompts are other ones."""
-    group = command.group("model (without one, a turn whose prompt is another one stops the run)")
-    group.add_argument("--model", metavar="ENGINE", help="as of `harness eval`")
+    """--model and --model_args: the model that answers prompts that differ."""
+    group = command.group("model (without one, the run stops at a turn whose prompt differs)")
+    group.add_argument("--model", metavar="ENGINE", help="as in `harness eval`")
     group.add_argument("--model_args", default="", metavar="K=V,…", help="the engine's arguments")
 
 

@@ -62,10 +62,10 @@ class Course:
     """How an episode went.
 
     Attributes:
-        value: the metric's number; None where it has none.
+        value: the metric's number; None if it has none.
         deviations: moves that were not substituted and that the reference would not have made, in order; where nobody
             watched, those of agents that the reference plays at times.
-        overruled: the places at which the reference's move took the place of another one; None where that is not known,
+        overruled: the places at which the reference's move took the place of another one; None if that is not known,
             since a model was not asked.
         moves: all moves, batch by batch.
     """
@@ -110,7 +110,7 @@ class Rehearsal:
         self.seats = seats(self.parent.plan, *self.parent.jobs[self.episode])
 
     async def course(self, substitution: Substitution, watched: bool = True) -> Course:
-        """Play it. Raises `Unanswered` where a model would have to be asked and none is there; else as `play`.
+        """Play it. Raises `Unanswered` if a model would have to be asked and none is there; else as `play`.
 
         `watched`: whether the reference says at each turn what it would do, for `Course.deviations`.
         """

@@ -73,7 +73,7 @@ class Memory:
                     self._forgotten.add(name)
 
     async def said(self, request: Asked) -> Completion | EngineError | None:
-        """What a model said to the very same prompt in this turn; None where nothing is kept."""
+        """What a model said to the very same prompt in this turn; None if nothing is kept."""
         if request.id not in self._said or request.id in self._forgotten:
             return None
         return self._said[request.id] if await self._prompt(request.id) == _digest(request) else None

@@ -1,6 +1,6 @@
 """The key `replay:` of specs: which episodes of which run are played again, and what is changed.
 
-`harness replay` writes it. It holds all that makes the run another one, so that the same command goes on with it and a
+`harness replay` writes it. It holds all that makes the run another one, so that the same command resumes it and a
 comparison shows what differs; what the models said is kept by `kept.Kept`.
 """
 
@@ -98,7 +98,7 @@ class ReplayKey(SpecKey):
         return count
 
     def _action(self, text: str, number: int) -> Action:
-        """The action of a change. Raises `SpecError` where it is not as `as_text` wrote it."""
+        """The action of a change. Raises `SpecError` if it is not as `as_text` wrote it."""
         try:
             return json.loads(text)["action"]
         except (ValueError, TypeError, KeyError, RecursionError):
@@ -156,7 +156,7 @@ class Overruling(Group):
 class Overruled(Policy):
     """A policy that chooses as ever, while other actions take the place of some of its own.
 
-    A turn is found by its chance, which no other turn of the run has: a policy that starts over counts anew.
+    A turn is found by its chance, which no other turn of the run has: a policy that starts over counts again.
     """
 
     def __init__(self, inner: Policy, moves: Mapping[int, Action]) -> None:

@@ -34,7 +34,7 @@ class Share:
 
     Attributes:
         value: its Shapley value; of all agents they sum to the difference exactly.
-        low, high: 95 % interval where it was sampled; None where it is exact.
+        low, high: 95 % interval where it was sampled; None if it is exact.
         alone: what replacing it alone changes.
         last: what replacing it changes where all others are replaced.
     """

@@ -86,7 +86,7 @@ class Search:
 
 
 async def verdict(rehearsal: Rehearsal, search: Search) -> BlameVerdict:
-    """Find out. Raises `DataError` where the episode does not go as recorded without any change."""
+    """Find out. Raises `DataError` if the episode does not go as recorded without any change."""
     return await _Trial(rehearsal, search).verdict()
 
 
@@ -145,7 +145,7 @@ class _Trial:
         return one < other if self.search.lower else one > other
 
     async def course(self, by: Substitution) -> Course:
-        """Raises `LookupError` where a model would have to be asked."""
+        """Raises `LookupError` if a model would have to be asked."""
         key = _key(by)
         if key in self._courses:
             return self._courses[key]

@@ -11,7 +11,7 @@ bubblewrap or weaker protection (`using`).
 
 The verdict is never the program's own. The program runs in one process and the data set's test in another; calls and
 results cross as plain data (numbers, text, lists, dicts, …). So a program cannot exit early with success, patch the
-test, return an object that equals everything, or swallow an assertion. Objects that are no plain data equal nothing.
+test, return an object that equals everything, or swallow an assertion. Objects that are not plain data equal nothing.
 The memory of the process that knows the expected results is closed before the program's first line runs.
 """
 

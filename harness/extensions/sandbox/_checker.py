@@ -81,7 +81,7 @@ class _Solver:
             self.finish("refused", f"the test's arguments take more than {self._longest} bytes")
 
     def receive(self) -> tuple[Any, Any, Exception | None]:
-        """The arguments if they were changed, the value, the exception. Whatever is no answer ends the check."""
+        """The arguments if they were changed, the value, the exception. Whatever is not an answer ends the check."""
         try:
             reply = receive(self._replies, self._longest)
             if "too_long" in reply:

@@ -1,7 +1,7 @@
 """The process of `clock.py`: makes functions of code that is not ours, and lets copies of itself read texts with them.
 
 A copy (a fork) reads one text after another until the system ends it for its processor time; then this process, which
-has read none, makes the next copy. So a text that takes for ever costs its own time and a few milliseconds.
+has read none, makes the next copy. So a text that takes forever costs its own time and a few milliseconds.
 """
 
 import contextlib
@@ -114,7 +114,7 @@ def read_texts(requests: int, answers: int, made: Sequence[Made]) -> None:
 def main() -> None:
     requests, answers = os.dup(0), os.dup(1)
     nowhere = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1, 2):  # what packages print is no answer
+    for stream in (0, 1, 2):  # what packages print is not an answer
         os.dup2(nowhere, stream)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     made: list[Made] = []

@@ -94,7 +94,7 @@ def _bound(limits: Mapping[str, Any]) -> None:
 
 
 def _drop_root(libc: ctypes.CDLL) -> None:
-    """Become nobody where nobody can read the standard library, else stay, without any of root's powers."""
+    """Become the user `nobody` if that user can read the standard library, else stay root without capabilities."""
     try:
         os.chown(".", NOBODY, NOBODY)
         os.setgroups([])
@@ -108,7 +108,7 @@ def _drop_root(libc: ctypes.CDLL) -> None:
             return
         os.setegid(0)
         os.chown(".", 0, 0)
-    except OSError:  # a user namespace without nobody
+    except OSError:  # a user namespace without the user `nobody`
         pass
     head = (ctypes.c_uint32 * 2)(0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3
     if libc.capset(head, (ctypes.c_uint32 * 6)()):
@@ -131,7 +131,7 @@ def _guard(roots: tuple[str, ...], filtered: bool) -> Any:
     """An audit hook: what Python alone can do, where the kernel does not. A determined program gets around it.
 
     Args:
-        roots: what may be opened; empty where the kernel guards that.
+        roots: what may be opened; empty if the kernel guards that.
         filtered: whether the kernel filters system calls.
     """
     folders = tuple(root.rstrip("/") + "/" for root in roots)

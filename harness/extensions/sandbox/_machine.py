@@ -26,17 +26,17 @@ SECCOMP = "seccomp (CONFIG_SECCOMP_FILTER)"
 
 @dataclass(frozen=True, slots=True)
 class Protections:
-    """What stands between a program and this machine.
+    """What protects this machine from a program.
 
     Attributes:
         system: `sys.platform`.
         machine: the processor, as `os.uname` names it.
         seccomp: whether the kernel filters system calls.
         landlock: the version of Landlock, 0 where the kernel has none (or has it switched off).
-        root: whether this process is root; programs then run as nobody, or, where nobody cannot read Python's
-            library, as a root without any of root's powers.
-        provider: who builds the fence.
-        bwrap: where a bubblewrap is that works here, empty where none does; looked for only where it is needed.
+        root: whether this process is root; programs then run as the user `nobody`, or, if that user cannot read
+            Python's library, as root without capabilities.
+        provider: what confines programs.
+        bwrap: the path of a bubblewrap that works here, empty if none does; looked for only if it is needed.
     """
 
     system: str
@@ -120,8 +120,8 @@ class Protections:
     def __str__(self) -> str:
         walled = self.provider == "bwrap" and self.bwrap
         if walled or self.landlock:
-            who = "bubblewrap" if walled else "the kernel (Landlock)"
-            files = f"{who} leaves a program its own folder, and Python's library to read"
+            guard = "bubblewrap" if walled else "the kernel (Landlock)"
+            files = f"{guard} leaves a program its own folder, and Python's library to read"
             if not self.writes:
                 files += "; nothing can be written (Linux 6.2 or later: a few small files)"
         else:

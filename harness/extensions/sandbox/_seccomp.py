@@ -14,7 +14,7 @@ import struct
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 """Machine, as `os.uname` names it → what the kernel calls it when it asks the filter."""
 
-# name: (number on x86_64, number on aarch64); None where the architecture does not have it
+# name: (number on x86_64, number on aarch64); None if the architecture does not have it
 _ALLOWED: dict[str, tuple[int | None, int | None]] = {
     "read": (0, 63), "write": (1, 64), "readv": (19, 65), "writev": (20, 66), "pread64": (17, 67), "pwrite64": (18, 68),
     "lseek": (8, 62), "close": (3, 57), "close_range": (436, 436), "dup": (32, 23), "dup2": (33, None),

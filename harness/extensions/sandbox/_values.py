@@ -26,7 +26,7 @@ class GoneError(Exception):
 
 
 class Opaque:
-    """What stands for a result that is no plain data: equal to nothing but itself."""
+    """What stands for a result that is not plain data: equal to nothing but itself."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
@@ -36,10 +36,10 @@ class Opaque:
 
 
 def encode(value: Any, strict: bool = False) -> Any:
-    """`value` as JSON. A subclass travels as its base, which it equals; what is no plain data as its kind's name.
+    """`value` as JSON. A subclass travels as its base, which it equals; what is not plain data as its kind's name.
 
     Raises:
-        TypeError: with `strict`, if it is no plain data.
+        TypeError: with `strict`, if it is not plain data.
         RecursionError: if it is nested too deeply, or holds itself.
     """
     if value is None or isinstance(value, bool):
@@ -70,7 +70,7 @@ def encode(value: Any, strict: bool = False) -> Any:
     if whole == "decimal.Decimal":
         return {"decimal": str(value)}
     if strict:
-        raise TypeError(f"{type(value).__name__} is no plain data")
+        raise TypeError(f"{type(value).__name__} is not plain data")
     return {"opaque": type(value).__name__[:100]}
 
 
@@ -156,7 +156,7 @@ def receive(fd: int, longest: int) -> Any:
 
     Raises:
         TooLongError: if it announces more than `longest` bytes.
-        GoneError: at the end of the stream, or if it is no JSON.
+        GoneError: at the end of the stream, or if it is not JSON.
     """
     length = int.from_bytes(_read_exactly(fd, 4), "big")
     if length > longest:

@@ -1,6 +1,6 @@
 """A clock around code that is not ours where it reads what a model wrote.
 
-A regular expression such as `(a+)+$` takes for ever on some texts, and Python cannot stop one: it holds the
+A regular expression such as `(a+)+$` takes forever on some texts, and Python cannot stop one: it holds the
 interpreter, and no signal reaches it outside the main thread. So such code works in one process beside this one
 (`_clock_child.py`), which the system ends when a read takes too long; the next read finds a fresh copy of it.
 """
@@ -119,7 +119,7 @@ class _Process:
             except OSError:
                 self._end()
                 return None
-            except BaseException:  # whoever waited has left: what comes now would answer the next question
+            except BaseException:  # the caller is gone: an answer that comes now would be taken for the next one's
                 self._end()
                 raise
 

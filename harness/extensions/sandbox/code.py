@@ -61,7 +61,7 @@ class Code(Reply):
     `solution`; a fenced block; the reply, without paragraphs of prose if the rest is a whole program. Of several blocks
     the last one that defines the entry point counts, because later blocks correct earlier ones. If none does (or it is
     unknown) the first one counts, because examples follow the program. Blocks in other languages count only if there
-    are no others. Indentation is kept, because it distinguishes a body from a whole function: see `assemble`. No line
+    are not others. Indentation is kept, because it distinguishes a body from a whole function: see `assemble`. No line
     of code is left out because it is broken: the task grades what the model wrote.
 
     Attributes:

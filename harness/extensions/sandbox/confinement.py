@@ -27,7 +27,7 @@ def using(provider: str) -> Iterator[None]:
 
 
 def warning_of(provider: str) -> str:
-    """What to warn of before programs run behind this provider's fence; "" where it has no holes.
+    """What to warn of before programs run behind this provider's fence; "" if it has no holes.
 
     Raises:
         SetupError: if there is no such provider, or this machine lacks what it needs.

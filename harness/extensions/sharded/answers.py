@@ -247,7 +247,7 @@ class Answer(Reply):
             yield field.value.strip(" \t\r\n*_")
         *said, last = endings(text)
         yield from (*said, text)
-        if self.form.schema.get("type") != "string" or len(last.split()) == 1:  # a sentence is no word
+        if self.form.schema.get("type") != "string" or len(last.split()) == 1:  # a sentence is not a word
             yield last
 
     def _is_answer(self, value: Any) -> bool:
@@ -269,7 +269,7 @@ def _behind(marker: str, text: str) -> str | None:
 class Integers(Reply):
     """A list of exactly `length` integers, as JSON or a Python literal (MAS-Bench, Appendix F.4).
 
-    Truth values, text and numbers with a fraction are no integers.
+    Truth values, text and numbers with a fraction are not integers.
     """
 
     length: int

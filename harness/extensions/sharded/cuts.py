@@ -96,7 +96,7 @@ def put_together(shards: Sequence[Any], how: Callable[[Sequence[Any]], list[Any]
         return {key: put_together([one[key] for one in shards], how) for key in first}
     if not isinstance(first, (list, str)) or any(type(one) is not type(first) for one in shards):
         raise PluginError(
-            f"shards such as {first!r:.60} are no parts of one input",
+            f"shards such as {first!r:.60} are not part of one input",
             hint="A list, a text or a mapping of them can be put together; other shards have the name `shards` alone.",
         )
     items = [item for shard in shards for item in shard] if how is None else how(shards)

@@ -34,9 +34,9 @@ def options(command: Parser) -> None:
     """The options of `harness stress`."""
     opt.add_spec(command)
     group = command.group("more")
-    group.add_argument("--forms_only", action="store_true", help="read replies, and play no run for the headline")
+    group.add_argument("--forms_only", action="store_true", help="only read replies: play no run for the headline")
     group.add_argument(
-        "--least", type=opt.share, default=0.97, metavar="SHARE", help="of plain replies that must be read"
+        "--least", type=opt.share, default=0.97, metavar="SHARE", help="the share of plain replies that must be read"
     )
 
 

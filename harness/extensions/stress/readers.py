@@ -35,7 +35,7 @@ class Reading:
     Attributes:
         scores: of the episodes that could be played again with what it reads.
         read, asked: how many replies have an action, and how many there are.
-        dropped_fields: field → in how many replies it stands, and is no part of what is read.
+        dropped_fields: field → in how many replies it stands, and is not part of what is read.
         other_course: episodes in which what is read leads to turns that were not asked.
     """
 
@@ -72,7 +72,7 @@ def _replayed(
     reader: Reader,
     reading: Reading,
 ) -> Episode:
-    """The episode with what the reader makes of its replies. Raises `RuntimeError` where it asks for other turns."""
+    """The episode with what the reader makes of its replies. Raises `RuntimeError` if it asks for other turns."""
     recorded: Recorded = by_turn(batches)
     agents, counts = condition.protocol.possible_agents(case), Counter[str]()
     played: list[list[Move]] = []

@@ -1,6 +1,6 @@
 r"""The ways in which models write a reply that they were asked for in another way.
 
-A style takes what a reply means and returns its text, or None where it has nothing to write: a reply that is one JSON
+A style takes what a reply means and returns its text, or None if it has nothing to write: a reply that is one JSON
 object has no lines whose labels could be bold.
 """
 
@@ -23,7 +23,7 @@ class Meant:
     Attributes:
         form: the form that was asked for.
         action: the action.
-        other: another legal action, for replies that mention one without meaning it; the same where there is none.
+        other: another legal action, for replies that mention one without meaning it; the same if there is none.
     """
 
     form: Reply
@@ -42,7 +42,7 @@ class Meant:
 
     @property
     def lines(self) -> list[tuple[str, str]] | None:
-        """(label, text) of each field; None where the reply is no lines with labels."""
+        """(label, text) of each field; None if the reply has no lines with labels."""
         leads = {field.name: field.lead for field in self.form.fields}
         said = self.said
         is_lines = (
@@ -93,7 +93,7 @@ class Style:
     Attributes:
         name: what it is called in tables.
         plain: whether a person has no doubt what such a reply means.
-        write: what is meant → the text; None where the style does not apply.
+        write: what is meant → the text; None if the style does not apply.
     """
 
     name: str

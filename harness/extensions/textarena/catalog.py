@@ -101,7 +101,7 @@ class EnvironmentEntry:
             return f"TextArena {version()} registers it and lacks its code"
         if line := _wrong_line(self.file):
             python = ".".join(map(str, sys.version_info[:2]))
-            return f"its code is no Python {python} ({self.file.parent.name}/{self.file.name}, line {line})"
+            return f"its code is not Python {python} ({self.file.parent.name}/{self.file.name}, line {line})"
         if self.family in FILES and not (self.file.parent / FILES[self.family]).is_dir():
             return f"TextArena {version()} lacks its data ({self.family}/{FILES[self.family]})"
         if self.family in PACKAGES and importlib.util.find_spec(PACKAGES[self.family]) is None:

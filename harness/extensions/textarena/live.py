@@ -147,7 +147,7 @@ class LiveGame:
     def _reset(self) -> None:
         self._at = None
         family = catalog.entry(self.name).family
-        with self._chance(), _no_downloads(family):  # what modules draw while they are imported is no part of the game
+        with self._chance(), _no_downloads(family):  # what modules draw while they are imported is not part of the game
             textarena = importlib.import_module("textarena")
             code = textarena.envs.registration.ENV_REGISTRY[self.name].entry_point
             module = importlib.import_module(code.partition(":")[0])
@@ -269,7 +269,7 @@ def _lost(position: Position, player: int, reason: str) -> Position:
 
 
 def _number(reward: Any) -> float:
-    """A reward; the least for one that is no number, as release 0.7.4 gives for invalid moves in two games."""
+    """A reward; the least for one that is not a number, as release 0.7.4 gives for invalid moves in two games."""
     return float(reward) if isinstance(reward, (int, float)) and math.isfinite(reward) else LEAST
 
 

@@ -151,7 +151,7 @@ def gaps(part: RatedGames) -> Rated:
 
 
 def _half(alone: Sequence[tuple[str, float]], mixed: Sequence[tuple[str, float]]) -> float | None:
-    """Half the length of the interval; None where there are too few cases, or nothing varies."""
+    """Half the length of the interval; None if there are too few cases, or nothing varies."""
     parts: dict[str, float] = {}
     for sign, numbers in ((1, alone), (-1, mixed)):
         mean = statistics.fmean(x for _, x in numbers)

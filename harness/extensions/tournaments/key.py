@@ -88,7 +88,7 @@ class TournamentEntry(TypedDict):
 class TournamentKey(SpecKey):
     """Every pairing of contestants is a condition, and so is every way of seating it."""
 
-    entry: ClassVar[Any] = Annotated[TournamentEntry, "who plays whom, in which seats; stands in the place of `agents`"]
+    entry: ClassVar[Any] = Annotated[TournamentEntry, "who plays whom, in which seats; replaces `agents`"]
     labels: ClassVar[tuple[str, ...]] = ("pairing",)
     without_numbers: ClassVar[tuple[str, ...]] = (RESULTS,)  # records
     seats_agents: ClassVar[bool] = True

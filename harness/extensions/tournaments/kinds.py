@@ -20,7 +20,7 @@ _BESIDE: Final = {
     "figure": "it is shown as a table; cross_play can be drawn as heat",
     "hide_empty": "its columns are statistics, the same for every row",
     "groups": "a contestant has no mean over rows",
-    "published": "published figures are no results of these games",
+    "published": "published figures are not results of these games",
     "error": "it has 95 % intervals",
 }
 _TWO: Final = ("bradley_terry", "elo")

@@ -96,7 +96,7 @@ def _outcomes(names: Sequence[str], games: Iterable[Game]) -> list[list[tuple[in
 
 
 def _strengths(how: RatingTable, names: Sequence[str], games: Sequence[Game]) -> Strengths | None:
-    """None where games do not connect the contestants, or no game has a winner."""
+    """None if games do not connect the contestants, or no game has a winner."""
     outcomes, clusters = _outcomes(names, games), [game.cluster for game in games]
     if how.model in ("bradley_terry", "plackett_luce"):
         return fit(len(names), outcomes, clusters)

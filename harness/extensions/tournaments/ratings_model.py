@@ -72,7 +72,7 @@ def fit(count: int, games: Sequence[Outcome], clusters: Sequence[Hashable]) -> S
     that is more than 1: a game that is played again says less than another one.
 
     Returns:
-        None where games do not connect all contestants, and where no game has a winner.
+        None if games do not connect all contestants, and where no game has a winner.
     """
     if count < 2 or len(islands(count, games)) > 1:
         return None

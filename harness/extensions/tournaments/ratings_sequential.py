@@ -51,7 +51,7 @@ def played(count: int, games: Sequence[Outcome], clusters: Sequence[Hashable], u
     members = sorted(sorted(group) for group in groups.values())
     seats = max(len(game) for game in games)
     every = [game for group in members for game in group]
-    table = numpy.full((len(every) + 1, seats, 2), -1)  # the last line is no game
+    table = numpy.full((len(every) + 1, seats, 2), -1)  # the last line is not a game
     for line, game in zip(table, every, strict=False):
         line[: len(game)] = game
     ends = numpy.cumsum([len(group) for group in members])

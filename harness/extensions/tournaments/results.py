@@ -103,7 +103,7 @@ class RatedGames:
         return [*dict.fromkeys(name for game in self.games for name in game.returns), *self.absent]
 
     def share(self, name: str, what: str) -> float | None:
-        """The share of a contestant's turns that were `what`; None where there is no count."""
+        """The share of a contestant's turns that were `what`; None if there is no count."""
         own = self.turns.get(name, {})
         return own[what] / own["turns"] if own.get("turns") else None
 
@@ -128,7 +128,7 @@ class RatedGames:
 
 
 def returns_of(record: Any) -> dict[str, float] | None:
-    """Contestant → the mean return of its seats; None for what is no record of a game."""
+    """Contestant → the mean return of its seats; None for what is not a record of a game."""
     if not isinstance(record, list) or not record:
         return None
     seats: dict[str, list[float]] = {}

@@ -186,11 +186,11 @@ class Tournament:
 
 
 def seats_of(whole: Condition, name: str, place: PlaceOf) -> tuple[str, ...]:
-    """The agents among whom contestants are seated. Raises `SpecError` for a protocol that brings agents of its own."""
+    """The agents among whom contestants are seated. Raises `SpecError` for a protocol that has agents of its own."""
     protocol, example = whole.protocol, whole.task.example()
     if type(protocol).possible_agents is not api.Protocol.possible_agents:
         own = ", ".join(protocol.possible_agents(example)[:3])
-        message = f"protocol {name!r} brings agents of its own ({own}, …), which are no seats of a game"
+        message = f"protocol {name!r} has agents of its own ({own}, …), which are not seats of a game"
         raise SpecError(message, place=place(), hint="Say who they are by agents:, and sweep models with matrix:.")
     return example.agents
 
@@ -248,7 +248,7 @@ def check_labels(whole: Condition, place_of: PlaceOf) -> None:
 def drawn(plan: Plan, scores: Iterable[EpisodeScore]) -> Spec:
     """The plan's spec with one more round of its Swiss tournament, by the results of all rounds before.
 
-    Raises `DataError` where a record is no result of two contestants.
+    Raises `DataError` if a record is not a result of two contestants.
     """
     conditions = {condition.id: condition for condition in plan.conditions}
     entry = plan.spec.data["tournament"]
@@ -273,7 +273,7 @@ def drawn(plan: Plan, scores: Iterable[EpisodeScore]) -> Spec:
 
 
 def _contestant(result: Any) -> Any:
-    """Of [contestant, return, …] the first; None where it is something else."""
+    """Of [contestant, return, …] the first; None if it is something else."""
     named = isinstance(result, list) and len(result) in (2, 3) and isinstance(result[1], int | float)
     return result[0] if named else None
 

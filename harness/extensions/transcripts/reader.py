@@ -43,7 +43,7 @@ class Transcripts:
 
     Attributes:
         meta: the content of run.json.
-        plan: what was run; None where the project cannot make it any more.
+        plan: what was run; None if the project cannot make it any more.
         problem: what all transcripts of the run must say; None if nothing changed. The first transcript looks at all
             cases of the task, as a run does at its start; what the task asks is compared from then on, in runs of at
             most 50,000 episodes.
@@ -250,7 +250,7 @@ class _Replay:
     """Plays the protocol with recorded moves, up to the first round that lacks one; that round is given too.
 
     Attributes:
-        outcome: what the moves lead to; None where they come to no end.
+        outcome: what the moves lead to; None if they come to no end.
     """
 
     def __init__(self, plan: Plan, condition: Condition, case: Case, repeat: int, recorded: Recorded) -> None:
@@ -277,6 +277,6 @@ class _Replay:
                         answers.append(move)
                 if len(answers) < len(batch):
                     return
-                round_number += bool(batch)  # an empty batch is no round
+                round_number += bool(batch)  # an empty batch is not a round
                 game.send(answers)
             self.outcome = game.outcome

@@ -38,7 +38,7 @@ def _columns(*columns: tuple[str, Kind, str]) -> tuple[TidyColumn, ...]:
 
 
 _TOKENS: Final = _columns(
-    ("input_tokens", "integer", "tokens of all prompts; None where the engine reports none"),
+    ("input_tokens", "integer", "tokens of all prompts; None if the engine reports none"),
     ("output_tokens", "integer", "tokens of all replies, reasoning included"),
     ("cached_tokens", "integer", "those of the prompts that the engine had in its cache"),
     ("reasoning_tokens", "integer", "those of the replies that were reasoning"),
@@ -233,7 +233,7 @@ def _persona(turn: RecordedTurn) -> str | None:
 
 
 def _usage(calls: Sequence[Completion]) -> Row:
-    """Sums over calls; None where none of them reports it."""
+    """Sums over calls; None if none of them reports it."""
     row: Row = {"calls": len(calls)}
     for column in _TOKENS:
         reported = [value for call in calls if (value := getattr(call, column.name)) is not None]
@@ -258,7 +258,7 @@ def _float(value: float | None) -> float | None:
 
 
 def _common(kind: Kind | None, value: Any) -> Kind | None:
-    """The narrowest kind that holds the values so far and this one; None where there are none yet."""
+    """The narrowest kind that holds the values so far and this one; None if there are none yet."""
     own: Kind = "json"
     if isinstance(value, bool):
         own = "flag"

@@ -58,7 +58,7 @@ def trust(options: argparse.Namespace) -> int:
 def _needed(path: str) -> list[NeededApproval]:
     """What a spec, a run's folder, a project's folder or a folder of tasks would run or send.
 
-    Raises `DataError` where it is none of these, `SpecError` for a spec that cannot be read.
+    Raises `DataError` if it is none of these, `SpecError` if a spec cannot be read.
     """
     place, own = Path(path), find()
     if (place / META).is_file():
@@ -134,7 +134,7 @@ def _lines(known: dict[str, dict[str, object]]) -> Iterator[str]:
 
 
 def _write(entries: dict[str, dict[str, object]]) -> None:
-    """Keep approvals. Raises `DataError`, `StorageError` where the folder cannot be written."""
+    """Keep approvals. Raises `DataError`, `StorageError` if the folder cannot be written."""
     file = approvals.store()
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -150,4 +150,4 @@ def options(command: Parser) -> None:
     text = "approve sending this environment variable to this address; repeatable"
     command.add_argument("--key", action="append", default=[], metavar="VARIABLE=URL", help=text)
     command.add_argument("--yes", action="store_true", help="approve without being asked")
-    command.add_argument("--forget", action="store_true", help="take the approval of these back; without a PATH of all")
+    command.add_argument("--forget", action="store_true", help="revoke these approvals; without a PATH, all of them")

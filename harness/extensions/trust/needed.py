@@ -1,4 +1,4 @@
-"""What a spec would run or send that is not one's own."""
+"""What a spec would run or send that does not belong to the user."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _POLICIES: Final = ("policy", "baseline", "floor", "ceiling")
 
 
 def approvals_of(spec: Spec, project: Project) -> list[NeededApproval]:
-    """All that a spec would run or send and that is not one's own, approved or not. Nothing of it runs.
+    """All that a spec would run or send and that does not belong to the user, approved or not. Nothing of it runs.
 
-    What cannot be made is passed over: `harness validate` says why.
+    Plugins that cannot be made are skipped: `harness validate` says why.
     """
     with approvals.listing() as found:
         for kind, reference in _references(spec):

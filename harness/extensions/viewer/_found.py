@@ -91,9 +91,9 @@ class FoundRun:
             return ("other version" if known else "damaged"), str(error), there
         status = str(meta.get("status"))
         if status == "running" and not self._is_held():
-            return "stopped", "its process is gone: the same eval command goes on with it", meta
+            return "stopped", "its process is gone: the same eval command resumes it", meta
         if status == "stopped" and isinstance(meta.get("stopped"), dict):
-            return status, f"{why_stopped(meta)}; the same eval command goes on with it", meta
+            return status, f"{why_stopped(meta)}; the same eval command resumes it", meta
         if (index := self._index) is not None and self._work is None:
             with contextlib.suppress(DataError):
                 if damage := index.damage:
@@ -150,7 +150,7 @@ class FoundRun:
         return self._of_spec()[1]
 
     def words(self) -> dict[str, str]:
-        """What the spec calls episodes that are `solved` or `unsolved`; empty where it does not say."""
+        """What the spec calls episodes that are `solved` or `unsolved`; empty if it does not say."""
         return self._of_spec()[2]
 
     def _of_spec(self) -> tuple[str, Goal | None, dict[str, str]]:
@@ -219,7 +219,7 @@ class FoundRun:
         return None if sum(file.st_size for file in there) > _SMALL else (str(self.meta.get("start")), *state)
 
     def spec(self) -> str:
-        """The text of spec.yaml, empty where there is none."""
+        """The text of spec.yaml, empty if there is none."""
         path = self.folder / SPEC
         if path.is_symlink() or not path.is_file():
             return ""
@@ -301,7 +301,7 @@ class FoundRuns:
 
 
 def _folders(root: Path) -> Iterator[tuple[str, Path]]:
-    """(name, folder) of every run: folders with a run.json. What is in a run's folder is no other run."""
+    """(name, folder) of every run: folders with a run.json. What is in a run's folder is not another run."""
     left, looked = [(root, 0)], 0
     while left and looked < _MOST_FOLDERS:
         folder, depth = left.pop()
@@ -330,7 +330,7 @@ def _url_id(name: str) -> str:
 
 
 def _headline_of(text: str) -> dict[str, Any]:
-    """The headline of a spec; empty where it has none, or cannot be read."""
+    """The headline of a spec; empty if it has none, or cannot be read."""
     try:
         spec = yamls.parse(text, SPEC).data
     except UserError:

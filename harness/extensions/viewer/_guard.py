@@ -63,10 +63,10 @@ def _refusal(method: str, headers: Headers) -> tuple[int, str] | None:
 
 
 def _name(url: str) -> str | None:
-    """The host's name; None for what is no host, or more than that."""
+    """The host's name; None for what is not a host, or more than that."""
     try:
         parts = urlsplit(url)
         is_host = parts.path == parts.query == parts.fragment == "" and "@" not in url
-        return parts.hostname if is_host and parts.port != 0 else None  # `port` raises for what is no number
+        return parts.hostname if is_host and parts.port != 0 else None  # `port` raises for what is not a number
     except ValueError:
         return None

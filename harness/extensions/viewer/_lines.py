@@ -52,7 +52,7 @@ def line_at(file: IO[bytes], offset: int, path: Path) -> Line:
 
 
 def stamp(path: Path) -> str:
-    """What changes when a file is replaced; empty where there is none."""
+    """What changes when a file is replaced; empty if there is none."""
     try:
         there = path.stat()
     except OSError:

@@ -1,6 +1,6 @@
 """Transcripts and tables, made in a process of its own.
 
-Both load the project's plugins, and a spec from somewhere else may make them work for ever or fill the memory. So they
+Both load the project's plugins, and a spec from somewhere else may make them work forever or fill the memory. So they
 work in a child with bounded time and memory: what takes too long ends the child, and the viewer goes on.
 """
 
@@ -38,9 +38,9 @@ class TooSlowError(Exception):
 
 
 class Reader:
-    """A child process that does one job at a time. It starts with the first job, and anew after one that failed.
+    """A child process that does one job at a time. It starts with the first job, and again after one that failed.
 
-    It starts anew, too, when a plugin or a prompt has changed: Python imports a file once.
+    It starts again, too, when a plugin or a prompt has changed: Python imports a file once.
 
     Args:
         project: the root of the project whose plugins it uses.

@@ -104,7 +104,7 @@ class EpisodeRow:
         _place(line["p"]), _place(line["i"])
         for call in calls:
             if not isinstance(call["text"], str) or not isinstance(call.get("reasoning"), str | None):
-                raise ValueError("what a model replied is no text")
+                raise ValueError("what a model replied is not text")
             for name in ("input_tokens", "output_tokens", "latency"):
                 amount = call.get(name)
                 if amount is not None and 0 <= amount < _MOST:
@@ -142,7 +142,7 @@ def _place(value: Any) -> int:
 def measured(line: Mapping[str, Any], goal: Goal | None) -> tuple[str, str, str | None, int, float | None]:
     """(labels, numbers, error, limited, value) of an end line, or of a line of scores.jsonl, as columns hold them."""
     labels, error = dict(line["labels"]), line["error"]
-    # The record of a metric of all episodes ({"record": …}) is no number of this one.
+    # The record of a metric of all episodes ({"record": …}) is not a number of this one.
     numbers = {name: value for name, value in line["numbers"].items() if not isinstance(value, dict)}
     grade = line.get("grade") or {}
     value = None if error is not None else _value({**grade, **numbers}, goal)

@@ -150,7 +150,7 @@ class _Cutter:
 
 
 def dumped(value: Any) -> str:
-    """JSON that browsers read: what is no finite number is null, what JSON does not know is its text."""
+    """JSON that browsers read: what is not a finite number is null, what JSON does not know is its text."""
     try:
         return json.dumps(value, allow_nan=False, default=_known)
     except (ValueError, TypeError, RecursionError):

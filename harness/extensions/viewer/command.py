@@ -44,9 +44,9 @@ def options(command: Parser) -> None:
     """The options of `harness view`."""
     text = "a run, or a folder of runs (default: results/)"
     command.add_argument("runs", nargs="?", metavar="FOLDER", help=text)
-    text = "of 127.0.0.1 (default: the first free one from 8400 on)"
+    text = "port of 127.0.0.1 (default: the first free one from 8400)"
     command.add_argument("--port", type=_port, metavar="N", help=text)
-    text = "open it in a browser"
+    text = "open the page in a browser"
     command.add_argument("--open", action=argparse.BooleanOptionalAction, default=False, help=text)
 
 

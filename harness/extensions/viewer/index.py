@@ -370,7 +370,7 @@ class RunIndex:
             return array("Q", found[0][0] if found else b"")
 
     def lines(self, places: Iterable[int]) -> Iterator[Line]:
-        """The lines at these places. Raises `DataError` where one is not as it was written."""
+        """The lines at these places. Raises `DataError` if one is not as it was written."""
         return lines_at(self.folder, self._names(), places)
 
     def _names(self) -> dict[int, str]:

@@ -163,7 +163,7 @@ def verdict(transcript: Transcript) -> str:
 
 
 def is_right(task: Task, transcript: Transcript, answer: Action) -> bool | None:
-    """Whether this would be right as the group's answer; None where only a program or a slow comparison can say."""
+    """Whether this would be right as the group's answer; None if only a program or a slow comparison can say."""
     from harness.api import Outcome
 
     case = transcript.case

@@ -15,7 +15,7 @@ _LARGEST: Final = 1 << 26  # bytes
 
 
 def read(folder: Path) -> dict[str, Any] | None:
-    """What the run wrote; None where there is nothing, of other scores or another spec, or of another shape."""
+    """What the run wrote; None if there is nothing, of other scores or another spec, or of another shape."""
     file = folder / TABLES
     try:
         if file.is_symlink() or not file.is_file() or file.stat().st_size > _LARGEST:

@@ -22,7 +22,7 @@ class TextTokens:
         encode: (text, whether to add special tokens) → ids.
 
     Attributes:
-        eos: the text of the token that ends a reply; empty where the tokenizer has none.
+        eos: the text of the token that ends a reply; empty if the tokenizer has none.
     """
 
     def __init__(self, tokenizer: Any, encode: Callable[[str, bool], list[int]]) -> None:

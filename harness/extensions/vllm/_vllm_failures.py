@@ -49,7 +49,7 @@ _ADVICE = (
 
 
 def advice(cause: str) -> str | None:
-    """What to do about a root cause; None where only the cause itself helps."""
+    """What to do about a root cause; None if only the cause itself helps."""
     for pattern, words in _ADVICE:
         if match := re.search(pattern, cause):
             return match.expand(words) if "\\1" in words else words

@@ -85,7 +85,7 @@ def try_request() -> None:
 def likelihood(output: Any, ids: Sequence[int]) -> tuple[float, bool] | None:
     """(log-likelihood, is_greedy) of the last tokens of a prompt, which are `ids`.
 
-    None where vLLM has not computed one of them: it took it from its prefix cache, which holds no logits. What it then
+    None if vLLM has not computed one of them: it took it from its prefix cache, which holds no logits. What it then
     gives for it, if anything, is left over in memory.
     """
     cached = getattr(output, "num_cached_tokens", None) or 0

@@ -29,7 +29,7 @@ async def in_background(title: str, work: Callable[[], T], give_up: Callable[[],
     Args:
         title: what is done, for the log.
         work: what takes long.
-        give_up: called when nobody waits for it any more; makes the work end soon.
+        give_up: called when nothing waits for the work any more; makes it end soon.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()

@@ -113,7 +113,7 @@ class Output:
     Without a `path` all goes where it always went.
 
     Attributes:
-        path: the file it is appended to; None where no run keeps one.
+        path: the file it is appended to; None if no run keeps one.
     """
 
     def __init__(self) -> None:

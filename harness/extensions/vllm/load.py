@@ -61,7 +61,7 @@ class Load:
         self.kv_use = 0.0
 
     def begin(self) -> None:
-        """Count anew."""
+        """Count again."""
         self.stopped()
         self._is_idle = False
         self._seconds = self._idle_seconds = 0.0

@@ -156,7 +156,7 @@ class ChatTokens:
         return self._whole(thread, text)
 
     def _whole(self, thread: Thread, text: str) -> Prompt:
-        """A prompt that is tokenized anew. A chat template writes all special tokens itself; where a reply counts as
+        """A prompt that is tokenized again. A chat template writes all special tokens itself; where a reply counts as
         written the ids are those of lm-eval, which adds the first one to a template that lacks it."""
         self.encoded += 1
         return Prompt(text, self.texts.encode(text) if thread.verbatim else [*self._ids(text)])
@@ -166,7 +166,7 @@ class ChatTokens:
         return Prompt(history.text + new, [*history.prompt.ids, *history.ids, *self._ids(new)])
 
     def _short(self, history: _History, messages: Messages) -> str | None:
-        """The text behind the last reply, without rendering the history; None where that is uncertain."""
+        """The text behind the last reply, without rendering the history; None if that is uncertain."""
         reply, *new = messages[history.messages :] or [{}]
         if not new or reply != {"role": "assistant", "content": history.answer}:
             return None
@@ -388,7 +388,7 @@ def template_of(path: str | None) -> str | None:
 
 def tokenizer_facts(tokenizer: Any, template: str | None, limit: int) -> Facts:
     """What a run's record says of a tokenizer: its special tokens with their ids, the length of the context, and the
-    chat template with its SHA-256, None where there is none.
+    chat template with its SHA-256, None if there is none.
 
     Args:
         tokenizer: a `transformers` tokenizer.

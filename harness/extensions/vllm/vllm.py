@@ -178,7 +178,7 @@ class VLLM(Engine, CallsTools, ComputesLikelihoods, ContinuesText, ModelCode, St
         try:
             settings = await in_background(title := f"vLLM loads {self.model}", load, self._give_up)
             engine: Any = self._engine
-            # Asked for at the first request otherwise, which would wait for ever if the process died just then.
+            # Asked for at the first request otherwise, which would wait forever if the process died just then.
             await engine.get_supported_tasks()
             config = engine.vllm_config
             self._load.capacity = config.scheduler_config.max_num_seqs * config.parallel_config.data_parallel_size
@@ -375,7 +375,7 @@ class VLLM(Engine, CallsTools, ComputesLikelihoods, ContinuesText, ModelCode, St
         return Score(*found, len(ids), getattr(output, "num_cached_tokens", None) or 0)
 
     def count_tokens(self, text: str) -> int | None:
-        """By the model's own tokenizer, also while the engine is not started."""
+        """By the model's own tokenizer, even while the engine is not started."""
         if self._chat is not None:
             return len(self._chat.encode(text))
         return count_tokens(str(self.engine_args.get("tokenizer") or self.pretrained), text)

@@ -72,8 +72,8 @@ class ChandyMisra(Philosopher):
     A message has a word for each fork, "left: please 2; right: mine 1": `mine`, `please` (it is yours, and I am
     hungry), `yours` (and I am not hungry), and the number of handovers. A fork is dirty after a meal; its right of way
     is then handed over on request. A clean fork is kept until the next meal. At the start all forks are dirty and the
-    right of way belongs to the neighbor with an even number, of two even ones to the lower: this is no cycle, and half
-    of the philosophers can eat at once. (If the lower number always had it, one could eat at a time.)
+    right of way belongs to the neighbor with an even number, of two even ones to the lower: so there is no cycle, and
+    half of the philosophers can eat at once. (If the lower number always had it, one could eat at a time.)
 
     In sequential order the channel needs `lifetime: latest`, or most messages are never seen. If a neighbor sends
     anything else (a model does), this philosopher needs no permission from it, and releases its fork while that

@@ -13,7 +13,7 @@ from ._follower import Follower
 
 @plugin
 class MCTS(Follower):
-    """Searches the game's tree with random rollouts, anew at each turn: a ceiling for games that hide nothing.
+    """Searches the game's tree with random rollouts, again in each turn: a ceiling for games that hide nothing.
 
     It plays sequential games for any number of players, with and without chance. Games with hidden information and
     simultaneous ones are refused: the search would have to know what a player cannot. The same seed gives the same

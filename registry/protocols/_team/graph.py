@@ -118,11 +118,11 @@ def _links(parts: Mapping[str, Part], edges: Edges, place: Mapping[str, int], se
     for i, entry in enumerate(edges):
         names = names_of(entry)
         if len(names) < 2 or not all(names):
-            raise PluginError(f"{entry!r:.80} is no edge", hint="Write speaker > listener.", at=("edges", i))
+            raise PluginError(f"{entry!r:.80} is not an edge", hint="Write speaker > listener.", at=("edges", i))
         for name in names:
             if name not in parts and name not in place:
                 hint = near(name, [*parts, *place])
-                raise PluginError(f"edges names {name!r:.80}, which is no role", hint=hint, at=("edges", i))
+                raise PluginError(f"edges names {name!r:.80}, which is not a role", hint=hint, at=("edges", i))
         for one, other in itertools.pairwise(names):
             if one == other and one in parts:
                 yield from _others(parts[one], place, i)

@@ -78,7 +78,7 @@ def parts_of(roles: Mapping[str, Role]) -> dict[str, Part]:
     for name, role in roles.items():
         if not _NAME.fullmatch(name):
             hint = "A name has letters, digits, _ and -, begins with a letter, and has at most 40 characters."
-            raise PluginError(f"{name!r:.80} is no name for a role", hint=hint, at=("roles", name))
+            raise PluginError(f"{name!r:.80} is not a name for a role", hint=hint, at=("roles", name))
         if not role["brief"].strip():
             hint = "Say in a sentence or two what it is to do."
             raise PluginError(f"role {name!r} has an empty brief", hint=hint, at=("roles", name, "brief"))
@@ -100,5 +100,5 @@ def parts_of(roles: Mapping[str, Role]) -> dict[str, Part]:
 def known(name: str, parts: Mapping[str, Part], *at: str | int) -> Part:
     """The role of this name. Raises `PluginError` with near matches."""
     if name not in parts:
-        raise PluginError(f"{at[0]} names {name!r:.80}, which is no role", hint=near(name, parts), at=at)
+        raise PluginError(f"{at[0]} names {name!r:.80}, which is not a role", hint=near(name, parts), at=at)
     return parts[name]

@@ -384,7 +384,7 @@ def _check_schema(schema: Any, at: tuple[str, ...]) -> None:
         raise PluginError(f"a JSON form has `enum:`, or `type:` one of {', '.join(_TYPES)}", at=at)
     for key in schema:
         if key not in ("type", "items", "additionalProperties", "enum"):
-            raise PluginError(f"{key!r} is no key of JSON forms: type, items, additionalProperties, enum", at=at)
+            raise PluginError(f"{key!r} is not a key of JSON forms: type, items, additionalProperties, enum", at=at)
     for key in ("items", "additionalProperties"):
         if key in schema:
             _check_schema(schema[key], (*at, key))

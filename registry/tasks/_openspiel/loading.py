@@ -130,7 +130,7 @@ def load(text: str) -> Loaded:
     found = _GAME.fullmatch(text)
     types = {kind.short_name: kind for kind in pyspiel.registered_games()}
     if found is None or found[1] not in types:
-        what = f"OpenSpiel has no game {text[:60]!r}" if found else f"{text[:60]!r} is no game"
+        what = f"OpenSpiel has no game {text[:60]!r}" if found else f"{text[:60]!r} is not a game"
         playable = [name for name, kind in types.items() if refusal(kind, pyspiel) is None]
         form = "" if found else " Write a name, or name(parameter=value,…)."
         raise _mistake(what, near(found[1] if found else text.partition("(")[0][:60], playable) + form)

@@ -1,7 +1,7 @@
-"""What a seat is told of a game that hides something while others act: what it could see, and nothing else.
+"""What a seat observes between its turns, in games with hidden information: what a player could see, nothing else.
 
-`tests/extensions/games/test_game_sufficiency.py` plays all games, and compares what seats are told with their
-information: nothing leaks, and nothing is lost.
+`tests/extensions/games/test_game_sufficiency.py` plays all games and compares these observations with OpenSpiel's
+information states: nothing leaks, and nothing is lost.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ _CARD = re.compile(r"\(?(Play|Discard) (\d+)\)?")
 
 
 class Played(NamedTuple):
-    """What happened between two states in which agents decide, as one seat may look at it.
+    """What happened between two states in which agents decide, as one seat may observe it.
 
     Attributes:
         game: its short name.
         agents: the agents, in the order of seats.
-        seat: who looks.
-        before: the text that the seat was shown, or would have been, in OpenSpiel's writing.
+        seat: the seat that observes.
+        before: OpenSpiel's text of the state before, for this seat, whether the seat saw it or not.
         after: the same of the new state.
         moves: seat → the name of its action; empty at the start of the game, before which there is no text.
-        waits: whether the seat does not act in the new state, and so is not shown it.
+        waits: whether the seat has no turn in the new state, and so does not see its text.
     """
 
     game: str
@@ -44,7 +44,7 @@ Witness = Callable[[Played], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a seat was told: lines, and how many of them since its last turn."""
+    """The lines that a seat has observed, and how many of them since its last turn."""
 
     lines: tuple[str, ...] = ()
     since: int = 0
@@ -66,7 +66,7 @@ class Seen:
 
 
 def views(played: Played) -> list[str]:
-    """What the seat sees at the start, and after moves, while it waits, if it is new. Moves themselves are unseen."""
+    """What a waiting seat sees at the start and after moves, if it is new. The moves themselves are hidden."""
     if not played.waits or played.after == played.before:
         return []
     who = "your move" if played.seat in played.moves else "a move of " + ", ".join(_names(played))
@@ -80,7 +80,7 @@ def moves(played: Played) -> list[str]:
 
 
 def battleship(played: Played) -> list[str]:
-    """Shots by name; where others place their ships is their own."""
+    """Shots by name; where others place their ships is hidden."""
     return [
         f"{who}: {move if 'place ship' not in move or played.seat in played.moves else 'places a ship'}"
         for who, move in zip(_names(played), played.moves.values(), strict=True)
@@ -88,13 +88,13 @@ def battleship(played: Played) -> list[str]:
 
 
 def skat(played: Played) -> list[str]:
-    """Bids and cards by name; what the soloist lays aside is its own."""
+    """Bids and cards by name; the cards that the soloist lays aside are hidden."""
     aside = "Phase:discarding" in played.before and played.seat not in played.moves
     return [f"{who}: lays a card aside" for who in _names(played)] if aside else moves(played)
 
 
 def kriegspiel(played: Played) -> list[str]:
-    """What the umpire says of a try; the tries of the other are unseen."""
+    """The umpire's answer to each try; the tries of the other player are hidden."""
     says = played.after.partition("\n")[2].strip()
     return [
         f"{played.agents[seat]}: {move if seat == played.seat else 'a try'}; umpire: {says}"
@@ -132,7 +132,7 @@ def crazy_eights(played: Played) -> list[str]:
 
 
 def go_fish(played: Played) -> list[str]:
-    """Questions by name, and the own cards where they change while the seat waits."""
+    """Questions by name, and the seat's own cards if they change while it waits."""
     cards = next((line for line in played.after.split("\n") if line.startswith("Your cards")), "")
     return moves(played) + ([cards] if played.waits and cards not in played.before else [])
 
@@ -171,9 +171,9 @@ WITNESSES: dict[str, Witness] = {
     "skat": skat,
     "spades": moves,
 }
-"""Game → what a seat is told; of all others, what it sees."""
+"""Game → the function that says what a seat observes; `views` serves all other games."""
 
 
 def witness(name: str) -> Witness:
-    """What a seat of this game is told while others act."""
+    """The function that says what a seat of this game observes while others act."""
     return WITNESSES.get(name, views)

@@ -103,7 +103,7 @@ class Block:
             if own:
                 compiler.check_own(name, text)
             elif name not in changeable:
-                message = f"{name!r} is no variable of the state. {near(name, changeable)}"
+                message = f"{name!r} is not a variable of the state. {near(name, changeable)}"
                 raise PluginError(
                     message, at=(*at, target), hint="Declare it under state:, or under own: for each agent."
                 )

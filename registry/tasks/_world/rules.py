@@ -255,7 +255,9 @@ class Rules:
                     what = f"{name!r} is a name that agents have something under already"
                     raise PluginError(what, at=(key, name), hint=f"Take another than {', '.join(sorted(taken))}.")
                 if not name.isidentifier():
-                    raise PluginError(f"{name!r} is no plain word", at=(key, name), hint="Templates use it as a name.")
+                    raise PluginError(
+                        f"{name!r} is not a plain word", at=(key, name), hint="Templates use it as a name."
+                    )
 
     def _series(self, texts: Mapping[str, str], names: set[str], arguments: Sequence[str] = ()) -> dict[str, Compiled]:
         """Values that are worked out in order: each sees the ones before."""
@@ -272,7 +274,7 @@ class Rules:
         at = ("actions", name)
         if not name.isidentifier():
             raise PluginError(
-                f"{name!r} is no plain word", at=at, hint="Name it with letters, digits and _: GRAB_LEFT."
+                f"{name!r} is not a plain word", at=at, hint="Name it with letters, digits and _: GRAB_LEFT."
             )
         parameters = []
         for parameter, body in (entry.get("parameters") or {}).items():

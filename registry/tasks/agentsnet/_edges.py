@@ -86,7 +86,7 @@ def _rows(path: str) -> Iterator[tuple[Place, list[str]]]:
     try:
         file = Path(path).expanduser()
         if file.exists() and not file.is_file():  # a device or a pipe may have no end
-            raise DataError("the edge list is no file", place=Place(path))
+            raise DataError("the edge list is not a file", place=Place(path))
         if file.stat().st_size > MOST_BYTES:
             raise DataError(f"the edge list has more than {MOST_BYTES:,} bytes", place=Place(path))
         text = file.read_text(encoding="utf-8-sig")

@@ -355,7 +355,7 @@ def test_rows_of_one_network_count_once_and_samples_are_counted(tmp_path: Path) 
         ("rows.json", "{", "cannot be read"),
         ("rows.jsonl", '{"edges": [[0, 0]]}', r"rows.jsonl:1:1: a row is not a graph .*edge from an agent to itself"),
         ("rows.json", '[{"question": 1}]', r"a row is not a graph .*its fields are question"),
-        ("rows.json", "[5]", "row 1 is no object"),
+        ("rows.json", "[5]", "row 1 is not an object"),
         ("rows.json", "[" * 100_000, "rows.json: the file cannot be read"),
         ("rows.jsonl", json.dumps({"edges": "[" * 100_000}), "rows.jsonl:1:1: a row is not a graph"),
         ("rows.json", '[{"id": "ba_3_0", "edges": [[0, 1], [1, 2]]}]', r"(?s)no small_world graph of 3.*scale_free 3"),

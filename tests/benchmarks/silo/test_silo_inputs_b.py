@@ -324,7 +324,7 @@ def test_who_holds_everything_is_asked_for_the_complete_sorted_sequence() -> Non
 
 
 def respelled(value: Any, number: Callable[[Any], Any], key: Callable[[str], Any] = str) -> Any:
-    """A value with its lists as tuples, its numbers and keys made anew."""
+    """A value with its lists as tuples, its numbers and keys made again."""
     if isinstance(value, list):
         return tuple(respelled(item, number, key) for item in value)
     if isinstance(value, dict):

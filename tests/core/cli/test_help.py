@@ -38,7 +38,10 @@ def test_the_options_of_eval_stand_in_groups(capsys: pytest.CaptureFixture[str])
 
 def test_the_executors_stand_in_the_help_of_eval(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = invoke(capsys, "eval", "--help")
-    assert f"where episodes run: {', '.join(offers('executors'))} (default: what the spec says" in " ".join(out.split())
+    assert (
+        f"where episodes run: {', '.join(offers('executors'))} (default: the spec's executor, else local)"
+        in " ".join(out.split())
+    )
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -49,7 +49,7 @@ def message(tmp_path: Path, task: str, protocol: str) -> str:
         ("question", "{use: local_rounds, channel: neighbors}", "needs a LocalTask (A task whose agents can talk"),
         ("question", "{use: steps}", "needs a SteppedTask (A task whose cases are played step by step in a world)"),
         ("network", "{use: vote}", "needs a QuestionTask (A task whose every case is a question that one agent can"),
-        ("world", "{use: single}", "task 'dpbench/dining_table': DiningTable is no QuestionTask"),
+        ("world", "{use: single}", "task 'dpbench/dining_table': DiningTable is not a QuestionTask"),
         ("sharded", "{use: debate}", "its input is cut into 4 shards; `whole: true` gives all of it to one agent"),
     ],
 )

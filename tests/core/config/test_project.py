@@ -79,7 +79,7 @@ def test_a_child_sees_its_parents_and_wins_over_them(tmp_path: Path) -> None:
         ("raise SystemExit(3)\n", "cannot be imported: SystemExit"),
         ("x = 1\n", "found 0 tagged classes"),
         (METRIC + METRIC.replace("class M", "class N"), "found 2 tagged classes"),
-        ("from harness.api import plugin\n@plugin\nclass M:\n    pass\n", "is no Metric"),
+        ("from harness.api import plugin\n@plugin\nclass M:\n    pass\n", "is not a subclass of Metric"),
         ("from harness.api import Metric, plugin\n@plugin\nclass M(Metric):\n    pass\n", "does not define measure"),
     ],
 )

@@ -361,7 +361,8 @@ def test_set_reaches_into_lists(tmp_path: Path) -> None:
     assert str(child.place("tables", 0, "digits")) == "--set tables.0.digits=3"
     for path, says in {
         "tables.1.digits": "'tables' has 1 entries, numbered from 0: there is no '1'",
-        "tables.x.digits": "there is no 'x'", "tables.-1.digits": "there is no '-1'", "tables.0.title.x": "no mapping",
+        "tables.x.digits": "there is no 'x'", "tables.-1.digits": "there is no '-1'",
+        "tables.0.title.x": "not a mapping",
         "metrics.5": "'metrics' has 2 entries", "tables.²": "there is no '²'",
     }.items():  # fmt: skip
         with pytest.raises(SpecError, match=says):

@@ -1,4 +1,4 @@
-"""What a run may spend: never more is asked, nothing is lost or asked twice, and the same command goes on."""
+"""What a run may spend: never more is asked, nothing is lost or asked twice, and the same command resumes the run."""
 
 import asyncio
 import contextlib

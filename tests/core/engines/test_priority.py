@@ -1,4 +1,4 @@
-"""The gate before an engine: the oldest conversation first, and no request waits for ever."""
+"""The gate before an engine: the oldest conversation first, and no request waits forever."""
 
 from __future__ import annotations
 

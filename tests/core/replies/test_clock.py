@@ -117,7 +117,7 @@ def test_first_work_is_not_counted(tmp_path: Path) -> None:
     read = Clocked(f"{HERE}:lazy", warm=("",))
     assert read("text", seconds=0.2) == "text"
     with pytest.raises(UnreadableTextError):
-        read("for ever", seconds=0.05)
+        read("forever", seconds=0.05)
     assert read("more", seconds=0.2) == "more"
 
 
@@ -127,7 +127,7 @@ def lazy() -> Any:
     def act(text: str) -> str:
         if not loaded:
             loaded.append(sum(i * i % 7 for i in range(6_000_000)))
-        while text == "for ever":
+        while text == "forever":
             pass
         return text
 

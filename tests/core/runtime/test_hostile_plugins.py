@@ -179,7 +179,7 @@ def test_a_batch_without_turns_is_a_batch(project: Project, tmp_path: Path) -> N
     [
         ("grade exits", "grade: SystemExit: 1 (registry/tasks/loose.py:"),
         ("grade lacks", "grade: RuntimeError: no agreed in it"),
-        ("grades words", "metric agreed: TypeError: gave 'x', which is no number (metrics/agreed.py)"),
+        ("grades words", "metric agreed: TypeError: gave 'x', which is not a number (metrics/agreed.py)"),
     ],
 )
 def test_a_tasks_bug_fails_its_episodes_and_the_run_ends_well(
@@ -215,7 +215,7 @@ def test_cases_are_looked_at_before_anything_is_written(
         ("3", 3, None),
         ("float('nan')", None, None),
         ("float('inf')", None, None),
-        ("'1'", None, "metric m: TypeError: gave '1', which is no number (metrics/fussy.py)"),
+        ("'1'", None, "metric m: TypeError: gave '1', which is not a number (metrics/fussy.py)"),
         ("exit", None, "metric m: SystemExit: 3 (metrics/fussy.py:14)"),
     ],
 )

@@ -83,7 +83,7 @@ def test_what_was_chosen_is_said_and_can_be_chosen(
             "scaling, failures, heatmap, network.",
         ),
         ("small", ["--kind", "pareto", "--by", "model"], "all episodes are of Model small", "several models"),
-        ("small", ["--kind", "network"], "no task on networks", "scaling, pareto, failures"),
+        ("small", ["--kind", "network"], "not a task on networks", "scaling, pareto, failures"),
         ("small", ["--kind", "calibration"], "no agent states a confidence", "scaling, pareto, failures"),
         ("small", ["--kind", "heatmap"], "does not record who sent messages", "scaling, pareto, failures"),
         ("small", ["--kind", "scaling", "--x", "term"], "no episode has the label 'term'", "Did you mean terms?"),

@@ -331,15 +331,15 @@ def step(**settings: Any) -> dict[str, Any]:
         ({"doc_to_target": None}, "doc_to_target is missing"),
         ({"doc_to_target": "{{ none }}"}, "the row has no right answer"),
         ({"doc_to_text": "{{ '' }}"}, "the row has no question"),
-        ({"doc_to_choice": None, "doc_to_target": "topic", "answer": {"form": "number"}}, "'food' is no number"),
+        ({"doc_to_choice": None, "doc_to_target": "topic", "answer": {"form": "number"}}, "'food' is not a number"),
         (
             {"doc_to_choice": None, "doc_to_target": "topic", "answer": {"form": "letter", "options": 3}},
-            "no letter from A",
+            "not a letter from A",
         ),
         ({"doc_to_choice": None, "doc_to_target": "topic", "answer": {"form": "code"}}, "programs are not graded"),
         ({"answer": {"form": "letter", "options": "x"}}, "'options' must be an integer or empty, found text 'x'"),
         ({"answer": {"form": "text", "stop": "END"}}, "'stop' must be a list, found text 'END'"),
-        ({"answer": {"form": "pattern", "pattern": "("}}, "no regular expression"),
+        ({"answer": {"form": "pattern", "pattern": "("}}, "not a regular expression"),
         ({"dataset_kwargs": {"trust_remote_code": True}}, "code that comes with data is not run"),
         ({"process_docs": {"set": 5}}, "process_docs: 'set' must be a mapping"),
         (
@@ -352,7 +352,7 @@ def step(**settings: Any) -> dict[str, Any]:
         (step(group_select="last"), "'group_select' must be an integer, found text 'last'"),
         (step(function="custom", filter_fn="f"), "'custom' is not supported\n  A function is Python"),
         (step(function="take_first_k", k=0), "the filter take_first_k: k is 0, and must be 1 or more"),
-        (step(regex_pattern="("), "the filter regex: '(' is no regular expression"),
+        (step(regex_pattern="("), "the filter regex: '(' is not a regular expression"),
         (step(function="take_first", k=3), "the filter take_first: unknown key 'k'"),
         (step(function="regexp"), "the filter 'regexp' is not supported\n  Did you mean regex or"),
         (

@@ -102,7 +102,7 @@ def bad(tmp_path: Path, text: str, name: str = "test.jsonl") -> str:
 def test_what_cannot_be_read_is_reported_with_its_place(tmp_path: Path) -> None:
     assert bad(tmp_path, '{"a": 1}\n{"a": \n').startswith("/test.jsonl:2:1: not JSON")
     assert bad(tmp_path, "[" * 100_000 + "\n").startswith("/test.jsonl:1:1: not JSON")
-    assert bad(tmp_path, '{"a": 1}\n3\n').startswith("/test.jsonl:2:1: row 2 is no object but 3")
+    assert bad(tmp_path, '{"a": 1}\n3\n').startswith("/test.jsonl:2:1: row 2 is not an object but 3")
     assert "more values than the heading has columns (a, b)" in bad(tmp_path, "a,b\n1,2,3\n", "x.csv")
     assert "cannot read .txt files" in bad(tmp_path, "x", "x.txt")
     (tmp_path / "x.jsonl").write_bytes(b"\xff\xfe")

@@ -33,7 +33,7 @@ HOSTILE = {
     "long output in a macro": "{% macro m() %}" + LOOP + "{{ long }}" + END + "{% endmacro %}{{ m() | length }}",
     "macro that calls itself twice":
         "{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(64) }}",
-    "macro for ever": "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+    "macro forever": "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
     "caller":
         "{% macro f() %}{{ caller() * 2 }}{{ caller() }}{% endmacro %}"
         + "{% call f() %}" * 40 + "x" + "{% endcall %}" * 40,

@@ -77,15 +77,15 @@ def test_memory_lasts_from_turn_to_turn() -> None:
 @pytest.mark.parametrize(
     ("act", "reply", "message"),
     [
-        ("'STOP'", ACT, "act gives 'STOP', which is no action in turn 'act'\n  Possible: 'GO', 'WAIT'."),
+        ("'STOP'", ACT, "act gives 'STOP', which is not an action in turn 'act'\n  Possible: 'GO', 'WAIT'."),
         ("{'action': 'TAKE', 'coins': 4}", TAKE, "TAKE coins=<coins>, coins a whole number from 1 to 3; WAIT."),
         ("'TAKE'", TAKE, "Possible: TAKE coins=<coins>"),
         (
             "'Bob'",
             Messages(("Bob",)),
-            "no action in turn 'act'\n  An action maps neighbors to messages here: {b: 'text' for b in neighbors}.",
+            "not an action in turn 'act'\n  An action maps neighbors to messages here: {b: 'text' for b in neighbors}.",
         ),
-        ("{'Dan': 'x'}", Messages(("Bob",)), "act gives {'Dan': 'x'}, which is no action"),
+        ("{'Dan': 'x'}", Messages(("Bob",)), "act gives {'Dan': 'x'}, which is not an action"),
         (
             "'bolts'",
             Calls((Verb("submit_result", body="answer"), Verb("wait"))),
@@ -112,7 +112,7 @@ def test_what_is_no_expression_is_found_when_the_spec_is_read(act: str) -> None:
     ("old", "new", "message"),
     [
         ("floor(fish_in_the_lake)", "floor(fish_in_the_lak)", "47:92: fish_in_the_lak: unknown name. Did you mean"),
-        ("'tonnes': 4}", "'tonnes': 40}", "48:55: act gives {'action': 'FISH', 'tonnes': 40}, which is no action"),
+        ("'tonnes': 4}", "'tonnes': 40}", "48:55: act gives {'action': 'FISH', 'tonnes': 40}, which is not an action"),
         ("baseline: random", "baseline: {use: expression, act: stock}", "40:34: stock: unknown name"),
         ("baseline: random", "baseline: {use: expression, act: 'max'}", "40:35: max: max is a function: call it"),
     ],
@@ -139,7 +139,10 @@ def test_validate_rehearses_policies(
         ),
         # A policy in Python that is made for other tasks.
         ({"baseline": {"use": "silo/oracle", "plan": "star"}}, "Oracle plays sharded tasks"),
-        ({"baseline": {"use": "expression", "act": "name"}}, "act gives 'Emma', which is no action in turn 'start'"),
+        (
+            {"baseline": {"use": "expression", "act": "name"}},
+            "act gives 'Emma', which is not an action in turn 'start'",
+        ),
     ],
 )
 def test_validate_plays_policies_of_declared_tasks(

@@ -328,7 +328,7 @@ def test_names_are_all_different() -> None:
 MISTAKES = {
     "hanaby": "OpenSpiel has no game 'hanaby'\n  Did you mean hanabi?",
     "hanabi(players=9)": "hanabi is for 2 to 5 players, found 9",
-    "hanabi(players=3": "'hanabi(players=3' is no game\n  Did you mean hanabi or",
+    "hanabi(players=3": "'hanabi(players=3' is not a game\n  Did you mean hanabi or",
     "liars_dice(players=3)": "liars_dice is for 2 players, found 3",
     "repeated_game(stage_game=matrix_pdd(),num_repetitions=3)": "no game 'matrix_pdd'\n  Did you mean matrix_pd",
     "hanabi(player=3)": "hanabi has no parameter 'player'\n  Did you mean players?",
@@ -342,9 +342,9 @@ MISTAKES = {
     "mfg_garnet": "is a mean-field game",
     "pathfinding": "pathfinding is here for 1 players",
     "connect_four(rows=-1)": "cannot be played",
-    "tic_tac_toe(": "'tic_tac_toe(' is no game",
-    "": "'' is no game",
-    "\x1b[31m": "is no game",
+    "tic_tac_toe(": "'tic_tac_toe(' is not a game",
+    "": "'' is not a game",
+    "\x1b[31m": "is not a game",
 }
 
 

@@ -87,11 +87,11 @@ def test_judges_of_a_panel_among_themselves(tmp_path: Path, capsys: pytest.Captu
 @pytest.mark.parametrize(
     ("name", "text", "problem"),
     [
-        ("a.csv", "case,label\nexplain-1,good\n", "a.csv:2:1: 'good' is no number"),
+        ("a.csv", "case,label\nexplain-1,good\n", "a.csv:2:1: 'good' is not a number"),
         ("a.csv", "case,label\nexplain-99,3\n", "the run has no episode 'explain-99'"),
         ("a.csv", "case,label\nexplain-1,3\nexplain-1,4\n", "gave 'all/explain-1/0' two labels"),
         ("a.csv", "question,label\nx,3\n", "a label needs the columns label, and episode or case"),
-        ("a.jsonl", '{"episode": "all/explain-1/0", "label": 1}\n[1]\n', "a.jsonl:2:1: line 2 is no object"),
+        ("a.jsonl", '{"episode": "all/explain-1/0", "label": 1}\n[1]\n', "a.jsonl:2:1: line 2 is not an object"),
         ("none.csv", None, "none.csv: cannot be read"),
     ],
 )

@@ -331,7 +331,7 @@ def test_a_damaged_record_of_a_judge_is_no_traceback(tmp_path: Path, capsys: pyt
         assert code in (0, 2) and "Traceback" not in error
         assert (
             code == 0
-            or "no folder of judges/" in error
+            or "not a folder of judges/" in error
             or "not a run's record: judges" in error
             or "record: 'judges' must" in error
         )

@@ -1,4 +1,4 @@
-"""A reply with which a task's code would take for ever counts as an empty one; the run goes on and ends."""
+"""A reply with which a task's code would take forever counts as an empty one; the run continues and ends."""
 
 from __future__ import annotations
 

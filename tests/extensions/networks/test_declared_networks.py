@@ -395,7 +395,7 @@ def test_mistakes_show_when_the_spec_is_read(changes: dict[str, Any], message: s
         ({"known": {"load": "1 / (degree[agent] - degree[agent])"}}, "division by zero (with degree = "),
         ({"graphs": {"random": "random_regular_graph", "parameters": {"d": 9}}}, "graph(d=9, n=8) fails"),
         ({"graphs": {"random": "gnp_random_graph", "parameters": {"p": 0.01}}}, "gave no connected network"),
-        ({"graphs": {"file": "/dev/zero"}}, "the edge list is no file"),
+        ({"graphs": {"file": "/dev/zero"}}, "the edge list is not a file"),
         ({"graphs": {"random": "relaxed_caveman_graph", "parameters": {"l": 10, "k": 9000, "p": 0}}}, "000,000 edges"),
         ({"graphs": {"random": "stochastic_block_model", "parameters": {"sizes": [10**6], "p": [1]}}}, "000 agents"),
     ],

@@ -259,5 +259,5 @@ def test_ray_has_no_terminal(capsys: pytest.CaptureFixture[str], tmp_path: Path)
 
 @pytest.mark.parametrize("name", ["a\x1b[2J", " ", "n" * 41])
 def test_a_name_is_a_word_that_can_be_shown(name: str) -> None:
-    with pytest.raises(SetupError, match="is no name"):
+    with pytest.raises(SetupError, match="is not a name"):
         PROJECT.load("engines", "human")(name=name)

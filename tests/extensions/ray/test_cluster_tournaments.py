@@ -1,4 +1,4 @@
-"""Swiss tournaments on a real Ray cluster: rounds are drawn from results, and workers start anew for each."""
+"""Swiss tournaments on a real Ray cluster: rounds are drawn from results, and workers start again for each."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ CHEATS: dict[str, tuple[str, str, str | None]] = {  # what stands before the fun
     "takes all memory": ("", "return [bytearray(1 << 40)]", "memory"),
     "takes memory bit by bit": ("", "x = []\nwhile True:\n    x.append(bytearray(1 << 26))", "memory"),
     "returns too much": ("", "return 'x' * (9 << 20)", "output"),
-    "prints for ever": ("", "while True:\n    print('x' * 10_000)", "timeout"),
+    "prints forever": ("", "while True:\n    print('x' * 10_000)", "timeout"),
     "a number too long to print": ("", "return [10 ** 20_000]", "failed"),
     "never compiles": ("(" * 5000, RIGHT, "error"),
     "no text": ("'\ud800'", "return None", "error"),

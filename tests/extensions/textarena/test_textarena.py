@@ -251,7 +251,7 @@ def endless_games() -> Any:
 
     class Endless(LiveGame):
         def _do(self, action: str) -> Any:
-            while action == "for ever" or (action == "" and self.seed == 4):
+            while action == "forever" or (action == "" and self.seed == 4):
                 pass
             return super()._do(action)
 
@@ -266,11 +266,11 @@ def test_an_action_with_which_an_environment_never_ends_is_invalid(monkeypatch: 
     monkeypatch.setattr(clocked, "_clock", lambda name: endless)
     game, plain = ClockedGame("SecretMafia-v0", 6, 3, {}), LiveGame("SecretMafia-v0", 6, 3, {})
     at, there = game.after(game.start(), "Hello."), plain.after(plain.start(), "Hello.")
-    at, there = game.after(at, "for ever"), plain.after_failure(there)
+    at, there = game.after(at, "forever"), plain.after_failure(there)
     assert at == there and at.rewards is None and at.actions() == ["Hello.", ""]
     assert game.after(at, "Well.") == plain.after(there, "Well.")
     hopeless = ClockedGame("SecretMafia-v0", 6, 4, {})  # neither with an empty one
-    lost = hopeless.after(hopeless.start(), "for ever")
+    lost = hopeless.after(hopeless.start(), "forever")
     assert lost.rewards is not None and sorted(lost.rewards.values()) == [-1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
     assert lost.reason == "The environment failed: UnreadableTextError"
 

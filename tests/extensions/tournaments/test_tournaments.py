@@ -331,7 +331,7 @@ def test_who_plays_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[st
                 "prompts": "ensembles/standard",
                 "metrics": ["score"],
             },
-            "protocol 'vote' brings agents of its own (Agent-0, Agent-1, Agent-2",
+            "protocol 'vote' has agents of its own (Agent-0, Agent-1, Agent-2",
         ),
     ):
         file.write_text(json.dumps({**body, **extra}))

@@ -1,4 +1,4 @@
-"""The process in which `harness view` plays episodes again: what it may take, and when it starts anew."""
+"""The process in which `harness view` plays episodes again: what it may take, and when it starts again."""
 
 import re
 import shutil

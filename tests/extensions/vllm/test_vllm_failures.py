@@ -164,7 +164,7 @@ LOADS = {
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("load", LOADS)
 def test_a_signal_while_it_loads_ends_the_run_at_once(tmp_path: Path, load: str, sent: signal.Signals) -> None:
-    """Each of these would load for ten minutes, or for ever."""
+    """Each of these would load for ten minutes, or forever."""
     process = start(make(tmp_path, start=LOADS[load].strip("\n").removeprefix("        ")))
     log = tmp_path / "run" / "engine.log"
     while not (log.exists() and ("child " if load == "in a process" else "loading") in log.read_text()):

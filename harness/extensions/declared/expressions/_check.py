@@ -90,7 +90,7 @@ class Check(ast.NodeVisitor):
         if self.nodes > MAX_NODES:
             self.refuse(node, f"more than {MAX_NODES:,} parts in one expression")
         if not isinstance(node, _ALLOWED):
-            self.refuse(node, _ADVICE.get(type(node), f"{type(node).__name__} is no part of expressions"))
+            self.refuse(node, _ADVICE.get(type(node), f"{type(node).__name__} is not part of expressions"))
         super().visit(node)
 
     def visit_Name(self, node: ast.Name) -> None:

@@ -144,7 +144,7 @@ def compiled(
             take the supply of steps first.
 
     Raises:
-        ExpressionError: if it is no expression, or uses what it may not; points at the part.
+        ExpressionError: if it is not an expression, or uses what it may not; points at the part.
     """
     known, arguments, more = frozenset(variables), tuple(arguments), frozenset(functions)
     for name in (*known, *arguments):

@@ -123,7 +123,7 @@ def lookup(keys: Mapping[str, Entry], key: str, default: Any = None) -> Any:
 
 
 def file_of(entry: TaskEntry) -> Path:
-    """The YAML file of a name. Raises `PluginError` where there is none."""
+    """The YAML file of a name. Raises `PluginError` if there is none."""
     if entry.path is None:
         raise PluginError(f"{entry.name} has no file of its own")
     return entry.path
