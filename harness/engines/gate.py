@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Protocol
 
 from harness.api import Completion, Facts
-from harness.engine_api import Engine, LikelihoodRequest, Request
+from harness.engine_api import CallsTools, ComputesLikelihoods, ContinuesText, Engine, LikelihoodRequest, Request
 from harness.engines.budget import Budget, Usage
 from harness.engines.priority import PriorityGate
-from harness.engines.wrapper import Wrapper
 from harness.errors import (
     BudgetSpentError,
     ContextLengthError,
@@ -27,6 +28,50 @@ from harness.errors import (
     EngineFatalError,
     SetupError,
 )
+
+_COUNTS, _COUNTED_CHARS = 1024, 20_000
+"""How many texts, and of how many characters at most, have their tokens remembered: all that hear one ask the same."""
+
+
+class Wrapper(Engine, CallsTools, ComputesLikelihoods, ContinuesText):
+    """Passes on what every engine before another one passes on.
+
+    Attributes:
+        inner: answers what this one does not.
+        engine: the engine behind all of them.
+    """
+
+    def __init__(self, inner: Engine) -> None:
+        self.inner = inner
+        self.engine: Engine = inner.engine if isinstance(inner, Wrapper) else inner
+        self._counted = lru_cache(_COUNTS)(inner.count_tokens)
+
+    @abstractmethod
+    async def complete(self, request: Request | LikelihoodRequest) -> Completion:
+        """Answer a request of either kind."""
+
+    async def loglikelihood(self, request: LikelihoodRequest) -> Completion:
+        return await self.complete(request)
+
+    def ask(self, request: Request | LikelihoodRequest) -> Awaitable[Completion]:
+        """Pass a request on. Raises `EngineFatalError` if the engine lacks the ability for it."""
+        if isinstance(request, Request):
+            if request.tools and not isinstance(self.inner, CallsTools):
+                raise EngineFatalError(f"the engine of {self.model} offers no tools to its model")
+            return self.inner.complete(request)
+        if not isinstance(self.inner, ComputesLikelihoods):
+            raise EngineFatalError(f"the engine of {self.model} computes no log-likelihoods")
+        return self.inner.loglikelihood(request)
+
+    @property
+    def model(self) -> str:
+        return self.inner.model
+
+    def count_tokens(self, text: str) -> int | None:
+        return self._counted(text) if len(text) <= _COUNTED_CHARS else self.inner.count_tokens(text)
+
+    def report(self) -> Facts:
+        return self.inner.report()
 
 
 class Log(Protocol):

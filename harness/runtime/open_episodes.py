@@ -21,8 +21,7 @@ from harness.api import Case, Episode, Facts, Move, Outcome
 from harness.config.permissions import confined
 from harness.config.plan import Condition, Job, Plan, episode_id, protocol_seed
 from harness.engine_api import AsksPeople, Engine, Replays, RunsPrograms
-from harness.engines.gate import Gate, Shared, Stop
-from harness.engines.wrapper import Wrapper
+from harness.engines.gate import Gate, Shared, Stop, Wrapper
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError
 from harness.manifests import offered
 from harness.replies.reading import note_bugs
@@ -236,7 +235,8 @@ class Episodes:
             try:
                 self.usage.check_time()
                 try:
-                    episode.create_players()
+                    for agent, seat in seats(self.plan, *job).items():
+                        episode.players[agent] = seat.player(self.engines, episode.id)
                     outcome = await play(
                         Steps.of(condition.protocol, condition.task, case, episode.rng),
                         episode.players,
@@ -250,7 +250,7 @@ class Episodes:
                 except STOPS:
                     raise
                 except (Exception, SystemExit) as failure:  # a plugin's bug: this episode is lost, the run is not
-                    episode.fail(failure)
+                    episode.error = self.errors.record(failure, "play", episode.id)
                 await episode.end()
             except EngineFatalError:
                 if self.stop.reason is not None or not self._needs_broken(job):
@@ -279,15 +279,6 @@ class _OpenEpisode:
         self.outcome: Outcome | None = None
         self.error: str | None = None
         note_bugs(functools.partial(run.errors.record, episode=self.id))
-
-    def create_players(self) -> None:
-        """Make the players. Raises what a plugin raises."""
-        for agent, seat in seats(self.run.plan, self.condition, self.case, self.repeat).items():
-            self.players[agent] = seat.player(self.run.engines, self.id)
-
-    def fail(self, failure: BaseException) -> None:
-        """A plugin raised: the episode ends with an error."""
-        self.error = self.run.errors.record(failure, "play", self.id)
 
     async def end(self) -> None:
         """Grade, measure and journal the episode."""

@@ -17,7 +17,7 @@ from typing import Any
 
 from harness.api import Completion, Facts
 from harness.engine_api import Engine, LikelihoodRequest, Request, Thread
-from harness.engines.wrapper import Wrapper
+from harness.engines.gate import Wrapper
 from harness.errors import DataError, StorageError
 
 
