@@ -11,8 +11,7 @@ import functools
 import gc
 import json
 import random
-from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ from harness.manifests import offered
 from harness.replies.reading import note_bugs
 from harness.runtime import session
 from harness.runtime.episode import STOPS, play
-from harness.runtime.players import ModelPlayer, Player
+from harness.runtime.players import Player
 from harness.runtime.runner import Work
 from harness.runtime.scoring import grade, labels, score, turns_of
 from harness.runtime.seats import seats
@@ -131,8 +130,8 @@ class Episodes:
             self.work.known.update(_answered(job[0], job[1], self.moves.get(episode_id(*job), {})))
         self.samples = None
         if self.options.log_samples:
-            self.samples = storage.Journal(self._file("samples.jsonl"), lenient=True, seal=False)
-            stack.enter_context(contextlib.closing(self.samples))
+            samples = offered("gates", "samples", "--log_samples").load()(self._file("samples.jsonl"))
+            self.samples = stack.enter_context(contextlib.closing(samples))
         stack.callback(self._journal_rest)
         log = None
         if self.options.log_requests and self.plan.engines:
@@ -298,7 +297,7 @@ class _OpenEpisode:
 
     def _count(self, episode: Episode, scored: EpisodeScore) -> None:
         if self.run.samples is not None:
-            self.run.samples.append(_sample(episode, self.case, self.players))
+            self.run.samples.write(episode, self.case, self.players)
         self.run.on_score(scored)
 
     def on_move(self, batch: int, position: int, index: int, move: Move) -> None:
@@ -323,22 +322,3 @@ def _answered(condition: Condition, case: Case, recorded: Recorded) -> set[str]:
     """The models that have answered in the recorded moves of an episode."""
     agents = {agent for (agent, _), move in recorded.items() if move.calls}
     return {condition.group_of(case, agent).model or "model" for agent in agents}
-
-
-def _sample(episode: Episode, case: Case, players: Mapping[str, Player]) -> storage.Line:
-    """A line of samples.jsonl: the case without its target, and the conversation of every agent."""
-    turns: Counter[str] = Counter()
-    moves = []
-    for b, batch in enumerate(episode.batches):
-        moves.append([storage.move_line(episode.id, b, p, turns[move.agent], move) for p, move in enumerate(batch)])
-        turns.update(move.agent for move in batch)
-    return {
-        "episode": episode.id,
-        "labels": dict(episode.labels),
-        "case": {"public": dict(case.public), "topology": case.topology, "roles": dict(case.roles)},
-        "threads": {agent: p.thread.messages for agent, p in players.items() if isinstance(p, ModelPlayer)},
-        "moves": moves,
-        "outcome": storage.outcome_line(episode.outcome),
-        "grade": dict(episode.grade),
-        "error": episode.error,
-    }
