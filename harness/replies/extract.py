@@ -104,7 +104,8 @@ def field_of(text: str, *called: str) -> Statement | None:
 
     The first of these counts, of each the last one: a line `NAME: …`, also with words such as "to my neighbors" behind
     the name; a member of a JSON object, also of a broken one; an element; `NAME - …`, `[NAME] …`; a line that is only
-    the name, with what stands below it. What a JSON object or an element says is not a line of the reply.
+    the name, with what stands below it. What a JSON object or an element says is not a line of the reply. A label in
+    the middle of a line counts where the field stands nowhere else.
     """
     if not _may_have(text, called):
         return None
@@ -114,10 +115,15 @@ def field_of(text: str, *called: str) -> Statement | None:
     lines = masked(text, [*spans, (element.start, element.end)] if element else spans)
     begin = text.rfind("\n", 0, max(0, first_word(text, _begins(called)[2]))) + 1
     label = max(
-        (found[-1] for one in (names.colon, names.addressed) if (found := deque(one.finditer(lines, begin), 1))),
+        (found[-1] for one in (names.starting, names.addressed) if (found := deque(one.finditer(lines, begin), 1))),
         key=lambda match: match.end(),
         default=None,
     )
+    if label is None and (within := deque(names.colon.finditer(lines, begin), 1)):
+        clear = element or _dashed(text, lines, names, begin) or _headed(text, lines, names, begin)
+        if clear is not None:  # the label is only mentioned, in what another field says
+            return clear
+        label = within[0]
     if label is not None:
         end = line_end(lines, label.end())
         if lines[label.end() : end].strip(WRAPPING) and _fence(lines, label.end()) is None:
@@ -184,6 +190,7 @@ class _Names:
     """The patterns of one name."""
 
     colon: re.Pattern[str]
+    starting: re.Pattern[str]
     addressed: re.Pattern[str]
     dashed: re.Pattern[str]
     heading: re.Pattern[str]
@@ -198,9 +205,11 @@ def _names(called: tuple[str, ...]) -> _Names:
     both = re.IGNORECASE | re.MULTILINE
     word = "|".join(re.escape(name).replace(r"\ ", "[ _-]?") for name in sorted(called, key=len, reverse=True))
     word = f"(?:{word})"
+    colon = "|".join(marker_pattern(f"{name}:").pattern for name in called)
     element = rf"{word}(?:_(?:to|for)_\w{{1,40}})?"
     return _Names(
-        re.compile("|".join(marker_pattern(f"{name}:").pattern for name in called), re.IGNORECASE),
+        re.compile(colon, re.IGNORECASE),
+        re.compile(rf"{_EDGE}(?:{colon})", both),
         re.compile(rf"{_EDGE}{word}{_TO}[ \t*_`)]*+[:：]", both),
         re.compile(
             rf"{_EDGE}(?:{word}{_TO}?[ \t*_`)]*+(?:[-–—=]+>|[–—=|→]|-(?=[ \t]))|(?<=\[){word}\])"
