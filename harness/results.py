@@ -132,21 +132,15 @@ class Run:
         return HeadlineSpec.of(self.spec.data, self.metrics)
 
     def with_published(self, published: Iterable[Published]) -> list[Table]:
-        """The spec's tables with the papers' figures as marked rows."""
-        figures = self.compared(published)
+        """The spec's tables with figures of publications as marked rows."""
+        figures = [*published]
         tables = (build(table, self.scores, self.metrics, figures, self.prices) for table in self.table_specs)
         return [replace(table, notes=(*table.notes, *filter(None, [self.unfinished]))) for table in tables]
 
-    def compared(self, published: Iterable[Published]) -> list[Published]:
-        """Published tables; those that this run's tables show say how the run differs from the profile behind them."""
-        published = list(published)
-        if not published:
-            return []
-        cited = {name for table in self.table_specs for name in table.published}
-        against = report_part("against", "a comparison with published figures")
-        shown = against((table for table in published if table.id in cited), self.spec, find())
-        compared = {table.id: table for table in shown}
-        return [compared.get(table.id, table) for table in published]
+    def published(self) -> list[Published]:
+        """Figures of publications; those that this run's tables show say how it differs from what is behind them."""
+        found: list[Published] = report_part("published", "figures of publications")(self)
+        return found
 
     @property
     def prices(self) -> dict[str, Price]:

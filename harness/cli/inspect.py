@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import functools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness import after, check
@@ -28,9 +28,8 @@ def validate(options: argparse.Namespace) -> int:
     project = find()
     names = [*options.specs, *options.more] or [listed.name for listed in project.listing("specs")]
     failures = 0
-    ids = functools.cache(functools.partial(_published, project))
     for name in names:
-        problems, inputs = _problems(name, options.overrides, project, ids)
+        problems, inputs = _problems(name, options.overrides, project)
         failures += bool(problems)
         verdict = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
         print(f"{name}: {verdict if problems else 'ok'}")
@@ -41,9 +40,7 @@ def validate(options: argparse.Namespace) -> int:
     return 2 if failures else 0
 
 
-def _problems(
-    name: str, overrides: list[str], project: Project, ids: Callable[[str], list[str]]
-) -> tuple[list[str], list[str]]:
+def _problems(name: str, overrides: list[str], project: Project) -> tuple[list[str], list[str]]:
     """What is wrong with a spec, and what its tasks have read from the user's own files."""
     try:
         loaded = spec.load(name, project, overrides)
@@ -74,7 +71,7 @@ def _problems(
         problems, lines = _checks(played)
         inputs += lines
     if not problems:  # where an example fails there are no labels to check against
-        wrong = wrong_tables(plan, _labels(plan), functools.partial(_known, ids))
+        wrong = wrong_tables(plan, _labels(plan), functools.partial(_known, project))
         problems = [str(problem) for problem in wrong]
     return problems, inputs
 
@@ -90,19 +87,11 @@ def _checks(plays: Sequence[tuple[Plan, Place]]) -> tuple[list[str], list[str]]:
     return [], lines
 
 
-def _known(ids: Callable[[str], list[str]], table: Any) -> list[str]:
-    """The ids of the published tables among which are those that an entry names; of all, where there are none."""
-    cited = table.get("published", ()) if isinstance(table, dict) else ()
-    stems = {str(name).partition("/")[0] for name in ([cited] if isinstance(cited, str) else cited)}
-    known = [name for stem in sorted(stems) for name in ids(stem)]
-    return known if known or not stems else ids("*")
-
-
-def _published(project: Project, stem: str) -> list[str]:
-    """The ids of the tables in `results/published/<stem>.yaml`; reading all the files would take longest of all."""
-    load_published = report_part("published", "published:")
-    files = [file for folder in project.published() for file in folder.glob("*.yaml") if stem in (file.stem, "*")]
-    return [table.id for file in files for table in load_published(file)]
+def _known(project: Project, table: Any) -> list[str]:
+    """The ids of published tables that there are, for an entry that names some."""
+    cited = table.get("published") if isinstance(table, dict) else None
+    known: list[str] = report_part("published_ids", "published:")(project, cited) if cited else []
+    return known
 
 
 def _labels(plan: Plan) -> dict[str, list[Any]]:

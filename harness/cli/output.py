@@ -13,23 +13,14 @@ from pathlib import Path
 
 from harness import after
 from harness.cli.terminal import terminal_width
-from harness.config.project import find
 from harness.manifests import report_part
 from harness.printable import clean_name
 from harness.report import render
 from harness.results import Run
 from harness.storage import write_atomically
 from harness.storage.plugin_errors import ERRORS, tracebacks
-from harness.tables import EpisodeScore, Published, Table
+from harness.tables import EpisodeScore, Table
 from harness.tables.table import words_of
-
-
-def published(options: argparse.Namespace) -> list[Published]:
-    """The papers' figures, if the options ask for them."""
-    if not options.with_published:
-        return []
-    load_published = report_part("published", "--with_published")
-    return [t for folder in find().published() for t in load_published(folder)]
 
 
 def print_after(run: Run) -> None:
@@ -41,7 +32,7 @@ def print_after(run: Run) -> None:
 
 def print_tables(run: Run, options: argparse.Namespace) -> None:
     """Print a run's tables and where it is, and on stderr what failed."""
-    tables = run.with_published(published(options))
+    tables = run.with_published(run.published() if options.with_published else ())
     show(readable(tables, options), options.format, run.spec.name)
     print_after(run)
     failed, log = run.failed, run.folder / ERRORS

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness import after
 from harness.cli.evaluate import interrupted
-from harness.cli.output import print_after, print_tables, published, readable, show, write
+from harness.cli.output import print_after, print_tables, readable, show, write
 from harness.cli.table_names import tables_named
 from harness.errors import DataError
 from harness.evaluation import rescored
@@ -40,7 +40,9 @@ def report(options: argparse.Namespace) -> int:
     runs = [Run.load(folder, unfinished=True) for folder in options.runs]
     for line in (line for run in runs for line in _warnings(run)):
         print(clean(line), file=sys.stderr)
-    tables = _merged(runs, options) if len(runs) > 1 else runs[0].with_published(published(options))
+    figures = runs[0].published() if options.with_published else []
+    merged = report_part("merged", "a table of several runs") if len(runs) > 1 else None
+    tables: list[Table] = merged(runs, figures) if merged else runs[0].with_published(figures)
     if options.plots:
         for i, table in enumerate(table for table in tables if table.figure):
             file = Path(options.plots) / f"figure{i + 1}.png"
@@ -75,11 +77,6 @@ def _warnings(run: Run) -> Iterator[str]:
         yield f"{error.message}. {aside}"
     except OSError as error:
         yield f"{run.folder}: its journal cannot be read: {error.strerror or error}. {aside}"
-
-
-def _merged(runs: Sequence[Run], options: argparse.Namespace) -> list[Table]:
-    merged: list[Table] = report_part("merged", "a table of several runs")(runs, runs[0].compared(published(options)))
-    return merged
 
 
 def _show(tables: Sequence[Table], run: Run, options: argparse.Namespace) -> int:

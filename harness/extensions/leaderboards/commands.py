@@ -14,7 +14,7 @@ from typing import Any
 
 from harness import storage
 from harness.cli import options as opt
-from harness.cli.output import published, readable, show
+from harness.cli.output import readable, show
 from harness.cli.table_names import tables_named
 from harness.cli.usage import Parser
 from harness.config import resolve
@@ -54,14 +54,13 @@ def leaderboard(options: argparse.Namespace) -> int:
     groups = _groups([run for run, _ in found], refuse=only_runs)
     runs = {id(scores): run for scores, run in found}
     main = _main_groups(groups)
-    figures = published(options)
     boards, sections = [], list[tuple[Run, Standings, list[Table]]]()
     for group in groups:
         run = runs[id(group.runs[0])]
         ahead = main[group.runs[0].spec]
         name = group.runs[0].spec + ("" if group is ahead else f", digest {run.meta['spec_digest'][:8]}")
         baselines = _baselines(run, group) if options.with_baselines else ()
-        papers = run.compared(figures)
+        papers = run.published() if options.with_published else []
         board = replace(standings(group.runs, baselines, name, papers), part=_part(run.spec))
         names = {scores.id for scores in group.runs}
         disputed = [_in_words(doubt) for doubt in doubts if not names.isdisjoint(doubt[0])]

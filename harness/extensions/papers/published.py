@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, NotRequired, TypedDict
 
 from harness.api import Range
 from harness.config import spec, yamls
-from harness.config.project import Project
+from harness.config.project import Project, find
 from harness.config.proposals import complete
 from harness.config.spec import Spec
 from harness.errors import DataError, UserError
 from harness.parameters import OPEN, fields, problems
+from harness.results import Run
 from harness.tables import Published, Record, text
 
 _Figure = Annotated[float, Range(ge=-1e15, le=1e15)]
@@ -92,8 +94,31 @@ def _record(entry: Mapping[str, Any]) -> Record:
     return Record(labels, **{key: value for key, value in entry.items() if key in keys})
 
 
-def against(published: Iterable[Published], run: Spec, project: Project) -> list[Published]:
-    """The published tables, with what a run plays otherwise than the profile behind each (`Published.differs`).
+def of_run(run: Run) -> list[Published]:
+    """All published tables, `against` a run."""
+    return against((table for file in _files(find()) for table in _read(file, file.stat().st_mtime_ns)), run)
+
+
+def known_ids(project: Project, cited: str | Iterable[Any]) -> list[str]:
+    """The ids of the published tables in the files that some ids name; in all files, where these have none."""
+    stems = {str(name).partition("/")[0] for name in ([cited] if isinstance(cited, str) else cited)}
+    files = _files(project)
+    named = [file for file in files if file.stem in stems]  # reading all takes longest of all
+    return [table.id for file in named or files for table in _read(file, file.stat().st_mtime_ns)]
+
+
+def _files(project: Project) -> list[Path]:
+    return [file for folder in project.published() for file in sorted(folder.glob("*.yaml"))]
+
+
+@functools.lru_cache(256)
+def _read(file: Path, changed: int) -> list[Published]:
+    return load_published(file)
+
+
+def against(published: Iterable[Published], run: Run) -> list[Published]:
+    """Published tables; those that a run's tables show with what it plays otherwise than the profile behind each
+    (`Published.differs`).
 
     Compared are task, protocol and prompts of the conditions that run and profile share, and the parameters of the
     metrics that have figures.
@@ -102,12 +127,12 @@ def against(published: Iterable[Published], run: Spec, project: Project) -> list
         SpecError: for a profile that is not a spec of the project.
     """
     profiles: dict[str, Spec] = {}
-    tables = []
+    project, tables, shown = find(), [], {name for table in run.table_specs for name in table.published}
     for table in published:
-        if table.profile is not None:
+        if table.profile is not None and table.id in shown:
             if table.profile not in profiles:
                 profiles[table.profile] = complete(spec.load(table.profile, project), project)
-            table = dataclasses.replace(table, differs=_differs(table, run, profiles[table.profile], project))
+            table = dataclasses.replace(table, differs=_differs(table, run.spec, profiles[table.profile], project))
         tables.append(table)
     return tables
 

@@ -16,6 +16,7 @@ from harness.check import Drive, drive
 from harness.config import resolve, spec
 from harness.evaluation import evaluate
 from harness.extensions.leaderboards.leaderboard import RunScores, leaderboard
+from harness.extensions.papers.published import against
 from harness.extensions.worlds import SteppedTask
 from harness.results import Run
 from tests.benchmarks.dpbench.dining_kit import BUILTIN, fairness, table, throughput
@@ -113,7 +114,7 @@ def test_an_eater_that_says_release_leaves_a_phantom_to_the_lower_number() -> No
 
 
 def differences(run: Run) -> list[str]:
-    notes = [note for item in run.with_published(PUBLISHED) for note in item.notes]
+    notes = [note for item in run.with_published(against(PUBLISHED, run)) for note in item.notes]
     return [note for note in dict.fromkeys(notes) if note.startswith("† This run is not the profile")]
 
 
@@ -127,7 +128,7 @@ def test_tables_say_where_a_run_is_not_the_profile(tmp_path: Path) -> None:
     run = played("dpbench", folder="a")
     assert (
         "† published: DPBench, Table 2, profile dpbench_release01; not run here."
-        in run.with_published(PUBLISHED)[0].notes
+        in run.with_published(against(PUBLISHED, run))[0].notes
     )
     assert differences(run)[0] == (
         "† This run is not the profile dpbench_release01: protocol.parse_retries is 1, there 0; protocol.max_chars is "
@@ -138,7 +139,7 @@ def test_tables_say_where_a_run_is_not_the_profile(tmp_path: Path) -> None:
     changed = played("dpbench_release01", "protocol.ends=action", "protocol.max_timesteps=60", folder="c")
     assert any("ends is action, there turn" in x and "max_timesteps is 60, there 30" in x for x in differences(changed))
     entries = [RunScores(run.meta, run.scores, run.table_specs, run.metrics)]
-    board = leaderboard(entries, run.compared(PUBLISHED))
+    board = leaderboard(entries, against(PUBLISHED, run))
     assert any(note == differences(run)[0] for note in board[0].notes)
 
 
