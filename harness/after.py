@@ -134,5 +134,5 @@ def parameters() -> set[str]:
 
 
 def following(metrics: Mapping[str, Metric], asked_for: Mapping[str, After]) -> list[After]:
-    """What follows a run of these metrics: what they need, as it is asked for, and what else is asked for."""
+    """What follows a run with these metrics: everything that they need or the caller asks for."""
     return [*asked_for.values(), *(cls() for name, cls in needed(metrics).items() if name not in asked_for)]

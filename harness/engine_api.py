@@ -255,7 +255,7 @@ class RunsPrograms(NeedsApproval):
     @property
     @abstractmethod
     def programs(self) -> str | None:
-        """What it runs, in words that follow "runs"; None: nothing, as it is."""
+        """What it runs, in words that follow "runs"; None if it runs nothing."""
 
     def files(self) -> Sequence[Path]:
         """The files of these programs that a person may change: a run does not go on with other ones."""

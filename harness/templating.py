@@ -113,7 +113,7 @@ def _joined(context: nodes.EvalContext, parts: tuple[Any, ...]) -> Any:
 
 
 def _concat(pieces: Iterable[str]) -> str:
-    """All pieces as one text, given up as soon as they are too long."""
+    """Join all pieces; give up as soon as the text is too long."""
     text, length, left = "", 0, iter(pieces)
     while True:
         batch = list(itertools.islice(left, 4096))

@@ -128,7 +128,7 @@ def schema_options(command: Parser) -> None:
 
 
 def score_options(command: Parser) -> None:
-    """Of `harness score`."""
+    """Add the options of `harness score`."""
     command.add_argument("run", metavar="RUN", help="the run's folder")
     opt.add_permission(command)
     opt.add_run_options(command, "sandbox")
@@ -140,7 +140,8 @@ def score_options(command: Parser) -> None:
 
 
 def _added(name: str, command: Parser) -> None:
-    """The options that extensions add to a command of the core; one that fails at it adds none, and says so."""
+    """Add the options of extensions to a command of the core; an extension that fails here adds none, with a
+    warning."""
     for offer in offers("after").values():
         if name in offer.value:
             try:
@@ -154,7 +155,7 @@ def _added(name: str, command: Parser) -> None:
 
 
 def report_options(command: Parser) -> None:
-    """Of `harness report`."""
+    """Add the options of `harness report`."""
     opt.add_runs(command)
     opt.add_table(command)
     opt.add_output(command)

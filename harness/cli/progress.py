@@ -111,7 +111,7 @@ class _Notes(logging.Handler):
 
 @contextlib.contextmanager
 def notes(quiet: bool = False) -> Iterator[None]:
-    """Show meanwhile what the harness logs: all that a person may want to know, or warnings only."""
+    """Within this context, show what the harness logs: everything of interest, or warnings only."""
     log, handler = logging.getLogger("harness"), _Notes()
     before = log.level
     log.setLevel(logging.WARNING if quiet else logging.INFO)

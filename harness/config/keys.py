@@ -102,7 +102,7 @@ class SpecKey:
         return None
 
     def total(self, plan: Plan, count: int) -> int:
-        """What `count` of this plan comes to when all conditions are there."""
+        """The number of episodes of the whole plan, if `count` is that of the conditions known so far."""
         return count
 
     def summary(self, plan: Plan) -> list[str]:

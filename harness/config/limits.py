@@ -55,9 +55,9 @@ class TurnQuota:
         self.calls, self.by, self.tokens = calls, by, tokens
 
     def reached(self, calls: Sequence[Completion]) -> str | None:
-        """Which limit forbids another call after those of the turn, None if none does.
+        """The limit that forbids another call after those of the turn; None if none does.
 
-        Raises `EngineFatalError` if tokens are limited and a call does not say how many it took.
+        Raises `EngineFatalError` if tokens are limited and a call does not report its tokens.
         """
         if len(calls) >= self.calls:
             return self.by

@@ -36,7 +36,7 @@ def complete(spec: Spec, project: Project) -> Spec:
 
 
 def _propose(spec: Spec, project: Project) -> None:
-    """Add the prompt set and the metrics that the task proposes, where the spec has none; with metrics go tables, and
+    """Add the prompt set and the metrics that the task proposes, if the spec has none; with metrics also tables and
     parameters of the protocol.
 
     Only such specs load plugins here: those of their first condition. Raises `SpecError` for a task without proposals.

@@ -74,7 +74,7 @@ class Spec:
         return {self.place(*path).file, *below}
 
     def place_in(self, variant: Variant, *path: Hashable) -> Place:
-        """Where the variant's value at `path` was written: in the matrix, if `${…}` stands in its place."""
+        """Where the variant's value at `path` was written: in the matrix, if the spec has `${…}` there."""
         value: Any = self.data
         with contextlib.suppress(LookupError, TypeError):  # of a key that is not there the place above counts
             for i, key in enumerate(path, 1):

@@ -115,7 +115,7 @@ class Usage:
         return None if self._end is None else max(0.0, self._end - self._now())
 
     def time_over(self) -> BudgetSpentError:
-        """What to raise then."""
+        """The error to raise when the time is up."""
         return BudgetSpentError("max_time", self.budget.max_time or 0)
 
     async def take(self) -> None:

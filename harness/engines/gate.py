@@ -225,7 +225,7 @@ class Gate(Wrapper):
             await self.wake()
 
     async def wake(self) -> None:
-        """Start the engine, unless the budget is used up: what is recorded or cached needs none."""
+        """Start the engine, unless the budget is used up: recorded and cached replies need no engine."""
         with contextlib.suppress(BudgetSpentError):
             self.usage.check()
             self._to_close = True

@@ -34,8 +34,8 @@ class Mock(Engine, CallsTools, ComputesLikelihoods, ContinuesText):
         latency: seconds per reply.
         function: request → text or Completion, plain or async; may raise `EngineError`s as a real engine would. A
             Completion with `tool_calls` calls tools (`Request.tools`).
-        likelihoods: request → one [log-likelihood, is_greedy] for each text. None: numbers that depend on the text and
-            on what stands before it, and on nothing else.
+        likelihoods: request → one [log-likelihood, is_greedy] for each text. None: numbers that depend only on the text
+            and on the texts before it.
     """
 
     model: str = "mock"
@@ -70,7 +70,8 @@ class Mock(Engine, CallsTools, ComputesLikelihoods, ContinuesText):
         return len(text.split())
 
     def describe(self) -> Facts:
-        """The fields; of a function only its name, so only `model` distinguishes two functions of one name."""
+        """The fields. A function is described by its name, so only `model` distinguishes two functions of the same
+        name."""
         name = getattr(self.function, "__qualname__", type(self.function).__qualname__) if self.function else None
         return {**super().describe(), "function": name}
 

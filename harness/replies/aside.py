@@ -40,7 +40,7 @@ def _without_comments(text: str) -> str:
 
 
 class Thinking:
-    """Where elements of thinking end in one text. All questions together take linear time."""
+    """Finds where elements of thinking end in one text. All lookups together take linear time."""
 
     def __init__(self, text: str) -> None:
         self._text = text

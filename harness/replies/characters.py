@@ -64,10 +64,10 @@ def marker_pattern(marker: str) -> re.Pattern[str]:
 
 
 def first_word(text: str, words: Sequence[str]) -> int:
-    """Where the first of these words in small letters stands, in any case; -1 if none does.
+    """The position of the first of these lower-case words, in any case; -1 if there is none.
 
-    A search by expression from there on is as good as one of the whole text, and far faster: replies end with what is
-    looked for.
+    Searching with a regular expression from there on finds the same as searching the whole text, and is far faster: the
+    words come near the end of replies.
     """
     low = text.lower()
     places = [at for word in words if (at := low.find(word)) >= 0]

@@ -1,7 +1,7 @@
 """Parsing of model text behind one guard: no text of a model ever costs an episode.
 
-All code that reads a model's text does so through here. If it raises, the reply becomes unreadable: a model must not be
-able to remove its own episodes from the numbers by a text that triggers a bug.
+All code that reads a model's text does so through this module. If it raises, the reply counts as unreadable: a model
+must not be able to remove its own episodes from the results by a text that triggers a bug.
 """
 
 from __future__ import annotations

@@ -77,6 +77,6 @@ def _is_typeset(char: str) -> bool:
 
 
 def _either(text: str) -> str:
-    """The text where LuaLaTeX or XeLaTeX reads it, and its code points for pdfLaTeX, which would stop at it."""
+    """The text for LuaLaTeX and XeLaTeX; its code points for pdfLaTeX, which would stop at it."""
     points = " ".join(f"U+{ord(char):04X}" for char in text)
     return rf"{{\ifdefined\Umathchar {text}\else {points}\fi}}"

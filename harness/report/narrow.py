@@ -133,7 +133,7 @@ def _narrowest(title: str, lines: int) -> int:
 
 
 def _parts(texts: Grid, width: int) -> list[str]:
-    """As few parts below each other as there can be, about equally wide."""
+    """As few parts below each other as possible, about equally wide."""
     widths, names = _widths(texts, widest(texts), MOST_LINES), texts.names
     usual, floors, values = _floors(texts, NAME_LINES), _floors(texts, width), max(widths[names:], default=-GAP)
     most = max(width // 2, min(total(floors), width - GAP - values))

@@ -1,4 +1,4 @@
-"""A line now and then that says how far a run is, even while no episode ends for minutes."""
+"""A progress line now and then, even if no episode ends for minutes."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ _FAILED = {*storage.PASSING, *storage.REFUSALS}
 
 
 def labels(plan: Plan, condition: Condition, case: Case) -> dict[str, Any]:
-    """What result tables can group an episode by."""
+    """The labels by which result tables can group an episode."""
     return {**condition.labels, **case.labels, "model": plan.model}
 
 

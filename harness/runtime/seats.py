@@ -79,7 +79,7 @@ def _has_policies(condition: Condition) -> bool:
 
 
 def without_models(seated: Mapping[str, Seat]) -> Callable[[Turn], Action]:
-    """What players without models do: policies choose, and agents of models are idle."""
+    """Actions without models: policies choose, and agents of models are idle."""
     players = {agent: seat.policy_player() for agent, seat in seated.items() if seat.group.policy is not None}
 
     def choose(turn: Turn) -> Action:

@@ -5,7 +5,7 @@ results/<run>/
   spec.yaml       the resolved spec
   journal.jsonl   every move as it came in, every episode's end   (this module's formats); with several
                   processes journal-0.jsonl, journal-1.jsonl, …, which readers take for one
-  scores.jsonl    one line an episode: labels and numbers, in plan order
+  scores.jsonl    one line per episode: labels and numbers, in plan order
   results.json    standard result rows
   tables.md       the tables, whole
   tables.json     the same with the headline, for other programs
@@ -242,8 +242,8 @@ _SEAL = len(b',"crc":"00000000"}\n')
 def move_line(episode: str, batch: int, position: int, index: int, move: Move) -> Line:
     """A move as journaled: `p` is its place in the batch, `i` the index of the agent's turn in the episode.
 
-    Moves are written in the order in which answers come in; empty fields are left out. One that is `UNFINISHED` makes
-    a line of another kind, "part": a resumed run goes on with its calls; all others read the move that follows.
+    The writer keeps the order in which answers come in, and leaves empty fields out. An `UNFINISHED` move is a line of
+    the kind "part": a resumed run continues its calls; all other readers wait for the move that follows.
     """
     kind = "part" if move.error_kind == UNFINISHED else "move"
     line: Line = {"k": kind, "e": episode, "b": batch, "p": position, "s": move.agent, "i": index, "t": move.turn}

@@ -77,7 +77,7 @@ def whole(error: BaseException) -> str:
 
 
 class ErrorLog:
-    """The `errors.jsonl` of a run: what plugins raised, one JSON object a line.
+    """The `errors.jsonl` of a run: what plugins raised, one JSON object per line.
 
         {"stage": "grade", "episode": "agents=2/c0/0", "error": "ZeroDivisionError: … (registry/tasks/x.py:12)",
          "place": "registry/tasks/x.py:12", "traceback": "Traceback (most recent call last): …"}

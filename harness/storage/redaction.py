@@ -1,4 +1,4 @@
-"""Keeping keys and passwords out of everything that is written down or printed."""
+"""Keeps keys and passwords out of everything that is written or printed."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def wrong_kind(name: Any) -> str:
 
 
 def owners(key: str) -> list[str]:
-    """How an entry takes the kinds that have this key: "kind: ranks", "compare"."""
+    """How an entry selects the kinds that have this key: "kind: ranks", "compare"."""
     return [
         name if is_key(offers("tables")[name]) else f"kind: {name}"
         for name, kind in usable_kinds().items()

@@ -1,4 +1,4 @@
-"""Rows that stand for several rows of a table: means over data sets, subjects or other values of a row label.
+"""Rows that summarize several rows of a table: means over data sets, subjects or other values of a row label.
 
 The two means and their standard errors are those that lm-eval prints for its groups (`aggregate_metric_list`,
 `weight_by_size`), so they are computed from the rows' own values, errors and counts, never from episodes.

@@ -1,4 +1,4 @@
-"""Rows that stand for several rows, as `groups:` of a table says. `harness.tables.group_rows` fills them."""
+"""Rows that summarize several rows (`groups:` of a table). `harness.tables.group_rows` fills them."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class HeadlineSpec:
     """What one number stands for a benchmark. The fields are the entry's.
 
     Attributes:
-        table: the number as a table: a row a model, one column.
+        table: the number as a table: a row per model, one column.
         declared: whether the spec says so; else its first metric stands for it.
     """
 
@@ -134,7 +134,7 @@ class HeadlineSpec:
         return a > b if self.better == "higher" else a < b
 
     def selected(self, scores: Iterable[EpisodeScore]) -> list[EpisodeScore]:
-        """The episodes that it is about."""
+        """The episodes that the headline covers."""
         return [score for score in scores if self.covers(score)]
 
     def covers(self, score: EpisodeScore) -> bool:

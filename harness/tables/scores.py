@@ -85,7 +85,7 @@ class EpisodeScore:
 
     @property
     def failed(self) -> bool:
-        """It was played and came to no end."""
+        """Whether the episode was played and did not finish."""
         return self.error is not None and self.error != NOT_RUN
 
     def number(self, metric: str) -> float | None:

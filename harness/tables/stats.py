@@ -1,8 +1,8 @@
 """Numbers with their uncertainty: means, intervals and tests.
 
 Means follow AgentsNet, Appendix C, eq. (1) to (4), which follow Miller (2024), "Adding error bars to evals".
-Standard errors use ddof = 1; where observations come in clusters they are clustered ones. Everything is defined for
-every finite input: what has no value is None, never NaN, so a result can always be written as JSON. scipy is imported
+Standard errors use ddof = 1; if observations come in clusters, standard errors are clustered. Everything is defined for
+every finite input: an undefined value is None, never NaN, so a result can always be written as JSON. scipy is imported
 only by the functions that use it.
 """
 

@@ -46,9 +46,9 @@ class Letter:
 class Board(CarriedChannel):
     """Executes named calls of agents, during one episode.
 
-    A move's action is a list of calls, as `harness.replies.Calls` reads them. `commit` executes them in order, move by
-    move. The results are in the agent's own `observation`, under `results`; others see no effect before `next_round`. A
-    refused call has a result that says why, and no effect.
+    A move's action is a list of calls, as the reply form of named calls reads them. `commit` executes them in order,
+    move by move. The results are in the agent's own `observation`, under `results`; others see no effect before
+    `next_round`. A refused call has a result that says why, and no effect.
 
     The channel also counts who sends how much to whom, and tracks whose data each agent can know (SILO-Bench, Section
     3.3 and Appendix G.2). An agent knows its own data. When it sees a message, it also knows what the writer knew when

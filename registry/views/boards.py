@@ -74,7 +74,7 @@ class _Tally:
         self.uses: list[Edge] = []
         self.reads: list[str] = []
         self.stores = False
-        self.judged = isinstance(case.target, list)  # one right answer an agent; else answers are judged together
+        self.judged = isinstance(case.target, list)  # one right answer per agent; else answers are judged together
 
     def take(self, turns: Sequence[RecordedTurn]) -> tuple[Flight, ...]:
         """Count a round; returns its messages."""

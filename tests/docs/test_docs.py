@@ -275,3 +275,16 @@ def test_the_pages_on_specs_have_every_key() -> None:
     assert set(keys) | {"metric_list"} == rows_of(page, "Keys")
     assert set(keys["limits"]["properties"]) == rows_of(page, "Limits")
     assert set(keys["tables"]["items"]["properties"]) <= rows_of(tables, "Keys")
+
+
+def test_every_module_of_the_package_that_a_text_names_exists() -> None:
+    """Found in the files, without importing them: `harness.errors.near` is a module and a word in it."""
+    for page in [*PAGES, *(ROOT / "harness").rglob("*.py")]:
+        for name in set(re.findall(r"`(harness(?:\.\w+)+)`", page.read_text("utf-8"))) - {"harness.yaml"}:
+            parts, place = name.split("."), ROOT
+            while parts and (place / parts[0]).is_dir():
+                place /= parts.pop(0)
+            if parts and (place / f"{parts[0]}.py").is_file():
+                place /= f"{parts.pop(0)}.py"
+            text = (place / "__init__.py" if place.is_dir() else place).read_text("utf-8")
+            assert not parts or re.search(rf"\b{parts[0]}\b", text), f"{page.relative_to(ROOT)}: {name}"

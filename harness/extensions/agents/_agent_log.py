@@ -68,7 +68,7 @@ class AgentLog:
             _Router.install()
 
     def close(self) -> None:
-        """Let the file go."""
+        """Close the file."""
         if self._file is not None:
             _Router.remove()
             with self._lock, contextlib.suppress(OSError):

@@ -1,1 +1,1 @@
-"""What stands before an engine where an option asks for it."""
+"""Wrappers of an engine that options switch on: a cache, a log of requests, a switcher; and calls of tools."""

@@ -41,13 +41,13 @@ class RequestLog:
     def write(
         self, model: str, request: Request | LikelihoodRequest, messages: int, result: Completion | EngineError
     ) -> None:
-        """Log what became of a call. Where that fails the next `check` raises it: this call has its answer, which the
-        run can record as a move.
+        """Log the result of a call. If that fails, the next `check` raises the error: this call has its answer, which
+        the run can record as a move.
 
         Args:
             model: the model's name.
             request: the request.
-            messages: how many messages the engine saw: the thread may have grown when the answer is here.
+            messages: how many messages the engine saw: the thread may have grown by the time of the answer.
             result: the answer, or why there is none.
         """
         memo = request.thread.memo

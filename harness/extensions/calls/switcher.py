@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 class EngineSwitcher:
     """Starts one of several engines at a time.
 
-    An engine's requests wait while another one works. It is replaced when it has none left, by the one for which most
-    are waiting: since many episodes run at once, and a batch's moves are awaited together, there are few switches.
-    The engine that is replaced sleeps where it can, else it is closed and its next start loads it again.
+    An engine's requests wait while another one works. When an engine has no requests left, the engine with the most
+    waiting requests replaces it. There are few switches, since many episodes run at once and wait for the moves of a
+    batch together. The replaced engine sleeps if it can; otherwise it is closed, and its next start loads it again.
 
     Args:
         engines: the names of the engines.

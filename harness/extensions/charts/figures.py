@@ -28,10 +28,10 @@ def draw(table: Table, path: Path | None = None) -> Figure:
     """Draw a table whose entry says `figure:`; one panel for each value of its row labels but the last.
 
     Args:
-        table: "bar" stands series side by side, "line" joins them over a numeric or named x, "stacked" piles them
-            up (AgentsNet, Figure 4), "heat" colors the cells of the table; error bars are what the entry's `error`
-            says, else standard errors; nothing where it is not known. Cells without a value are left out.
-        path: where to write it; the suffix (.png, .svg, .pdf) says how.
+        table: "bar" puts series side by side, "line" joins points over a numeric or named x, "stacked" stacks bars
+            (AgentsNet, Figure 4), "heat" colors the cells of the table. Error bars are those of the entry's `error`,
+            else standard errors, if they are known. Cells without a value are left out.
+        path: the file to write; the suffix (.png, .svg, .pdf) gives the format.
 
     Returns:
         A matplotlib figure that belongs to no window.

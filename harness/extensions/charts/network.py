@@ -110,8 +110,7 @@ def _places(scene: Scene) -> dict[str, tuple[float, float]]:
 
 
 def _chosen(material: Material, choice: ChartOptions) -> tuple[int, str]:
-    """(number of the run, episode): by default the first on a network that was played and not solved, else the
-    first."""
+    """(number of the run, episode): by default the first unsolved episode on a network, else the first."""
     headline = material.headline(choice.metric)
     first: tuple[int, str] | None = None
     for i, source in enumerate(material.sources):

@@ -1,4 +1,4 @@
-"""The headline against the size of the group, a line a model."""
+"""The headline against the size of the group, a line per model."""
 
 from __future__ import annotations
 

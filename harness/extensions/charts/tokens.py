@@ -1,4 +1,4 @@
-"""Where tokens go: input, read from a cache or not, and output, reasoning or not; a bar a model."""
+"""Where tokens go: input, read from a cache or not, and output, reasoning or not; a bar per model."""
 
 from __future__ import annotations
 

@@ -31,11 +31,12 @@ class Measure:
     """How an answer is graded.
 
     Attributes:
-        grade: gives the number.
-        plain: text → one text for all that the measure treats as equal; None if it does not compare texts.
+        grade: computes the number.
+        plain: text → a normal form, the same for all texts that the measure treats as equal; None if it does not
+            compare texts.
         slow: whether it would delay other episodes.
         ready: raises `SetupError` if a package is missing.
-        ungraded: whether it gives no number.
+        ungraded: whether it has no number.
     """
 
     grade: Grading

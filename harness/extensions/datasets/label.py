@@ -151,7 +151,7 @@ class _Labels:
         return self._options.named(match) if match and closed else None
 
     def _last(self, text: str) -> str | None:
-        """The last label that stands as a word."""
+        """The last label that is a whole word."""
         text, label = text[-_TAIL:], None
         for match in singles(self._word, text, self._is_listed) if self._words else ():
             # "there is no evidence" says nothing, and "is it yes?" asks

@@ -162,7 +162,7 @@ def _worded(match: re.Match[str], text: str) -> str:
 
 
 def _marks(text: str, start: int = 0) -> Iterator[tuple[str, int, int]]:
-    r"""Brackets and separators from `start` on as (mark, where it stands, how many brackets are open behind it).
+    r"""Brackets and separators from `start` on as (mark, position, number of open brackets after it).
 
     Round, square and curly ones may close each other, as in half-open intervals; `\{` counts as `{`.
     """

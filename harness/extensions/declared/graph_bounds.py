@@ -45,7 +45,7 @@ class Draws(random.Random):
 
 
 def deadline() -> float:
-    """The CPU time of this thread when drawing that begins now must be over."""
+    """The CPU time of this thread by which a drawing that starts now must end."""
     return time.thread_time() + SECONDS
 
 

@@ -97,7 +97,7 @@ def effects(table: TableSpec, metrics: Mapping[str, Metric], scores: Sequence[Ep
 
 
 def _row_labels(table: TableSpec, scores: Sequence[EpisodeScore]) -> tuple[str, ...]:
-    """The entry's, and what else makes several models of the numbers: several players, several metrics."""
+    """The entry's row labels, and those with several values of which each needs its own model: players, metrics."""
     labels = table.rows
     if len({score.model for score in scores}) > 1 and "model" not in (*labels, *_of(table).factors):
         labels = ("model", *labels)

@@ -1,4 +1,4 @@
-"""An episode's turns as Inspect's events: a span an agent, a model event a call."""
+"""An episode's turns as Inspect's events: a span per agent, a model event per call."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def upload(folder: Path, repo: str, *, public: bool = False, overwrite: bool = F
 
 
 def model_index(run: Run) -> list[dict[str, Any]]:
-    """The results as a model card's `model-index` states them: one entry a condition and metric."""
+    """The results as a model card's `model-index` states them: one entry per condition and metric."""
     results = []
     for row in run.rows:
         if row["value"] is None:

@@ -1,4 +1,4 @@
-"""A run as an Inspect log (`.eval`): one sample an episode, one span an agent, a second timeline by rounds.
+"""A run as an Inspect log (`.eval`): one sample per episode, one span per agent, a second timeline by rounds.
 
 An Inspect log is a ZIP file of JSON documents; this is version 2 of their layout. It is written here, and not by
 `inspect_ai`, because the package's own writer needs all samples in memory. Tests read the logs with the package.

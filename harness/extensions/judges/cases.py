@@ -34,7 +34,7 @@ def prepare(path: Path, lines: Iterable[Mapping[str, Any]]) -> bool:
 
 
 def _write(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
-    """Write a file of JSON lines in one step, a line in memory at a time."""
+    """Write a file of JSON lines atomically, with one line in memory at a time."""
     temporary = path.with_name(f".{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -142,7 +142,7 @@ def question_of(condition: Condition, case: Case) -> str:
 
 
 def reference_of(case: Case) -> str:
-    """The right answer; several that are right on lines of their own."""
+    """The right answer; if several are right, one per line."""
     target = case.target
     if isinstance(target, Mapping) and "answers" in target:
         return "\n".join(map(str, target["answers"]))
@@ -160,7 +160,7 @@ class _Names:
         self._pattern = _pattern(tuple(sorted(agents, key=len, reverse=True)))
 
     def __call__(self, text: str) -> str:
-        """The text with the agents' numbers in place of their names."""
+        """The text, with numbers instead of the agents' names."""
         return self._pattern.sub(lambda match: self.names[match[0]], text) if self.names else text
 
     def transcript(self) -> str:

@@ -174,7 +174,7 @@ def _kept(plan: Plan, run: Run, judge: Engine | None, metric: Mapping[str, Any] 
 
 @contextlib.contextmanager
 def _placed(option: str) -> Iterator[None]:
-    """What is wrong with a spec that no file holds stands at an option."""
+    """Place mistakes of a spec without a file at an option."""
     try:
         yield
     except UserError as error:

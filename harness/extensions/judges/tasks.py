@@ -92,7 +92,7 @@ class JudgedMetric(Metric):
         return (self.model,) if isinstance(self.model, str) else tuple(self.model or ())
 
     def measure(self, episode: Episode) -> None:
-        """None: the number is there only once the judge was asked (`harness.extensions.judges.with_verdicts`)."""
+        """None: the number exists once the judge has answered (`harness.extensions.judges.verdicts.with_verdicts`)."""
         return
 
 
@@ -110,7 +110,7 @@ def check_scale(scale: tuple[float, float], criteria: Sequence[str]) -> None:
 
 
 class JudgedTask(QuestionTask):
-    """A task whose cases are answers to judge, from a file that stands beside the spec.
+    """A task whose cases are answers to judge, from a file beside the spec.
 
     Attributes:
         file: JSON lines, one for each answer; None: an example.

@@ -1,4 +1,4 @@
-"""Several runs of one spec side by side: one row a model. Which runs can stand side by side."""
+"""Several runs of one spec side by side: one row per model. Which runs can stand side by side."""
 
 from __future__ import annotations
 

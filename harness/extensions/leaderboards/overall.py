@@ -1,4 +1,4 @@
-"""Who is ahead over all benchmarks: a row a model, a column a benchmark."""
+"""Who is ahead over all benchmarks: a row per model, a column per benchmark."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Rows = Mapping[tuple[Role, str], Mapping[str, Standing]]
 
 
 def overall(boards: Sequence[Standings]) -> Table:
-    """All benchmarks on one page: a row a model, a column a benchmark, each with its own headline.
+    """All benchmarks on one page: a row per model, a column per benchmark, each with its own headline.
 
     The average is there where every benchmark is: of numbers between worst, 0, and best, 1, on the headline's scale;
     there is none where a headline has no scale. Its interval takes benchmarks as independent and fixed: it combines the

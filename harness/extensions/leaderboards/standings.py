@@ -1,4 +1,4 @@
-"""Who is ahead: one table a benchmark, by its headline."""
+"""Who is ahead: one table per benchmark, by its headline."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Standings:
     Attributes:
         name: what the benchmark is called.
         headline: the number.
-        rows: a row a model.
+        rows: a row per model.
         notes: what a reader must know beside it.
         players: a row's model → whose it is.
         part: what of the benchmark was run, if it is known not to be all of it.
@@ -154,7 +154,7 @@ class Standings:
 
 
 def _plain(row: Standing, value: float | None) -> Cell:
-    """A number that has no error of its own."""
+    """A number without an error."""
     return Cell(value, n=None, uses_ground_truth=row.cell.uses_ground_truth)
 
 

@@ -46,7 +46,7 @@ class OfTexts:
         self._any = Clocked(f"{__name__}:_function", name, metric, *tasks)
 
     def __call__(self, items: Sequence[Any]) -> tuple[float, Sequence[Any]]:
-        """The number, and the items that it is of. Raises what the aggregation raises."""
+        """The number, and the items that it aggregates. Raises whatever the aggregation raises."""
         if self._pairs is not None:
             pairs = [(str(answer), [right]) for right, answer in items]
             value = float(self._pairs(pairs))

@@ -100,7 +100,7 @@ def cache_folder() -> Path:
 
 
 def kept_file(root: Path) -> Path:
-    """The file in the cache that has the index of a folder."""
+    """The file in the cache with the index of a folder."""
     name = hashlib.sha256(str(root).encode("utf-8", "backslashreplace")).hexdigest()[:16]
     return cache_folder() / f"lm_eval-{name}.json"
 

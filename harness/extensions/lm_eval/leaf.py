@@ -176,7 +176,7 @@ class Leaf:
             self.__dict__.pop(name, None)
 
     def _no_split(self, error: KeyError) -> DataError | None:
-        """The error for a split that the data set lacks; None if something else was not there."""
+        """The error for a split that the data set lacks; None if something else is missing."""
         there = getattr(self.task, "dataset", None)
         missing, keys = error.args[0], ("test_split", "validation_split", "training_split", "fewshot_split")
         key = next((key for key in keys if getattr(self.config, key, None) == missing), None)

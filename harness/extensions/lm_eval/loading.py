@@ -57,12 +57,12 @@ def load(
         include_path: folders with more tasks in YAML.
         metadata: for the tasks' own use.
         data: local files in place of their data sets.
-        settings: what is asked of each.
+        settings: what to ask each task for.
 
     Raises:
         PluginError: an unknown name, or a task that the package cannot make.
         SetupError, DataError: as `index.entries`; a task in Python whose data are not there.
-        NotApprovedError: it would run files of others that are not approved; nothing of them has run then.
+        NotApprovedError: it would run files of others that are not approved; none of them has run.
     """
     wanted, known = _wanted(names, include_path)
     approvals.require(_needed(wanted, known, data))

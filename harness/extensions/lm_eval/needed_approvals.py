@@ -61,7 +61,8 @@ def _files(names: Iterable[str], known: Mapping[str, index.TaskEntry]) -> dict[P
 
 
 def _look_into(file: Path, found: dict[Path, str]) -> tuple[str, ...]:
-    """Add a YAML file, those that it includes and the Python that they name; gives the names in its list."""
+    """Add a YAML file, the files that it includes and the Python files that they name; returns the names in its
+    list."""
     if file in found or _is_own(file) or not file.is_file():
         return ()
     found[file] = "templates of a task of lm-eval"
@@ -114,8 +115,8 @@ def _plain(node: yaml.Node, deepest: int = 20) -> Any:
 
 @contextlib.contextmanager
 def as_approved() -> Iterator[None]:
-    """Let the package import Python files of others as they were approved: what is read once is what is checked and
-    what runs, and no kept bytecode. Raises `NotApprovedError` within for one that is not."""
+    """Let the package import only approved Python files of others. Each file is read once, so that the checked code is
+    the code that runs, and no cached bytecode is used. The import raises `NotApprovedError` for other files."""
     from lm_eval.tasks import _yaml_loader
 
     usual = _yaml_loader._load_module_with_cache

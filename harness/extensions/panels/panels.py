@@ -239,7 +239,7 @@ class Panel(Protocol):
 def agreement(opinions: Sequence[Opinion]) -> float | None:
     """Return the share of pairs with equal answers, rounded to six decimals; None if there is no pair.
 
-    A missing answer equals none, not even another missing one.
+    A missing answer equals no answer, not even another missing one.
     """
     pairs = math.comb(len(opinions), 2)
     counts = Counter(opinion.candidate for opinion in opinions if opinion.candidate is not None)

@@ -103,7 +103,7 @@ class NamesFlaw(WrappedReply):
 
     @property
     def fields(self) -> tuple[ReplyField, ...]:
-        """The flaw, and the inner form's."""
+        """The field with the flaw, and those of the inner form."""
         return (ReplyField("flaw", "Flaw:", required=False), *self.inner.fields)
 
     def says(self, action: Action) -> Facts:

@@ -97,7 +97,8 @@ class Desk:
         stream.flush()
 
     async def seat(self, person: str, agent: str) -> None:
-        """Let a person sit down: says so, and hides what another one has read. Raises `KeyboardInterrupt` on Ctrl-D."""
+        """Hand the keyboard to a person, and hide what the previous one has read. Raises `KeyboardInterrupt` on
+        Ctrl-D."""
         if self._who is None:
             self.say(HELP)
         elif self._who != person:

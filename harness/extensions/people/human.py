@@ -50,7 +50,7 @@ class Human(Engine, AsksPeople):
         """Raises `SetupError` if there is no standard input."""
         if not can_read():
             message = f"{self.model} answers in a terminal, and there is no standard input"
-            raise SetupError(message, hint="Give the command in a terminal, or pipe it one answer a line.")
+            raise SetupError(message, hint="Give the command in a terminal, or pipe it one answer per line.")
         self._desk = Desk.here()
         self._desk.open()
 

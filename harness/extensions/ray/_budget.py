@@ -129,7 +129,7 @@ class SharedBudget:
             self.usage.check()
 
     def _left(self) -> tuple[int, int]:
-        """Calls and tokens that no worker may use so far."""
+        """Calls and tokens that are not yet assigned to a worker."""
         budget, usage = self.usage.budget, self.usage
         remaining = [(budget.max_calls or LARGEST) - usage.calls, (budget.max_tokens_total or LARGEST) - usage.tokens]
         for worker in self._used:

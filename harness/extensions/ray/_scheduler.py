@@ -72,7 +72,7 @@ class Scheduler:
         self.workers -= 1
 
     def take(self, worker: int) -> list[Assignment]:
-        """What a worker is to play besides what it has; never more than its share of what is left."""
+        """Assign more episodes to a worker; never more than its share of the remaining ones."""
         playing = sum(map(len, self.active.values()))
         unassigned = self.left - playing - sum(map(len, self.paused.values()))
         share = math.ceil((unassigned + playing) / self.workers)

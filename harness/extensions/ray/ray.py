@@ -1,4 +1,4 @@
-"""Episodes on a Ray cluster: one process a worker, each with engines and a journal of its own.
+"""Episodes on a Ray cluster: one process per worker, each with engines and a journal of its own.
 
 This process, the driver, holds the run's lock, assigns episodes, collects their scores and plays none itself.
 Ray carries cases one way and scores the other; what is said in an episode only goes to the worker's journal, in the

@@ -71,7 +71,7 @@ class Blame:
 
     @property
     def episodes(self) -> Table:
-        """A row an episode: what was found, whose move decided it, and when."""
+        """A row per episode: what was found, whose move decided it, and when."""
         rows = []
         for one in self.verdicts:
             who = ", ".join(f"{clean_name(d.place[0])} at turn {d.number}" for d in one.named)

@@ -47,7 +47,7 @@ class Share:
 
 
 class AgentGame:
-    """Worths of coalitions, each played once."""
+    """The worth of each coalition, played once."""
 
     def __init__(self, agents: Sequence[str], worth: Worth) -> None:
         self.agents, self._worth = tuple(agents), worth

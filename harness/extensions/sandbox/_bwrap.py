@@ -22,7 +22,7 @@ _DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
 
 @lru_cache(maxsize=1)
 def probe() -> tuple[str, str]:
-    """Where a program `bwrap` is that works here, else empty, and why not."""
+    """The path of a `bwrap` that works here; or an empty path, and the reason."""
     path = shutil.which("bwrap")
     if path is None:
         return "", "there is no program bwrap"

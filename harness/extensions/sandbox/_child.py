@@ -94,6 +94,6 @@ def _answer(function: Callable[..., Any], request: Any) -> dict[str, Any]:
 
 
 def _raised(error: BaseException) -> dict[str, Any]:
-    """The nearest built-in class, so that a test that expects a ValueError meets one, and what it says."""
+    """The nearest built-in class, so that a test that expects a ValueError gets one, and the message."""
     names = [kind.__name__ for kind in type(error).__mro__ if getattr(builtins, kind.__name__, None) is kind]
     return {"raised": [names[0], describe(error)[:DETAIL]]}

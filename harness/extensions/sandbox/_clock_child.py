@@ -64,7 +64,7 @@ def attempt(work: Callable[[], Any]) -> bytes:
 
 
 def portable(error: BaseException) -> Exception:
-    """The error, if it can be sent; else one of the same words."""
+    """The error, if it can be pickled; else one with the same message."""
     with contextlib.suppress(Exception):
         if isinstance(error, Exception) and type(pickle.loads(pickle.dumps(error))) is type(error):
             return error

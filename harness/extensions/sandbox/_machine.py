@@ -56,7 +56,7 @@ class Protections:
 
     @property
     def lacking(self) -> tuple[str, ...]:
-        """What a whole fence has on Linux, and this one does not."""
+        """The protections of full confinement on Linux that are missing here."""
         missing = []
         if self.machine not in _seccomp.ARCHITECTURES:
             missing.append(f"a processor whose system calls are known, {' or '.join(_seccomp.ARCHITECTURES)} "

@@ -152,10 +152,10 @@ class Fence:
         return process
 
     def await_ready(self) -> None:
-        """Until every process has confined itself.
+        """Wait until every process has confined itself.
 
         Raises:
-            SetupError: if one cannot. No line of the program has run in it then.
+            SetupError: if one cannot. Then no line of the program has run.
         """
         deadline = time.monotonic() + START
         for process in self._processes:

@@ -36,7 +36,7 @@ _SIZE: Final = struct.Struct("<Q")
 
 
 class UnreadableTextError(Exception):
-    """Code that is not ours did not come to an end with a text, or ended its process."""
+    """Third-party code did not finish reading a text in time, or ended its process."""
 
 
 class Clocked:

@@ -92,7 +92,7 @@ def _asked(protocol: object, task: object, case: Case) -> Iterator[Reply]:
 
 
 def lines(found: Iterable[Trial]) -> Iterator[str]:
-    """The table: a form a row; below it replies that were misread or dropped, and plain ones that were refused."""
+    """The table: a form per row; below it replies that were misread or dropped, and plain ones that were refused."""
     found = list(found)
     width = max((len(one.form) for one in found), default=4) + 2
     yield f"{'form':{width}}" + "".join(f"{word:>9}" for word in ("replies", *VERDICTS)) + f"{'of plain ones':>15}"

@@ -1,7 +1,8 @@
 """A game of TextArena under a clock: environments read what models write with patterns and loops of their own.
 
-The time of some grows with the square or the cube of a text. So games stand in the process of
-`harness/extensions/sandbox/clock.py`. An action with which an environment comes to no end is one at which it fails.
+For some, the time grows with the square or the cube of the length of a text. So games run in the process of
+`harness/extensions/sandbox/clock.py`. If an environment does not finish an action in time, the action counts as one at
+which the environment fails.
 """
 
 from __future__ import annotations

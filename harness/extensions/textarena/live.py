@@ -185,7 +185,7 @@ class LiveGame:
         self._at = position
 
     def _do(self, action: str) -> _Shown:
-        """Act, and read what is shown then. Raises whatever the environment raises."""
+        """Act, and read the new observations. Raises whatever the environment raises."""
         with self._chance():
             self._wrong = False
             done, _ = self._environment.step(action)

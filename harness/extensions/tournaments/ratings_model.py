@@ -51,7 +51,7 @@ class Strengths:
 
 
 def islands(count: int, games: Iterable[Outcome]) -> list[list[int]]:
-    """The contestants in groups that are connected by games."""
+    """The contestants, in groups that games connect."""
     return _components(count, (pair for game in games for pair in itertools.pairwise(player for player, _ in game)))
 
 

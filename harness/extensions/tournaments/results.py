@@ -31,7 +31,7 @@ class ResultsMetric(CorpusMetric):
         """Return the seats' contestants, returns and perhaps turns; None if there was no game."""
 
     def aggregate(self, numbers: Sequence[Any]) -> Statistic:
-        """Return the share of games with one winner, among those of several contestants."""
+        """Return the share of games with a single winner, among games of several contestants."""
         games = [game for record in numbers if (game := returns_of(record)) and len(game) > 1]
         alone = [float(list(game.values()).count(max(game.values())) == 1) for game in games]
         n = len(alone)

@@ -205,7 +205,7 @@ def rounds(plan: Plan) -> tuple[int, int]:
 
 
 def contestants_of(spec: Spec) -> set[str]:
-    """The names of all that are in the pool of the spec's tournament; none without a tournament."""
+    """The names in the pool of the spec's tournament; empty without a tournament."""
     place = functools.partial(spec.place, "tournament")
     entries = [variant.data["tournament"] for variant in spec.variants() if "tournament" in variant.data]
     return {name for entry in entries for name in Tournament.read(entry, place).names}

@@ -1,1 +1,1 @@
-"""Runs read back: conversations (`reader`), what the journal alone has of them (`moves`), rows (`tidy`)."""
+"""Reads runs back: conversations (`reader`), what the journal alone contains (`moves`), rows (`tidy`)."""

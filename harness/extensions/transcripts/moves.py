@@ -13,7 +13,7 @@ from harness.view_api import RecordedTurn, Transcript
 
 
 def turns_of(batches: Sequence[Sequence[Move]], played: Sequence[RecordedTurn] = ()) -> list[RecordedTurn]:
-    """All moves as turns, a round a batch; with their prompts as far as `played` has them."""
+    """All moves as turns, a round per batch; with their prompts as far as `played` has them."""
     known = {(turn.agent, turn.index): turn for turn in played if turn.move is not None}
     counts: Counter[str] = Counter()
     result: list[RecordedTurn] = []

@@ -1,4 +1,4 @@
-"""A run as two tidy tables: one row an episode, one row a turn.
+"""A run as two tidy tables: one row per episode, one row per turn.
 
 Rows are plain dictionaries with the same keys in the same order throughout a run; `TidyColumn` says what each holds.
 Texts are as models wrote them, except that U+FFFD stands for lone surrogates, which no file in UTF-8 can hold.

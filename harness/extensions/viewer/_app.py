@@ -193,7 +193,7 @@ class _Viewer:
         return recording, {**more, "previous": there.previous, "next": there.next}
 
     def _play(self, run: FoundRun, job: str, recording: Recording, *more: Any) -> Any:
-        """What the child makes of an episode; for a transcript that it cannot make a text: why."""
+        """What the child returns for an episode; if it cannot make the transcript, a text that says why."""
         if job == "episode" and (why := self._was_too_slow(run, recording)) is not None:
             return why
         try:
@@ -211,7 +211,7 @@ class _Viewer:
         return next(iter(known.values())) if len(known) >= _MANY else known.get(recording.episode)
 
     def state(self, run: FoundRun, request: Request) -> Response:
-        """What tells a page that there is news."""
+        """A value that changes when a page needs an update."""
         status, problem, meta = run.standing()
         state: dict[str, Any] = {"status": status, "problem": problem, "of": meta.get("planned")}
         state["start"] = meta.get("start")

@@ -1,4 +1,4 @@
-"""Which runs there are below a folder, and how each stands."""
+"""The runs below a folder, and the state of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may ask, and what every answer says to browsers.
+"""Which requests are allowed, and the headers of every answer.
 
 Anything that a browser opens may send requests to 127.0.0.1. So the viewer answers only requests that were addressed to
 this machine by name (else a foreign name could be pointed here: DNS rebinding) and that come from its own pages.

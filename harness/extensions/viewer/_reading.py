@@ -156,7 +156,7 @@ class _Jobs:
         return dumped(results(run.tables, run.headline, run.scores, run.metrics))
 
     def episode(self, recording: Recording, more: dict[str, Any]) -> bytes:
-        """A transcript as JSON; `more` are entries to add."""
+        """A transcript as JSON; `more` has further entries."""
         transcript, scenes = self._transcript(recording)
         return dumped({**as_json(transcript, scenes), **more}).encode()
 

@@ -20,7 +20,7 @@ _BLOCK = 1 << 22  # bytes between two looks at the clock
 
 
 def matching_lines(path: Path, text: str, until: float) -> Iterator[tuple[int, bytes] | None]:
-    """(offset, line) of every line with the text somewhere in it, whatever its case; a last None when time is up.
+    """(offset, line) of every line with the text somewhere in it, in any case; None at the end if the time is up.
 
     A line may hold the text where it is not a message (in a name, say): readers look again (`snippet`).
 

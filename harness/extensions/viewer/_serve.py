@@ -55,7 +55,7 @@ def serve(application: Starlette, there: socket.socket, on_start: Callable[[str]
     """Answer requests until Ctrl-C or SIGTERM.
 
     Args:
-        application: what `harness.extensions.viewer.app` gave.
+        application: an ASGI application, as `_app` makes it.
         there: what `free_socket` gave.
         on_start: called with the URL before the first request.
     """

@@ -117,7 +117,7 @@ def _call(i: int, call: Completion, cutter: _Cutter, cuts: dict[str, int]) -> di
 
 
 def _cut(cutter: _Cutter, part: str, text: str, cuts: dict[str, int]) -> dict[str, Any]:
-    """The text, and `cut` (its whole length) where it is not whole; the same under its part in `cuts`."""
+    """The text, cut if it is long, and `cut`, its full length; `cuts` has the same for its part."""
     short = cutter.text(text)
     if len(short) == len(text):
         return {"text": text}

@@ -13,7 +13,7 @@ class GenericView(View):
     """The agents in their network or on a ring: who was asked when, who wrote to whom, and the last actions."""
 
     def draws(self, task: Task, protocol: Protocol) -> bool:
-        """Everything."""
+        """Draws every task and protocol."""
         return True
 
     def scenes(self, transcript: Transcript, task: Task | None) -> Iterator[Scene]:

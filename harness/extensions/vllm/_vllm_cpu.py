@@ -1,4 +1,4 @@
-"""What vLLM needs to hear to work on a machine without an accelerator."""
+"""Settings that vLLM needs on a machine without an accelerator."""
 
 from __future__ import annotations
 

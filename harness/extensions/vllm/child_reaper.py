@@ -151,9 +151,9 @@ class ChildReaper:
 
 
 class MarkedReaper(ChildReaper):
-    """Ends every process that has a mark in its environment, when this process is gone or `close` is called.
+    """Ends every process that has a mark in its environment when this process is gone or `close` is called.
 
-    So it finds what an agent has started too, whatever sessions that has opened; not what has cleared its environment.
+    This includes processes that an agent has started, in whatever session, unless they cleared their environment.
     SIGTERM first, SIGKILL a second later. Needs Linux's /proc.
 
     Args:
@@ -170,7 +170,7 @@ _reapers: weakref.WeakSet[ChildReaper] = weakref.WeakSet()
 
 
 def _forked() -> None:
-    """In a fork of this process (vLLM makes some): only the parent may hold the other end of a reaper's pipe."""
+    """Close the other end of a reaper's pipe in a fork of this process (vLLM forks): only the parent may hold it."""
     for reaper in list(_reapers):
         process = reaper._let_go()
         if process is not None:

@@ -1,4 +1,4 @@
-"""What an engine of this process and its own processes print, kept in a file of the run's folder."""
+"""Keeps what an engine in this process and its child processes print in a file of the run's folder."""
 
 from __future__ import annotations
 

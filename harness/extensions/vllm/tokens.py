@@ -237,7 +237,7 @@ class ChatTokens:
         return self.render(messages, begun)
 
     def forget(self, thread: Thread) -> None:
-        """The thread's next message is not the text that `read` gave."""
+        """Note that the thread's next message is not the text that `read` returned."""
         thread.memo.pop(self._key, None)
 
     # ------------------------------------------------------------------------------ ids → text

@@ -257,14 +257,14 @@ class Gossip(Flood):
 
 
 class BroadcastFlood(Flood):
-    """The same with one broadcast a round."""
+    """The same with one broadcast per round."""
 
     def to_neighbors(self, text: str) -> list[Call]:
         return [{"call": "broadcast_message", "content": text}]
 
 
 class BroadcastGossip(BroadcastFlood, Gossip):
-    """The same with one broadcast a round."""
+    """The same with one broadcast per round."""
 
 
 def write(path: str, content: str) -> Call:

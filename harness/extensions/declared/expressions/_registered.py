@@ -23,7 +23,7 @@ def function(one: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def gone_through(steps: Supply, values: Any) -> Any:
-    """What a function goes through, a step an entry."""
+    """What a function goes through, a step per entry."""
     return counted(steps, entries(steps, values))
 
 

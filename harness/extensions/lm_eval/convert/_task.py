@@ -248,7 +248,7 @@ class TaskConversion:
     # ---------------------------------------------------------------------- the rest of the spec
 
     def _first_only(self, steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The steps; of several replies lm-eval's take_first leaves the first one, where here each would count."""
+        """The steps. Of several replies, lm-eval's take_first keeps only the first; here each would count."""
         names = [step.get("function") for step in steps]
         if (
             lookup(self.keys, "repeats", 1) == 1
