@@ -67,7 +67,7 @@ class LegalAction(Reply):
 
     The last label counts that a name follows. The first of these decides that finds exactly one name: the name to the
     letter; in any case and with any blanks, quotes or marks around it; by its words and numbers alone (`0, 0, 1` of
-    "Proposal: [0, 0, 1]" needs no brackets); by its last words, where only one name ends so ("a1" of "B a1"). A chess
+    "Proposal: [0, 0, 1]" needs no brackets); without the words with which all names begin ("a1" of "B a1"). A chess
     move's number or "I play" may stand before it. What follows the name on the line is left out, unless it offers
     another name ("x1 or x2", "x1 x2"), goes on with numbers ("0, 1, 2" is not "0, 1"), or takes the name back ("e4 is a
     blunder"). Without such a label a name
@@ -120,8 +120,8 @@ class LegalAction(Reply):
 class _Names:
     """Finds the one name that a text means, from the strictest reading to the loosest."""
 
-    def __init__(self, names: tuple[str, ...], also: Sequence[tuple[str, str]] = ()) -> None:
-        self._names, self._pairs = names, also
+    def __init__(self, names: tuple[str, ...], also: Sequence[tuple[str, str]] = (), ends: bool = True) -> None:
+        self._names, self._pairs, self._ends = names, also, ends
         self._token = _SIGNS if any(map(_DIRECTED.search, names)) else _TOKEN
 
     def named(self, text: str) -> str | None:
@@ -137,7 +137,7 @@ class _Names:
 
     @functools.cached_property
     def _others(self) -> _Names:
-        return _Names(tuple(self._also))
+        return _Names(tuple(self._also), ends=False)
 
     def _own(self, text: str) -> str | None:
         if text in self._names:
@@ -148,7 +148,7 @@ class _Names:
         words = self._tokens(text)
         if not words:
             return None
-        return self._worded[words] if words in self._worded else self._tails.get(words)
+        return self._worded.get(words) or (self._tails.get(words) if self._ends else None)
 
     @functools.cached_property
     def _bare(self) -> dict[str, str]:
@@ -164,27 +164,16 @@ class _Names:
 
     @functools.cached_property
     def _tails(self) -> dict[tuple[str, ...], str]:
+        """Names without the words with which all of them begin: "3" is enough for x3 where all begin with x."""
         if self._token is _SIGNS:  # a tile that moves stands first, where others name it as their goal
             return {}
-        words = [(self._tokens(name), self._borders(name), name) for name in self._names]
-        columns = zip(*(tokens for tokens, _, _ in words), strict=False)
-        same = itertools.takewhile(lambda column: len(set(column)) == 1, columns)
-        alike = range(1, sum(1 for _ in same) + 1)  # "3" is enough for x3 where all names begin with x
-        return _unique(
-            (tokens[i:], name)
-            for tokens, borders, name in words
-            for i in range(1, len(tokens))
-            if i in borders or i in alike
-        )
+        words = [(self._tokens(name), name) for name in self._names]
+        columns = zip(*(tokens for tokens, _ in words), strict=False)
+        same = sum(1 for _ in itertools.takewhile(lambda column: len(set(column)) == 1, columns))
+        return _unique((tokens[i:], name) for tokens, name in words for i in range(1, min(same + 1, len(tokens))))
 
     def _tokens(self, text: str) -> tuple[str, ...]:
         return tuple(self._token.findall(text.casefold()))
-
-    def _borders(self, name: str) -> set[int]:
-        """The words of a name that no other one touches: of "B c4" the second, c, and not the third, 4."""
-        name = name.casefold()
-        starts = [match.start() for match in self._token.finditer(name)]
-        return {i for i, start in enumerate(starts) if start and not name[start - 1].isalnum()}
 
     def at_start(self, line: str) -> str | None:
         """The name with which a line begins, the longest first; None if another one follows it."""

@@ -12,6 +12,8 @@ PITS = LegalAction(("1", "2", "3", "4"))
 DICE = LegalAction(("Reroll dice: 0", "Reroll dice: 0,1", "Keep all"))
 MOVES = LegalAction(("24/23*", "24/23* 24/20"))
 SUITS = LegalAction(("♦2", "♦10", "♦J"))
+BIDS = LegalAction(("Pass", "Open beggar", "Solo two"))
+MOVES_BY_SQUARES = LegalAction(("Nc6", "e5"), also=(("b8-c6", "Nc6"), ("e7-e5", "e5")))
 TILES = LegalAction(("wQ wG1\\", "wQ -wG1", "wQ /bG3", "wB1 wQ"))
 MANY = LegalAction(tuple(f"{i} - a{i}b{j}" for i in range(50) for j in range(60)))
 
@@ -49,7 +51,7 @@ MANY = LegalAction(tuple(f"{i} - a{i}b{j}" for i in range(50) for j in range(60)
         (SUITS, "ACTION: ♦ j", "♦J"),
         (TILES, "ACTION: `wQ wG1\\`", "wQ wG1\\"),
         (TILES, "ACTION: WB1 WQ", "wB1 wQ"),
-        (MANY, "ACTION: a49b59 " + "x " * 20_000, "49 - a49b59"),
+        (MANY, "ACTION: 49 - a49b59 " + "x " * 20_000, "49 - a49b59"),
     ],
 )
 def test_a_name_is_read_in_any_dress(form: LegalAction, text: str, action: str) -> None:
@@ -62,6 +64,9 @@ def test_a_name_is_read_in_any_dress(form: LegalAction, text: str, action: str) 
         (CHESS, "ACTION: e4 or Nf3"),
         (SUITS, "ACTION: ♠2"),  # of another suit
         (SUITS, "ACTION: 10♣"),
+        (BIDS, "ACTION: Beggar"),  # another contract
+        (BIDS, "ACTION: two"),
+        (MOVES_BY_SQUARES, "ACTION: c6"),  # a pawn's move
         (TILES, "ACTION: wQ wG1/"),  # at another side
         (TILES, "ACTION: wQ bG3"),  # on top of it
         (CHESS, "ACTION: e4 and then Nf3"),

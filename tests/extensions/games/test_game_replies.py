@@ -1,0 +1,74 @@
+"""What comes of replies that name no legal action: a message that says what is legal, and a count."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import harness
+from harness.engine_api import Request
+from harness.engines.mock import Mock
+from tests.extensions.games.test_openspiel import first, task_of
+
+LONG = "I wonder about (0,1) and (2,2). " * 3200
+"""More than 100,000 characters."""
+BAD = {
+    "a concession": ("I resign.", "'I resign.' is no legal action"),
+    "a concession behind the label": ("ACTION: I resign", "'I resign' is no legal action"),
+    "long thinking": (LONG, "no legal action was found after 'ACTION:'"),
+    "long thinking within a tag": (f"<think>{LONG}ACTION: x(1,1)", "no legal action was found after 'ACTION:'"),
+    "a move of the other seat": ("ACTION: o(1,1)", "'o(1,1)' is no legal action"),
+    "a move of the last turn": ("ACTION: x(0,0)", "'x(0,0)' is no legal action"),
+    "nothing": ("", "no legal action was found after 'ACTION:'"),
+}
+
+
+@pytest.mark.parametrize(("text", "said"), BAD.values(), ids=BAD)
+def test_bad_replies_are_told_what_is_legal(tmp_path: Path, text: str, said: str) -> None:
+    """Player-0 begins with x(0,0), and then replies so, each time."""
+    asked: list[str] = []
+
+    def reply(request: Request) -> str:
+        asked.append(request.thread.messages[-1]["content"])
+        return "ACTION: x(0,0)" if len(asked) == 1 else text
+
+    other = {"policy": "random", "agents": ["Player-1"], "scored": False}
+    source = {
+        "name": "x",
+        "task": {"use": "openspiel", "game": "tic_tac_toe", "samples": 1},
+        "protocol": {"use": "steps", "parse_retries": 1},
+        "agents": {"default": "model", "other": other},
+    }
+    run = harness.evaluate(source, model=Mock(function=reply), output_path=tmp_path / "run")
+    assert not run.failed
+    retries = [message for message in asked if message.startswith("Your reply could not be read: ")]
+    assert retries and all(said in message and "the legal actions are: x(" in message for message in retries)
+    assert all("x(0,0)" not in message.partition("the legal actions are: ")[2] for message in retries)
+    assert max(map(len, asked)) < 3000
+    [score] = run.scores
+    assert score.numbers["invalid"] == len(retries) > 0
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize(
+    "game",
+    ["chess", "connect_four", "hive", "checkers", "go", "skat", "tarok", "oh_hell", "gin_rummy",
+     "quoridor", "bridge(use_double_dummy_result=False)", "hanabi(players=3)", "negotiation", "shogi"],
+)  # fmt: skip
+def test_actions_of_other_turns_and_seats_are_never_taken_for_legal_ones(game: str) -> None:
+    task = task_of(game)
+    case, rng = first(task), random.Random(5)
+    world: Any = task.world(case, rng)
+    others: set[str] = set()
+    for _ in range(20):
+        acting: dict[str, Any] = {agent: reply for agent in case.agents if (reply := world.reply(agent)) is not None}
+        for reply in acting.values():
+            written = {text for text, _ in reply.also}  # a card by the name of a bid, rank before suit
+            gone = sorted(name for name in others - {*reply.options} - written if not name.isdecimal())
+            for name in rng.sample(gone, min(5, len(gone))):
+                assert reply.parse(f"ACTION: {name}").action is None, (name, reply.options)
+            others |= {*reply.options[:200]}
+        world = world.step({agent: rng.choice(reply.options) for agent, reply in acting.items()}, rng)
+        if world.over:
+            break
