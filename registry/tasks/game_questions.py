@@ -30,6 +30,9 @@ _SHOWN = """{{ title }}, a game of {{ agents | join(", ") }}. You are {{ agent }
 {{ state }}
 
 {% endif %}{{ asked }}"""
+_QUICK = {"bridge": "bridge(use_double_dummy_result=False)"}
+"""Games that take seconds, and the same ones that do not: OpenSpiel solves each deal of bridge to score its auction."""
+_SLOW = ("bridge_uncontested_bidding",)
 _MOVES = 30
 """Moves of a game after which legal moves are asked for, at most."""
 _LONGEST = 300
@@ -49,8 +52,8 @@ class GameQuestions(DatasetTask):
     seed, the game and the number of the question only.
 
     Attributes:
-        games: the games, as OpenSpiel writes them; none: all that can be played without parameters, but for bridge,
-            whose moves take seconds.
+        games: the games, as OpenSpiel writes them; none: all that can be played without parameters, but for
+            bridge_uncontested_bidding, whose ends take seconds.
         questions: how many questions a game.
     """
 
@@ -72,7 +75,7 @@ class GameQuestions(DatasetTask):
 
     def rows(self, split: str, seed: int) -> Iterator[tuple[Place, Row]]:
         """Yield the questions, game by game."""
-        games = self.games or [game for game in playable() if not game.startswith("bridge")]
+        games = self.games or [_QUICK.get(game, game) for game in playable() if game not in _SLOW]
         for game in games:
             task = OpenSpiel(game=game, recent=_LONGEST, samples=1)
             for number in range(self.questions):

@@ -70,6 +70,17 @@ def _split_board(text: str) -> tuple[list[str], str]:
     return lines[:many], "\n".join(lines[many:])
 
 
+def boards(text: str, seat: int) -> str:
+    """Boards of characters within frames, with rows and columns counted from 0; . is a blank."""
+
+    def board(found: re.Match[str]) -> str:
+        rows = [line[1:-1].replace(" ", ".") for line in found[1].split("\n") if line]
+        return grid(rows, [*map(str, range(len(rows)))], [*map(str, range(len(rows[0])))])
+
+    text = re.sub(r"\+-+\+\n((?:\|.*\|\n)+)\+-+\+", board, text)
+    return text.replace("State of player's ships", "Your ships").replace("Player's shot outcomes", "Your shots")
+
+
 def columns(text: str, seat: int) -> str:
     """A board whose moves name a column, counted from 0."""
     return text + "\n" + "".join(str(i % 10) for i in range(len(text.partition("\n")[0])))
@@ -204,6 +215,11 @@ def hanabi(text: str, seat: int) -> str:
 _HANABI = re.compile(r"(\w\w) \|\| (\w\w)\|([A-Z]+)(\d+)")
 
 
+def bridge(text: str, seat: int) -> str:
+    """OpenSpiel's text, but for a slip of the pen."""
+    return text.replace("Dedefence tricks won", "Defenders' tricks won").replace("Declarer tricks", "Declarer's tricks")
+
+
 def nothing(text: str, seat: int) -> str:
     """What the moves say already."""
     return ""
@@ -302,6 +318,8 @@ def hive(text: str, seat: int) -> str:
 RENDERERS: dict[str, Renderer] = {
     "antichess": chess,
     "banqi": counted,
+    "battleship": boards,
+    "bridge": bridge,
     "chess": chess,
     "connect_four": columns,
     "crazyhouse": chess,

@@ -11,6 +11,7 @@ from typing import Any
 from .loading import Loaded
 
 _FILE = Path(__file__).with_name("rules.md")
+_KEYS = ("observes", "cooperative", "returns", "memory", "bounds")
 _LARGEST = 6
 """Actions a player for which a table of payoffs is written out."""
 _WRAPPED = {
@@ -27,14 +28,15 @@ _WRAPPED = {
 @dataclass(frozen=True)
 class Described:
     """A section of `rules.md`: rules, which text an agent sees, whether all can reach the greatest return at once,
-    whether all get the same return where the game's type does not say so, and whether the text leaves out what an agent
-    has to remember."""
+    whether all get the same return where the game's type does not say so, whether the text leaves out what an agent has
+    to remember, and whether no play reaches the bounds that the game states."""
 
     rules: str
     observes: str | None = None
     cooperative: bool = False
     same: bool = False
     remembered: bool = False
+    loose: bool = False
 
 
 @functools.lru_cache(maxsize=1)
@@ -44,12 +46,12 @@ def described() -> dict[str, Described]:
     for section in _FILE.read_text("utf-8").split("\n## ")[1:]:
         name, *lines = section.strip().split("\n")
         keys = dict(itertools.takewhile(lambda pair: len(pair) == 2, (line.split(": ", 1) for line in lines)))
-        keys = {key: value for key, value in keys.items() if key in ("observes", "cooperative", "returns", "memory")}
+        keys = {key: value for key, value in keys.items() if key in _KEYS}
         cooperative = keys.get("cooperative") == "yes"
         same = cooperative or keys.get("returns") == "same"
         paragraphs = "\n".join(lines[len(keys) :]).split("\n\n")
         text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
-        sections[name] = Described(text, keys.get("observes"), cooperative, same, "memory" in keys)
+        sections[name] = Described(text, keys.get("observes"), cooperative, same, "memory" in keys, "bounds" in keys)
     return sections
 
 
@@ -83,10 +85,19 @@ def about(loaded: Loaded) -> list[str]:
         *(["Chance plays a part."] if loaded.chance else []),
         utility["identical" if loaded.name in described() and described()[loaded.name].same else loaded.utility],
     ]
-    if loaded.bounds is not None:
-        least, greatest = loaded.bounds
+    if (bounds := reachable(loaded)) is None:
+        sentences.append("You want a large return.")
+    else:
+        least, greatest = bounds
         sentences.append(f"Returns lie between {least:g} and {greatest:g}, and you want a large one.")
     return sentences
+
+
+def reachable(loaded: Loaded) -> tuple[float, float] | None:
+    """The bounds of returns that the game states, if play can reach both; None where it cannot, or they are unknown."""
+    inner = loaded.parameters.get(_WRAPPED[loaded.name][0]) or {} if loaded.name in _WRAPPED else {}
+    ours = described().get(str(inner.get("name", loaded.name)))
+    return None if ours is not None and ours.loose else loaded.bounds
 
 
 @functools.lru_cache(maxsize=256)

@@ -10,6 +10,8 @@ Others = Callable[[Any, int, Sequence[int], Sequence[str]], Iterator[tuple[str, 
 _SUITS = {"S": "spades", "H": "hearts", "D": "diamonds", "C": "clubs"}
 _RANKS = {"A": "ace", "K": "king", "Q": "queen", "J": "jack", "T": "10"}
 _CARD = re.compile(r"(Play )?(?:([SHDC])([2-9TJQKA])|([2-9TJQKA])([SHDCshdc]))")
+_SIGNS = {"♠": "spades", "♥": "hearts", "♦": "diamonds", "♣": "clubs"}
+_BRIDGE = re.compile(r"([♠♥♦♣])(10|[2-9JQKA])|([1-7])([♠♥♦♣])")
 _HANABI = re.compile(r"\((?:(Play|Discard) (\d)|Reveal player \+(\d) (?:color (\w)|rank (\d)))\)")
 _HANABI_COLORS = {"R": "red", "Y": "yellow", "G": "green", "W": "white", "B": "blue"}
 
@@ -44,6 +46,22 @@ def cards(state: Any, seat: int, actions: Sequence[int], names: Sequence[str]) -
                 yield from ((f"{suit}10", name), (f"10{suit}", name), (f"ten of {_SUITS[suit]}", name))
 
 
+def bridge(state: Any, seat: int, actions: Sequence[int], names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Cards and bids with letters and words for suits, and cards with their rank before the suit."""
+    for name in names:
+        if not (found := _BRIDGE.fullmatch(name)):
+            continue
+        sign = found[1] or found[4]
+        suit = _SIGNS[sign]
+        if found[3]:
+            yield from ((f"{found[3]}{suit[0]}", name), (f"{found[3]} {suit}", name), (f"{found[3]} {suit[:-1]}", name))
+            continue
+        rank = found[2]
+        words = _RANKS.get(rank, rank)
+        yield from ((f"{rank}{sign}", name), (f"{rank}{suit[0]}", name), (f"{suit[0]}{rank}", name))
+        yield from ((f"{words} of {suit}", name), (f"the {words} of {suit}", name))
+
+
 def gin_rummy(state: Any, seat: int, actions: Sequence[int], names: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Draws and discards in words."""
     yield from cards(state, seat, actions, names)
@@ -71,6 +89,7 @@ def hanabi(state: Any, seat: int, actions: Sequence[int], names: Sequence[str]) 
 
 
 _OTHERS: dict[str, Others] = {
+    "bridge": bridge,
     "chess": chess,
     "connect_four": columns,
     "crazy_eights": cards,

@@ -270,7 +270,7 @@ def choices(loaded: Loaded, state: Any, seat: int) -> tuple[list[int], tuple[str
 
 
 _LEADS = {
-    "battleship": re.compile(r"^Pl\d: "),
+    "battleship": re.compile(r"^Pl\d: |place ship | with top-left corner in"),
     "colored_trails": re.compile(r"^Proposer \d: "),
     "gin_rummy": re.compile(r"^Player: \d Action: "),
     "negotiation": re.compile(r"^, (?=Utterance: )"),

@@ -82,7 +82,7 @@ def moves(played: Played) -> list[str]:
 def battleship(played: Played) -> list[str]:
     """Shots by name; where others place their ships is hidden."""
     return [
-        f"{who}: {move if 'place ship' not in move or played.seat in played.moves else 'places a ship'}"
+        f"{who}: {move if 'ally' not in move or played.seat in played.moves else 'places a ship'}"
         for who, move in zip(_names(played), played.moves.values(), strict=True)
     ]
 
@@ -125,6 +125,27 @@ def hanabi(played: Played) -> list[str]:
     return [f"{who}: {what} card {acted[2]}: {card}{drawn}"]
 
 
+def gin_rummy(played: Played) -> list[str]:
+    """Moves by name, with the card that was taken up where the seat knows it."""
+    told = []
+    for who, move in zip(_names(played), played.moves.values(), strict=True):
+        card = move
+        if move == "Draw upcard":
+            card = f"draws the upcard {_value(played.before, 'Stock size').rpartition(' ')[2]}"
+        elif move == "Draw stock":
+            new = {*_own(played.after)} - {*_own(played.before)} if played.seat in played.moves else set()
+            card = f"draws {' '.join(sorted(new)) or 'a card'} from the stock"
+        elif len(move) == 2:
+            card = f"lays off {move}" if "Phase: Layoff" in played.before else f"discards {move}"
+        told.append(f"{who}: {card}")
+    return told
+
+
+def _own(text: str) -> list[str]:
+    """The cards of the hand that is shown; of both once the hand is over."""
+    return re.findall(r"[A2-9TJQK][scdh]", "".join(line for line in text.split("\n") if line.startswith("|")))
+
+
 def crazy_eights(played: Played) -> list[str]:
     """All moves by name, and the first card of all."""
     first = next((line for line in played.after.split("\n") if line.startswith("Previous card")), "")
@@ -163,7 +184,7 @@ WITNESSES: dict[str, Witness] = {
     "battleship": battleship,
     "crazy_eights": crazy_eights,
     "dou_dizhu": moves,
-    "gin_rummy": moves,
+    "gin_rummy": gin_rummy,
     "go_fish": go_fish,
     "hanabi": hanabi,
     "kriegspiel": kriegspiel,

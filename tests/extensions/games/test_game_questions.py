@@ -15,7 +15,6 @@ from tests.helpers.commands import invoke
 
 BUILTIN = builtin()
 NONE = {
-    "bridge",
     "bridge_uncontested_bidding",
     "coin_game",
     "coop_box_pushing",

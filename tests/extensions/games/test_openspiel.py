@@ -165,7 +165,7 @@ def test_limiting_the_samples_changes_no_case() -> None:
 
 
 @pytest.mark.parametrize("observes", ["observation", "information"])
-@pytest.mark.parametrize("text", ["leduc_poker", "kuhn_poker", "bargaining", "battleship"])
+@pytest.mark.parametrize("text", ["leduc_poker", "kuhn_poker", "bargaining"])
 def test_an_agent_sees_its_own_text_only(text: str, observes: str) -> None:
     task = task_of(text, observes=observes)
     case = first(task)
@@ -224,7 +224,10 @@ def test_what_the_state_does_not_show_is_in_the_rules(text: str, said: str) -> N
 
 def test_battleship_shows_boards_as_its_rules_describe() -> None:
     task = task_of("battleship")
-    assert "Player's shot outcomes:" in task.world(first(task), random.Random(0)).observation("Player-0")["state"]
+    assert (
+        "Your shots:\n0 . . . . . . . . . .\n"
+        in task.world(first(task), random.Random(0)).observation("Player-0")["state"]
+    )
 
 
 def test_a_game_of_one_joint_move_has_no_state_to_show() -> None:
