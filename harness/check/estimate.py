@@ -198,8 +198,7 @@ def _by_task(conditions: Iterable[Condition]) -> Iterable[list[Condition]]:
 
 def _contexts(condition: Condition, case: Case) -> Mapping[str, Facts]:
     """What each agent of the first batch knows from the start."""
-    protocol = condition.protocol
-    with Steps(protocol, condition.task, case, protocol.possible_agents(case), random.Random(0)) as game:
+    with Steps(condition.protocol, condition.task, case, random.Random(0)) as game:
         return {turn.agent: turn.context for turn in game.batch or ()}
 
 

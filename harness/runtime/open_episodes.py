@@ -237,7 +237,7 @@ class Episodes:
                     for agent, seat in seats(self.plan, *job).items():
                         episode.players[agent] = seat.player(self.engines, episode.id)
                     outcome = await play(
-                        Steps.of(condition.protocol, condition.task, case, episode.rng),
+                        Steps(condition.protocol, condition.task, case, episode.rng),
                         episode.players,
                         episode.recorded,
                         episode.on_move,

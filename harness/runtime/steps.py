@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -28,16 +28,13 @@ Recorded = Mapping[tuple[str, int], Move]
 class Steps:
     """One episode, step by step. Close it, or use it as a context manager.
 
-        with Steps(protocol, task, case, agents, rng) as game:
+        with Steps(protocol, task, case, rng) as game:
             while (batch := game.batch) is not None:
                 game.send([answer(turn) for turn in batch])
             return game.result()
 
-    The same moves give the same batches and the same outcome, if `rng` has the same state.
-
-    Args:
-        protocol, task, case, rng: what is played.
-        agents: `protocol.possible_agents(case)`.
+    The same moves give the same batches and the same outcome, if `rng` has the same state. Those play whom the protocol
+    names for the case (`Protocol.possible_agents`).
 
     Attributes:
         batch: the turns to answer now; the protocol sees all their moves at once. May be empty. None at the end.
@@ -49,18 +46,14 @@ class Steps:
             author. Whatever else its code raises.
     """
 
-    def __init__(self, protocol: Protocol, task: Task, case: Case, agents: Sequence[str], rng: random.Random) -> None:
+    def __init__(self, protocol: Protocol, task: Task, case: Case, rng: random.Random) -> None:
+        agents = protocol.possible_agents(case)
         self.number = 0
         self.batch: list[Turn] | None = None
         self.outcome: Outcome | None = None
         self._name, self._agents = type(protocol).__name__, frozenset(agents)
         self._game = protocol.play(task, case, agents, rng)
         self._go_on(None)
-
-    @classmethod
-    def of(cls, protocol: Protocol, task: Task, case: Case, rng: random.Random) -> Self:
-        """With the agents that the protocol lets play. Raises as the class."""
-        return cls(protocol, task, case, protocol.possible_agents(case), rng)
 
     def send(self, moves: list[Move]) -> None:
         """Answer the batch: one move for each of its turns, in its order. Raises as the class."""
@@ -165,7 +158,7 @@ def drive(
     Raises as `Steps`, and whatever plugins raise.
     """
     batches: list[list[tuple[Turn, Move]]] = []
-    with Steps(protocol, task, case, protocol.possible_agents(case), random.Random(seed)) as game:
+    with Steps(protocol, task, case, random.Random(seed)) as game:
         while (batch := game.batch) is not None:
             moves = [Move(turn.agent, turn.name, answer(turn)) for turn in batch]
             batches.append(list(zip(batch, moves, strict=True)))

@@ -37,9 +37,8 @@ def replayed(
         RuntimeError: the moves are those of other turns, or there are more of them. Whatever the protocol raises.
     """
     rng = random.Random(protocol_seed(plan, condition, case, repeat))
-    agents = condition.protocol.possible_agents(case)
     left = iter(batches)
-    with Steps(condition.protocol, condition.task, case, agents, rng) as game:
+    with Steps(condition.protocol, condition.task, case, rng) as game:
         while (batch := game.batch) is not None:
             moves = next(left, None) if batch else []
             if moves is None:

@@ -123,7 +123,7 @@ class Rehearsal:
             for agent, seat in self.seats.items()
         }
         rng = random.Random(protocol_seed(plan, condition, case, repeat))
-        game = Steps.of(condition.protocol, condition.task, case, rng)
+        game = Steps(condition.protocol, condition.task, case, rng)
         outcome = await play(game, players, {}, lambda *_: None, batches.append, condition.limits)
         columns = labels(plan, condition, case)
         facts = self.episode, condition.id, case.id, repeat, columns, case.roles, batches, outcome

@@ -129,7 +129,7 @@ async def _learn(plan: Plan, job: Job, episode: str, recorder: _Recorder) -> Non
     engines |= {seat.group.model or "model": recorder for seat in seated.values()}
     players = {agent: seat.player(engines, episode) for agent, seat in seated.items()}
     rng = random.Random(protocol_seed(plan, condition, case, repeat))
-    game = Steps.of(condition.protocol, condition.task, case, rng)
+    game = Steps(condition.protocol, condition.task, case, rng)
     await play(game, players, {}, lambda *_: None, limits=condition.limits)
 
 

@@ -67,7 +67,7 @@ class PlayedEpisodes:
         condition, case, repeat = self.jobs[episode]
         rng = random.Random(protocol_seed(self.plan, condition, case, repeat))
         left, counts, turns = iter(self.batches[episode]), Counter[str](), list[ParentTurn]()
-        with Steps.of(condition.protocol, condition.task, case, rng) as game:
+        with Steps(condition.protocol, condition.task, case, rng) as game:
             while (batch := game.batch) is not None:
                 moves = next(left) if batch else []
                 for turn, move in zip(batch, moves, strict=True):

@@ -78,8 +78,7 @@ def forms_of(plan: Plan) -> list[Reply]:
 def _asked(protocol: object, task: object, case: Case) -> Iterator[Reply]:
     import random
 
-    agents = protocol.possible_agents(case)  # type: ignore[attr-defined]
-    with Steps(protocol, task, case, agents, random.Random(0)) as game:  # type: ignore[arg-type]
+    with Steps(protocol, task, case, random.Random(0)) as game:  # type: ignore[arg-type]
         while game.batch is not None and game.number < BATCHES:
             moves = []
             for turn in game.batch:

@@ -74,10 +74,10 @@ def _replayed(
 ) -> Episode:
     """The episode with what the reader makes of its replies. Raises `RuntimeError` if it asks for other turns."""
     recorded: Recorded = by_turn(batches)
-    agents, counts = condition.protocol.possible_agents(case), Counter[str]()
+    counts = Counter[str]()
     played: list[list[Move]] = []
     seed = random.Random(protocol_seed(plan, condition, case, repeat))
-    with Steps(condition.protocol, condition.task, case, agents, seed) as game:
+    with Steps(condition.protocol, condition.task, case, seed) as game:
         while (batch := game.batch) is not None:
             moves = []
             for turn in batch:

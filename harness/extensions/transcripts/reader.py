@@ -262,10 +262,9 @@ class _Replay:
     def __iter__(self) -> Iterator[RecordedTurn]:
         """Every turn in order. Raises what the protocol raises."""
         protocol, task = self.condition.protocol, self.condition.task
-        agents = protocol.possible_agents(self.case)
         readers = {agent: PromptReader(seat.group.prompts, agent) for agent, seat in self.seats.items()}
         number = round_number = 0
-        with Steps(protocol, task, self.case, agents, random.Random(self.seed)) as game:
+        with Steps(protocol, task, self.case, random.Random(self.seed)) as game:
             while (batch := game.batch) is not None:
                 answers: list[Move] = []
                 for turn in batch:

@@ -92,7 +92,7 @@ def test_messages_of_several_objects_are_sent_and_dropped_ones_counted() -> None
     prompts = BUILTIN.prompts("agentsnet/standard")
     players = {s: ModelPlayer(engine, prompts, {}, False, f"e/{s}", 0) for s in EXAMPLE.agents}
     game = play(
-        Steps.of(local_rounds(rounds=1), task("coloring"), EXAMPLE, random.Random(0)), players, {}, lambda *_: None
+        Steps(local_rounds(rounds=1), task("coloring"), EXAMPLE, random.Random(0)), players, {}, lambda *_: None
     )
     facts = asyncio.run(game).facts
     near = [sum(name in ("Alan", "Emma") for name in EXAMPLE.topology[agent]) for agent in EXAMPLE.agents]
@@ -228,7 +228,7 @@ def transcript(constrained: bool = False) -> tuple[str, Outcome]:
     players = {s: ModelPlayer(engine, prompts, {}, constrained, f"golden/{s}", 0) for s in EXAMPLE.agents}
     problem = task("coloring")
     outcome = asyncio.run(
-        play(Steps.of(local_rounds(rounds=2), problem, EXAMPLE, random.Random(0)), players, {}, lambda *_: None)
+        play(Steps(local_rounds(rounds=2), problem, EXAMPLE, random.Random(0)), players, {}, lambda *_: None)
     )
     lines = []
     for agent, player in players.items():
@@ -262,7 +262,7 @@ def test_completions_are_the_only_thing_a_replay_needs() -> None:
         players = {s: ModelPlayer(engine, prompts, {}, False, f"golden/{s}", 0) for s in EXAMPLE.agents}
         keep = dict(recorded)
         outcome = asyncio.run(
-            play(Steps.of(local_rounds(rounds=2), problem, EXAMPLE, random.Random(0)), players, keep,
+            play(Steps(local_rounds(rounds=2), problem, EXAMPLE, random.Random(0)), players, keep,
                  lambda batch, position, index, move: recorded.update({(move.agent, index): move}))
         )  # fmt: skip
         return players, outcome

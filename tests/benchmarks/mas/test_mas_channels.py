@@ -185,7 +185,7 @@ def with_models(
     prompts, engine = BUILTIN.prompts("mas/short"), Mock(function=answer)
     players = {agent: ModelPlayer(engine, prompts, {}, False, f"e/{agent}", 0) for agent in case.agents}
     protocol = rounds(backend, max_rounds=max_rounds, parse_retries=parse_retries)
-    outcome = asyncio.run(play_with(Steps.of(protocol, task, case, random.Random(0)), players, {}, lambda *_: None))
+    outcome = asyncio.run(play_with(Steps(protocol, task, case, random.Random(0)), players, {}, lambda *_: None))
     return {agent: player.thread.messages for agent, player in players.items()}, outcome
 
 

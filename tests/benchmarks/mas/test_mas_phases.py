@@ -211,9 +211,7 @@ class Episode:
         prompts, engine = BUILTIN.prompts("mas/camoc"), Mock(function=self.answer)
         self.players = {agent: ModelPlayer(engine, prompts, {}, False, f"golden/{agent}", 0) for agent in CASE.agents}
         protocol = rounds(P2P, phases="two", max_rounds=4)
-        played = play_with(
-            Steps.of(protocol, SORTING, CASE, random.Random(0)), self.players, recorded or {}, self.record
-        )
+        played = play_with(Steps(protocol, SORTING, CASE, random.Random(0)), self.players, recorded or {}, self.record)
         self.outcome: Outcome = asyncio.run(played)
 
     def answer(self, request: Request) -> str:

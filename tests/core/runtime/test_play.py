@@ -40,7 +40,7 @@ def model(agent: str, answer: Callable[[Request], str]) -> ModelPlayer:
 def played(players: Mapping[str, Player], number: int = 1, recorded: Any = None) -> tuple[Outcome, list[Any]]:
     """The outcome, and what was recorded of new moves: (batch, position, turn of the agent, move)."""
     new: list[Any] = []
-    game = Steps.of(rounds(number), TASK, CASE, random.Random(0))
+    game = Steps(rounds(number), TASK, CASE, random.Random(0))
     outcome = asyncio.run(play(game, players, recorded or {}, lambda *what: new.append(what)))
     return outcome, new
 
@@ -76,7 +76,7 @@ def test_what_stops_the_run_is_raised_before_what_fails_the_episode(stop: Except
 
 def test_answers_beside_a_failure_are_recorded() -> None:
     new: list[Any] = []
-    game = Steps.of(rounds(), TASK, CASE, random.Random(0))
+    game = Steps(rounds(), TASK, CASE, random.Random(0))
     with pytest.raises(EngineFatalError):
         asyncio.run(play(game, failing({"S0": EngineFatalError("dead")}), {}, lambda *what: new.append(what[-1].agent)))
     assert sorted(new) == ["S1", "S2"]
@@ -106,7 +106,7 @@ def test_what_is_no_outcome_is_shown() -> None:
 
 
 def test_the_outcome_before_the_end_says_what_is_missing() -> None:
-    game = Steps.of(rounds(), TASK, CASE, random.Random(0))
+    game = Steps(rounds(), TASK, CASE, random.Random(0))
     with pytest.raises(RuntimeError, match="Rounds has not come to an end: it waits for 3 moves"):
         game.result()
 
@@ -151,7 +151,7 @@ def asked(agent: str) -> Turn:
 )
 def test_batches_that_cannot_be_are_refused(batch: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=f"^{message}"):
-        Steps.of(Yields(batch), TASK, CASE, random.Random(0))
+        Steps(Yields(batch), TASK, CASE, random.Random(0))
 
 
 def test_recorded_batches_are_read_by_agent_and_turn() -> None:
@@ -161,7 +161,7 @@ def test_recorded_batches_are_read_by_agent_and_turn() -> None:
 
 
 def test_a_finished_game_has_no_batch_and_an_unfinished_one_no_outcome() -> None:
-    with Steps.of(rounds(1), TASK, CASE, random.Random(0)) as game:
+    with Steps(rounds(1), TASK, CASE, random.Random(0)) as game:
         assert game.outcome is None and game.batch is not None and game.number == 0
         game.send([Move(turn.agent, turn.name, "a") for turn in game.batch])
         assert game.batch is None and game.outcome == game.result() and game.number == 1

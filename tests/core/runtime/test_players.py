@@ -187,7 +187,7 @@ def test_play_is_a_barrier_and_records_each_move_once() -> None:
     protocol = TOY.load("protocols", "rounds")(rounds=2)
     outcome = asyncio.run(
         play(
-            Steps.of(protocol, TASK, CASE, random.Random(0)),
+            Steps(protocol, TASK, CASE, random.Random(0)),
             players,
             {},
             lambda b, p, i, m: recorded.append((b, i, m.agent)),

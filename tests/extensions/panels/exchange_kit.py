@@ -105,7 +105,7 @@ def scripted(name: str, say: Say, prompts: str = "ensembles/standard", task: Any
     players = {
         agent: ModelPlayer(engine, templates, {}, False, f"e/{agent}", 0) for agent in protocol.possible_agents(case)
     }
-    run = episode.play(Steps.of(protocol, result, case, random.Random(0)), players, {}, lambda *_: None, moves.extend)
+    run = episode.play(Steps(protocol, result, case, random.Random(0)), players, {}, lambda *_: None, moves.extend)
     outcome = asyncio.run(run)
     return Episode(requests, moves, outcome, result.grade(case, outcome))
 

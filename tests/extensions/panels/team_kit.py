@@ -65,7 +65,7 @@ def scripted(say: Say, **parameters: Any) -> Played:
     seats = protocol.possible_agents(case)
     players = {seat: ModelPlayer(engine, prompts, {}, False, f"e/{seat}", 0) for seat in seats}
     run = play(
-        Steps.of(protocol, task, case, random.Random(0)),
+        Steps(protocol, task, case, random.Random(0)),
         players,
         {},
         lambda *_: None,

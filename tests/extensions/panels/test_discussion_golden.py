@@ -70,7 +70,7 @@ def transcript(**parameters: Any) -> str:
         agent: ModelPlayer(engine, prompts, {}, False, f"golden/{agent}", 0) for agent in protocol.possible_agents(case)
     }
     outcome = asyncio.run(
-        play(Steps.of(protocol, task, case, random.Random(0)), players, {}, lambda *_: None, lambda batch: None)
+        play(Steps(protocol, task, case, random.Random(0)), players, {}, lambda *_: None, lambda batch: None)
     )
     lines = [
         f"═══ {agent} · {message['role']} ═══\n{message['content']}\n"

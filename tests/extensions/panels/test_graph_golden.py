@@ -60,7 +60,7 @@ class Episode:
         prompts, engine = BUILTIN.prompts("ensembles/standard"), Mock(function=self.answer)
         agents = protocol.possible_agents(CASE)
         players = {agent: ModelPlayer(engine, prompts, {}, False, f"golden/{agent}", 0) for agent in agents}
-        played = play(Steps.of(protocol, TASK, CASE, random.Random(0)), players, {}, self.record)
+        played = play(Steps(protocol, TASK, CASE, random.Random(0)), players, {}, self.record)
         self.outcome: Outcome = asyncio.run(played)
 
     def answer(self, request: Request) -> str:

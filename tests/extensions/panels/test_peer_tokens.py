@@ -39,7 +39,7 @@ async def calls(engine: Any) -> list[list[Completion]]:
     prompts = BUILTIN.prompts("ensembles/standard")
     players = {s: ModelPlayer(engine, prompts, {}, False, f"e/{s}", 0) for s in ("A", "B")}
     batches: list[Any] = []
-    await play(Steps.of(Hearsay(), task, case, random.Random(0)), players, {}, lambda *_: None, batches.append)
+    await play(Steps(Hearsay(), task, case, random.Random(0)), players, {}, lambda *_: None, batches.append)
     return [list(move.calls) for [move] in batches]
 
 
