@@ -207,7 +207,8 @@ class Contract(Reply):
         """The reply with each label on a line of its own, where one of those that are `absent` stands in the line of
         another field, and nowhere else; None where none does."""
         leads = [self._act_lead, *map(self.lead, self.beside)]
-        for pattern in (marker_pattern(lead) for lead in absent if lead):
+        low = text.lower()
+        for pattern in (marker_pattern(lead) for lead in absent if lead and lead.strip(" #:*").lower() in low):
             places = [*pattern.finditer(text)]
             if not places:
                 continue

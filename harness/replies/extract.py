@@ -112,13 +112,11 @@ def field_of(text: str, *called: str) -> Statement | None:
     names = _names(called)
     spans, member = _in_objects(text, names) if "{" in text else ([], None)
     element = _element(text, names) if "<" in text else None
-    lines = masked(text, [*spans, (element.start, element.end)] if element else spans)
+    hidden = [*spans, (element.start, element.end)] if element else spans
+    lines = masked(text, hidden) if hidden else text
     begin = text.rfind("\n", 0, max(0, first_word(text, _begins(called)[2]))) + 1
-    label = max(
-        (found[-1] for one in (names.starting, names.addressed) if (found := deque(one.finditer(lines, begin), 1))),
-        key=lambda match: match.end(),
-        default=None,
-    )
+    starting = deque(names.starting.finditer(lines, begin), 1)
+    label = starting[0] if starting else None
     if label is None and (within := deque(names.colon.finditer(lines, begin), 1)):
         clear = element or _dashed(text, lines, names, begin) or _headed(text, lines, names, begin)
         if clear is not None:  # the label is only mentioned, in what another field says
@@ -191,7 +189,6 @@ class _Names:
 
     colon: re.Pattern[str]
     starting: re.Pattern[str]
-    addressed: re.Pattern[str]
     dashed: re.Pattern[str]
     heading: re.Pattern[str]
     opening: re.Pattern[str]
@@ -209,8 +206,7 @@ def _names(called: tuple[str, ...]) -> _Names:
     element = rf"{word}(?:_(?:to|for)_\w{{1,40}})?"
     return _Names(
         re.compile(colon, re.IGNORECASE),
-        re.compile(rf"{_EDGE}(?:{colon})", both),
-        re.compile(rf"{_EDGE}{word}{_TO}[ \t*_`)]*+[:：]", both),
+        re.compile(rf"{_EDGE}(?:{colon}|{word}{_TO}[ \t*_`)]*+[:：])", both),
         re.compile(
             rf"{_EDGE}(?:{word}{_TO}?[ \t*_`)]*+(?:[-–—=]+>|[–—=|→]|-(?=[ \t]))|(?<=\[){word}\])"
             r"[ \t*_`]*+(\S[^\n]*?)[ \t|]*$",

@@ -13,7 +13,7 @@ from itertools import chain, zip_longest
 from typing import Any
 
 from ._escapes import unescape
-from .characters import QUOTES
+from .characters import QUOTES, first_word
 from .literals import NOTHING, NoValueError, objects, read, value_at
 
 MAX_TEXT = 400_000
@@ -67,9 +67,10 @@ def _with_keys(value: Any, keys: dict[str, str]) -> Iterator[dict[str, Any]]:
 
 def _by_keys(text: str, keys: dict[str, str]) -> Iterator[Candidate]:
     """Objects distinguished by their keys alone: a key that comes again begins the next one."""
-    if not keys:
+    if not keys or first_word(text, tuple(keys)) < 0:
         return
-    matches = [(match, keys[match[2].casefold()]) for match in _key_pattern(tuple(keys)).finditer(text)]
+    begin = max(0, text.rfind("\n", 0, max(0, first_word(text, tuple(keys)))))
+    matches = [(match, keys[match[2].casefold()]) for match in _key_pattern(tuple(keys)).finditer(text, begin)]
     start = 0
     values: dict[str, Any] = {}
     for (match, name), (after, next_name) in zip_longest(matches, matches[1:], fillvalue=(None, None)):

@@ -118,7 +118,9 @@ class MessageLine(Reply):
             return None if text.lower() in ("none", "n/a", "-", "") else valid(text)[: self.max_chars]
         raw = _FENCED.sub(r"\1", raw)
         raw = said if (said := text_in(raw)) is not None else raw
-        text = " ".join("".join(c if c.isprintable() else " " for c in valid(raw)).split()).strip(" *_`")
+        text = valid(raw)
+        text = text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
+        text = " ".join(text.split()).strip(" *_`")
         if _TEMPLATE.fullmatch(text):
             return None
         if (wrapped := _ELEMENT.fullmatch(text)) is not None:

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
@@ -154,12 +155,9 @@ class Rating(Reply):
 
     def _of_line(self, text: str, name: str) -> tuple[float | None, str | None]:
         """From the last line that names it and goes on with a number."""
-        words = r"[\s_-]+".join(map(re.escape, re.split(r"[\s_-]+", name)))
         text = text[-_TAIL:]
-        label = re.compile(
-            rf"(?<![^\W_])(?<![^\W_]_){words}(?![^\W_])[\s*_`\"']{{0,6}}(?:[:：=]|\bis\b)", re.IGNORECASE
-        )
-        for match in last_labels(text, label):
+        label, words = _named(name)
+        for match in last_labels(text, label, words):
             value = _VALUE.match(text[match.end() : match.end() + _NEAR])
             if value:
                 return self._checked(value)
@@ -179,6 +177,15 @@ class Rating(Reply):
             shown = f"{value:g}" if abs(value) < _SHOWN else "this number"  # what has 400 digits is not a float
             return None, f"{shown} is not from {self.low:g} to {self.high:g}"
         return int(value) if float(value).is_integer() else value, None
+
+
+@lru_cache(maxsize=256)
+def _named(name: str) -> tuple[re.Pattern[str], tuple[str, ...]]:
+    """What finds the name of a criterion before its number, and the word that it begins with."""
+    parts = re.split(r"[\s_-]+", name)
+    words = r"[\s_-]+".join(map(re.escape, parts))
+    label = rf"(?<![^\W_])(?<![^\W_]_){words}(?![^\W_])[\s*_`\"']{{0,6}}(?:[:：=]|\bis\b)"
+    return re.compile(label, re.IGNORECASE), (parts[0].lower(),)
 
 
 BETTER = "better"

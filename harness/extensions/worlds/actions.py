@@ -115,7 +115,9 @@ class ActionParameter:
             bare = text.strip()
             bare = bare[1:-1] if bare[:1] + bare[-1:] == "()" else bare.lstrip(" :=,–—")
             bare = bare[:-1] if bare.endswith("]") and "[" not in bare else bare
-            line = " ".join("".join(c if c.isprintable() else " " for c in valid(unquoted(bare))).split())
+            bare = valid(unquoted(bare))
+            line = bare if bare.isprintable() else "".join(c if c.isprintable() else " " for c in bare)
+            line = " ".join(line.split())
             return line[: self.chars] or None
         if self.kind == "one_of":
             finder = options_of(tuple(dict.fromkeys(map(str, self.values))))
