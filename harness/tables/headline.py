@@ -145,6 +145,10 @@ class HeadlineSpec:
         """The number for the values of labels: means over all episodes, with 95 % intervals."""
         return replace(self.table, rows=rows, columns=columns, figure=figure, aggregate="pooled")
 
+    def cell(self, scores: Sequence[EpisodeScore]) -> Cell:
+        """The number of one model's episodes, with its 95 % interval; an empty cell without episodes."""
+        return next(iter(self.cells(scores).values()), Cell())
+
     def cells(self, scores: Sequence[EpisodeScore]) -> dict[str, Cell]:
         """Model → its number, with a 95 % interval, in the order of `scores`."""
         filled = build(self.table, scores, self.metrics)

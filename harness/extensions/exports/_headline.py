@@ -10,9 +10,8 @@ def headline_cell(run: Run) -> Cell | None:
     """The run's headline; None if it has no value."""
     if not run.metrics:
         return None
-    headline = run.headline
-    cell = next(iter(headline.cells(headline.selected(run.scores)).values()), None)
-    return None if cell is None or cell.value is None else cell
+    cell = run.headline.cell(run.scores)
+    return None if cell.value is None else cell
 
 
 def metrics_of(run: Run) -> list[str]:

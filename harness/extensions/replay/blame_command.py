@@ -13,11 +13,9 @@ from harness.cli.evaluate import engine_of
 from harness.cli.output import show, write
 from harness.cli.progress import notes
 from harness.cli.usage import Parser
-from harness.config import yamls
-from harness.errors import Place, SpecError
 
 from .blame import Blame, blamed, planned
-from .command import add_model
+from .command import add_model, policy_of
 from .verdict import BlameVerdict
 
 _SHOWN = 20
@@ -65,7 +63,7 @@ def blame(options: argparse.Namespace) -> int:
     with notes(options.quiet):
         found = blamed(
             options.run,
-            _policy(options.by),
+            options.by and policy_of(options.by, "--by"),
             episodes=options.episode,
             limit=options.limit,
             metric=options.metric,
@@ -97,7 +95,7 @@ def _plan(options: argparse.Namespace) -> int:
     with notes(options.quiet):
         plan = planned(
             options.run,
-            _policy(options.by),
+            options.by and policy_of(options.by, "--by"),
             episodes=options.episode,
             limit=options.limit,
             metric=options.metric,
@@ -121,15 +119,6 @@ def _plan(options: argparse.Namespace) -> int:
         )
     write("\n".join(lines) + "\n", options.output)
     return 0
-
-
-def _policy(text: str | None) -> Any:
-    if text is None or not text.lstrip().startswith("{"):
-        return text
-    value = yamls.parse(text, "--by").data
-    if not isinstance(value, dict) or not isinstance(value.get("use"), str):
-        raise SpecError(f"found {text!r}", place=Place("--by"), hint="A policy with parameters is {use: NAME, …}")
-    return value
 
 
 def as_json(found: Blame) -> dict[str, Any]:

@@ -16,7 +16,6 @@ from harness.errors import DataError, Place, SpecError
 from harness.printable import clean_name
 from harness.results import Run
 from harness.runtime.options import Options
-from harness.tables import build
 
 from .again import Wanted, count, play_again
 from .changes import listed
@@ -80,13 +79,11 @@ def lines(parent: Parent, done: Run) -> list[str]:
     """What the command prints: the turns, the headline before and after, and what to do next."""
     names = {score.id for score in done.scores}
     before = [score for score in parent.run.scores if score.id in names]
-    title, table = done.headline.title, done.headline.table
-    values = [build(table, scores, done.metrics) for scores in (before, done.scores)]
-    shown = [one.rows[0].cells[0].value if one.rows else None for one in values]
-    first, second = ("no number" if value is None else f"{value:.4g}" for value in shown)
+    values = [done.headline.cell(scores).value for scores in (before, done.scores)]
+    first, second = ("no number" if value is None else f"{value:.4g}" for value in values)
     return [
         f"turns: {count(parent, done)}",
-        f"{title}: {first} → {second}",
+        f"{done.headline.title}: {first} → {second}",
         f"to compare them: {shlex.join(['harness', 'compare', str(parent.run.folder), str(done.folder)])}",
         f"results: {done.folder}",
     ]
@@ -126,11 +123,18 @@ def wanted_of(options: argparse.Namespace) -> Wanted:
         agent, equals, player = word.partition("=")
         if not (equals and agent and player):
             raise SpecError(f"found {word!r}", place=Place("--swap"), hint="--swap takes AGENT=PLAYER")
-        value = yamls.parse(player, "--swap").data if player.lstrip().startswith("{") else player.strip()
-        if not isinstance(value, str) and not (isinstance(value, dict) and isinstance(value.get("use"), str)):
-            raise SpecError(f"found {word!r}", place=Place("--swap"), hint="A policy with parameters is {use: NAME, …}")
-        swap[agent] = value
+        swap[agent] = policy_of(player, "--swap")
     return Wanted(tuple(dict.fromkeys(options.episode)), change, drop, swap, options.since, options.sample)
+
+
+def policy_of(text: str, option: str) -> Any:
+    """A policy that an option names: its name, or {use: NAME, …}. Raises `SpecError`."""
+    if not text.lstrip().startswith("{"):
+        return text.strip()
+    value = yamls.parse(text, option).data
+    if not isinstance(value, dict) or not isinstance(value.get("use"), str):
+        raise SpecError(f"found {text!r}", place=Place(option), hint="A policy with parameters is {use: NAME, …}")
+    return value
 
 
 def _number(text: str, option: str, form: str, found: str) -> int:

@@ -18,7 +18,6 @@ from harness.errors import SpecError, near
 from harness.evaluation import finish, rescored
 from harness.results import Run
 from harness.runtime.options import Options
-from harness.tables import build
 
 from .readers import READERS, Reader, Reading, read_again
 
@@ -97,17 +96,15 @@ def _readers(text: str) -> Iterable[Reader]:
 
 def _interval(run: Run) -> str:
     """The headline's own error, where it has one."""
-    table = build(run.headline.table, run.scores, run.metrics)
-    cell = table.rows[0].cells[0] if table.rows else None
-    if cell is None or cell.low is None or cell.high is None:
+    cell = run.headline.cell(run.scores)
+    if cell.low is None or cell.high is None:
         return ""
     return f", beside a 95 % interval from {cell.low:.4f} to {cell.high:.4f}"
 
 
 def _summary(run: Run, reading: Reading) -> dict[str, Any]:
-    table = build(run.headline.table, reading.scores, run.metrics)
     return {
-        "value": table.rows[0].cells[0].value if table.rows else None,
+        "value": run.headline.cell(reading.scores).value,
         "read": reading.read,
         "asked": reading.asked,
         "dropped_fields": dict(sorted(reading.dropped_fields.items())),

@@ -15,10 +15,8 @@ from harness.config import resolve, spec
 from harness.config.plan import Plan
 from harness.config.project import Project, find
 from harness.evaluation import execute
-from harness.results import Run
 from harness.runtime.options import Options
 from harness.runtime.steps import Steps
-from harness.tables import build
 
 from .stand_in import PLAIN, StandIn
 from .styles import STYLES
@@ -113,7 +111,7 @@ def headlines(loaded: spec.Spec, project: Project) -> Iterator[str]:
         with tempfile.TemporaryDirectory() as folder:
             plan = resolve.plan(loaded, project, stand_in.engine("stand-in"))
             done = execute(plan, Options(output_path=Path(folder) / "run"))
-            value = headline(done)
+            value = done.headline.cell(done.scores).value
         failed = Counter(one.verdict for one in stand_in.trials)
         values.append(value)
         text = "no number" if value is None else f"{value:.4f}"
@@ -121,9 +119,3 @@ def headlines(loaded: spec.Spec, project: Project) -> Iterator[str]:
     before, after = values
     if before is not None and after is not None:
         yield f"shift: {after - before:+.4f}"
-
-
-def headline(run: Run) -> float | None:
-    """The number that stands for a run."""
-    table = build(run.headline.table, run.scores, run.metrics)
-    return table.rows[0].cells[0].value if table.rows else None
