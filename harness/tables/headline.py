@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Final, Literal, Required, TypedDict
@@ -112,14 +111,6 @@ class HeadlineSpec:
         return "; ".join(f"{label} {', '.join(values)}" for label, values in self.table.where.items())
 
     @property
-    def scale(self) -> tuple[float, float] | None:
-        """From where to where the number can lie: the metric's bounds, 0 to 1 in percent; None if that is unknown."""
-        low, high = self.metrics[self.metric].bounds
-        if math.isfinite(high - low):
-            return low, high
-        return (0.0, 1.0) if self.table.unit == "percent" else None
-
-    @property
     def title(self) -> str:
         """What it is called, with an arrow towards what is better."""
         return f"{self.name} {ARROWS[self.better]}"
@@ -128,10 +119,6 @@ class HeadlineSpec:
     def digits(self) -> int:
         """Decimals of the number."""
         return self.table.digits if isinstance(self.table.digits, int) else DIGITS
-
-    def ahead(self, a: float, b: float) -> bool:
-        """Whether `a` is better than `b`."""
-        return a > b if self.better == "higher" else a < b
 
     def selected(self, scores: Iterable[EpisodeScore]) -> list[EpisodeScore]:
         """The episodes that the headline covers."""
@@ -153,11 +140,6 @@ class HeadlineSpec:
         """Model → its number, with a 95 % interval, in the order of `scores`."""
         filled = build(self.table, scores, self.metrics)
         return {text(row.key["model"]): row.cells[0] for row in filled.rows}
-
-    def beside_cells(self, metric: str, scores: Sequence[EpisodeScore]) -> dict[str, Cell]:
-        """Model → the mean of a further metric over the same episodes."""
-        table = replace(self.table, cells=(metric,), error=None, aggregate="pooled")
-        return {text(row.key["model"]): row.cells[0] for row in build(table, scores, self.metrics).rows}
 
 
 def check_headline(

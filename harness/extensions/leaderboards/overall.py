@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from harness.tables import SIMULATED, Cell, Column, Row, Table
+from harness.tables import SIMULATED, Cell, Column, HeadlineSpec, Row, Table
 
 from .leaderboard import listed
 from .standings import Role, Standing, Standings, best_of
@@ -83,7 +83,7 @@ def _average(boards: Sequence[Standings], cells: Mapping[str, Standing]) -> Cell
     """The mean over all benchmarks; no value where one is lacking, no interval where one has none."""
     values, below, above = list[float](), list[float | None](), list[float | None]()
     for board in boards:
-        scale, row = board.headline.scale, cells.get(board.name)
+        scale, row = _scale(board.headline), cells.get(board.name)
         if scale is None or row is None or row.cell.value is None:
             return Cell(n=0)
         value, low, high = (_share(x, scale) for x in (row.cell.value, row.cell.low, row.cell.high))
@@ -98,6 +98,14 @@ def _average(boards: Sequence[Standings], cells: Mapping[str, Standing]) -> Cell
         return Cell(mean, n=len(values), uses_ground_truth=simulated)
     low, high = max(0.0, mean - reach[0]), min(1.0, mean + reach[1])  # a sum may round beyond them
     return Cell(mean, n=len(values), low=low, high=high, uses_ground_truth=simulated)
+
+
+def _scale(headline: HeadlineSpec) -> tuple[float, float] | None:
+    """From where to where the number can lie: the metric's bounds, 0 to 1 in percent; None if that is unknown."""
+    low, high = headline.metrics[headline.metric].bounds
+    if math.isfinite(high - low):
+        return low, high
+    return (0.0, 1.0) if headline.table.unit == "percent" else None
 
 
 def _share(x: float | None, scale: tuple[float, float]) -> float | None:
@@ -118,7 +126,7 @@ def _notes(boards: Sequence[Standings], models: Rows, averaged: bool) -> Iterabl
             "better), where a model has all of them. Its interval combines theirs (Zou and Donner, 2008), and takes "
             "benchmarks as independent and fixed; there is none where a benchmark has none."
         )
-    elif len(boards) > 1 and any(board.headline.scale is None for board in boards):
+    elif len(boards) > 1 and any(_scale(board.headline) is None for board in boards):
         yield "No average: not every headline has a scale (bounds of its metric, or percent)."
     if any(row.cell.uses_ground_truth for cells in models.values() for row in cells.values()):
         yield f"{SIMULATED} simulated: players knew the right answer and gave it with a declared probability."

@@ -278,7 +278,10 @@ def _by_model(scores: Iterable[EpisodeScore]) -> dict[str, dict[str, EpisodeScor
 
 def _rows(headline: HeadlineSpec, scores: Sequence[EpisodeScore], prices: Prices) -> list[Standing]:
     selected = headline.selected(scores)
-    beside = {name: headline.beside_cells(name, selected) for name in headline.beside}
+    means = replace(headline, table=replace(headline.table, error=None, aggregate="pooled"))
+    beside = {
+        name: replace(means, table=replace(means.table, cells=(name,))).cells(selected) for name in headline.beside
+    }
     groups = _by_model(selected)
 
     def counted(scores: Iterable[EpisodeScore]) -> Iterable[EpisodeScore]:
@@ -337,7 +340,7 @@ def _significant(headline: HeadlineSpec, models: Mapping[str, Episodes]) -> _Pai
             tested.append(((a, b), mean, pvalue))
     adjusted = stats.holm([pvalue for _, _, pvalue in tested])
     significant = [(names, mean) for (names, mean, _), p in zip(tested, adjusted, strict=True) if p < 0.05]
-    worse = {(a, b) if headline.ahead(mean, 0) else (b, a) for (a, b), mean in significant}
+    worse = {(a, b) if (mean > 0) == (headline.better == "higher") else (b, a) for (a, b), mean in significant}
     return _Pairs(worse, len(tested), clusters)
 
 
