@@ -185,7 +185,7 @@ class Engine(ABC):
 class AsksPeople:
     """An engine whose answers a person writes, in the terminal of this process.
 
-    Its run plays one episode at a time, in this process. Its `model` is `human`, or `human (…)`, and stands in what
+    Its run plays one episode at a time, in this process. Its `model` is `human`, or `human (…)`, and is part of what
     tables call the run, whatever else plays.
     """
 
@@ -220,7 +220,7 @@ class ComputesLikelihoods(ABC):
 
         The completion has no text. Its `likelihoods` are one `[sum, is_greedy]` for each continuation, in order: the
         sum of the natural logarithms of the probabilities of the text's tokens, and whether each of these tokens is
-        the most likely one. `input_tokens` counts the tokens of all texts and of what stands before each.
+        the most likely one. `input_tokens` counts the tokens of all texts and of what precedes each.
         """
 
 

@@ -38,7 +38,7 @@ OPEN: Final = Keywords(additionalProperties=True)
 
 
 class ParameterType:
-    """Base of a type of parameters that comes from outside: its values know where they stand in YAML."""
+    """Base of a type of parameters that comes from outside: its values know where they are in YAML."""
 
     schema: ClassVar[Schema]
     """JSON Schema of what YAML may write."""
@@ -226,7 +226,7 @@ def _spelled(hint: Any) -> str:
 # ------------------------------------------------------------------------------------------- values
 
 Refer = Callable[[str | type[ParameterType], Any, ValuePath], Any]
-"""Makes a plugin of a kind, or a parameter of such a type: (kind or type, what YAML has, where it stands)."""
+"""Makes a plugin of a kind, or a parameter of such a type: (kind or type, what YAML has, where it is)."""
 
 
 def built(cls: type, arguments: Mapping[str, Any], refer: Refer) -> dict[str, Any]:

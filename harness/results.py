@@ -128,7 +128,7 @@ class Run:
 
     @property
     def headline(self) -> HeadlineSpec:
-        """The number that stands for the benchmark."""
+        """The number that represents the benchmark."""
         return HeadlineSpec.of(self.spec.data, self.metrics)
 
     def with_published(self, published: Iterable[Published]) -> list[Table]:

@@ -135,7 +135,7 @@ class Node:
 
     Attributes:
         id: unique in the scene; of an agent its name.
-        label: what stands beside it; by default its id.
+        label: what is beside it; by default its id.
         x, y: its place from 0 to 1, from the top left; None: the page puts all nodes on a ring.
         kind: "agent" (a circle), "thing" (a small square) or "surface" (a large disc behind all others).
         color: index of a color of the page's palette, from 0; None: no color.

@@ -73,7 +73,7 @@ def _questions(plan: Plan, people: list[str], limit: int | None) -> str:
 
 
 def interrupted(text: str) -> int:
-    """Say how to go on after Ctrl-C; returns the exit code."""
+    """Say how to continue after Ctrl-C; returns the exit code."""
     print(f"\nstopped; {text}. To go on:", file=sys.stderr)
     print(f"  {shlex.join(['harness', *sys.argv[1:]])}", file=sys.stderr)
     return INTERRUPTED

@@ -51,7 +51,7 @@ def parser(command: str | None = None) -> argparse.ArgumentParser:
         own.set_defaults(function=offer.load_function)
         if command in (None, name):
             offer.load_function("options")(own)
-            more = own.group("more")  # last, so that it stands last
+            more = own.group("more")  # last, so that it comes last
             opt.add_help(more)
             more.add_argument("--debug", action="store_true", help="print full tracebacks, also those of plugins")
     return top
@@ -59,7 +59,7 @@ def parser(command: str | None = None) -> argparse.ArgumentParser:
 
 def _ending(examples: Sequence[str]) -> str:
     """The last part of a command's help: command lines that can be given as they are, where a server answers and
-    labels.csv has labels of people. Tests run those of all commands in order, as they stand in the manifests."""
+    labels.csv has labels of people. Tests run those of all commands in order, as they are in the manifests."""
     return "\n".join([f"example{'s' * (len(examples) > 1)}:", *map(_folded, examples)])
 
 

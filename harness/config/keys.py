@@ -26,7 +26,7 @@ class SpecKey:
 
     Args:
         name: the key.
-        value: what stands under it: with the matrix's values inserted where a variant is resolved, else as written.
+        value: the value of the key: with the matrix's values inserted where a variant is resolved, else as written.
         spec: the spec.
 
     Attributes:

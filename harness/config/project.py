@@ -2,7 +2,7 @@
 
 A project is a folder with `harness.yaml`. A plugin's name is its path: `registry/tasks/agentsnet/coloring.py`
 is the task `agentsnet/coloring`. Listing reads directories (and docstrings, without importing); loading imports
-one file. Plugin code runs only from the project the user stands in and the parents it names; that of a parent that lies
+one file. Plugin code runs only from the project the user is in and the parents it names; that of a parent that lies
 elsewhere once it is approved (`harness.approvals`).
 """
 
@@ -322,7 +322,7 @@ def _open(root: Path, via: tuple[Path, ...]) -> Project:
 
 
 def _offered(kind: str) -> Mapping[str, Offer]:
-    """The plugins that stand in manifests: engines."""
+    """The plugins that manifests declare: engines."""
     return offers(kind) if kind == "engines" else {}
 
 

@@ -282,7 +282,7 @@ class _Resolver:
             yield replace(plain, share=share, count=count, agents=members, scored=scored, place=place(*keys))
 
     def group(self, name: str, body: Mapping[str, Any], variant: Variant, place: PlaceOf) -> Group:
-        """Who plays, and with which prompts; `place`: of what stands in `body`."""
+        """Who plays, and with which prompts; `place`: of what is in `body`."""
         model, policy = self.player(body, variant, place)
         at = place("prompts") if "prompts" in body else self.spec.place("prompts")
         prompts = self.prompts(body.get("prompts", variant.data["prompts"]), at)

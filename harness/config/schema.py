@@ -24,14 +24,14 @@ from harness.tables import HeadlineEntry, PricesEntry, TableEntry
 from harness.tables.spec import entry_problems
 
 _Number = float | str  # or the ${variable} that the matrix turns into one; `resolve` checks what comes of it
-_Name = Keywords(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$(?!\n)")  # in Python, $ also stands before a last newline
+_Name = Keywords(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$(?!\n)")  # in Python, $ also precedes a last newline
 _Filled = Keywords(minItems=1)
 _Prompts = Annotated[str, Keywords({PLUGIN: "prompts"})]
 _Policy = Annotated[Plugin, Keywords({PLUGIN: "policies"})]
 
 
 class MetricEntry(TypedDict):
-    """A metric with parameters, which stand beside these keys."""
+    """A metric with parameters, which are beside these keys."""
 
     use: str
     name: NotRequired[Annotated[str, "what tables and result rows call it"]]
@@ -117,7 +117,7 @@ SPEC: Final[Schema] = {
 
 
 def key_shape(name: str) -> Schema:
-    """JSON Schema of what stands under a key of specs; {} for a key that there is not."""
+    """JSON Schema of the value of a key of specs; {} for an unknown key."""
     offered = offers("keys").get(name)
     if offered is None:
         return SPEC["properties"].get(name) or {}

@@ -29,7 +29,7 @@ from harness.tables.kinds import kind_of
 
 # What a reader of two result tables would not call a difference of the benchmark, and how fast it was made.
 SHOWN = ("name", "description", "headline", "tables", "cluster", "prices")
-"""What decides how results are shown, and nothing that is played; `${…}` stands in none of it."""
+"""Keys that decide only how results are shown. They contain no `${…}`."""
 PRESENTATION = (*SHOWN, "baseline", "generation_kwargs", "models", "executor")
 ALIASES = {"include": "extends", "metric_list": "metrics"}  # lm-eval's words for the same things
 # Written into every resolved spec: what is not said and what is said in so many words are the same benchmark.

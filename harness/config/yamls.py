@@ -1,4 +1,4 @@
-"""Safe, bounded YAML that remembers where everything stands.
+"""Safe, bounded YAML that remembers where everything is.
 
 YAML is hostile input here: only plain data (no tags), no duplicate keys, and bounds on size, depth and
 alias expansion, so that neither a typo nor an "alias bomb" gets far. Keys are always text, as they were

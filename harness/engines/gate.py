@@ -162,11 +162,11 @@ class Gate(Wrapper):
     """Lets requests through to an engine: the oldest conversation first, and none once the run is to end.
 
     A server that is dying fails request after request. Each failure that the engine gives up on is an error of its
-    move and stays in the results; where that becomes the rule, the run had better stop and go on later. So the gate is
-    a circuit breaker too: it gives the engine up when too many of its last requests failed. It also does when an engine
-    that has answered nothing yet has failed `FIRST` times, for whatever reason: a context window that holds no prompt,
-    or a parameter that the server does not know, is a mistake of set-up. That ends the run, unless other engines can go
-    on without this one.
+    move and stays in the results; where that becomes the rule, the run had better stop and continue later. So the gate
+    is a circuit breaker too: it gives the engine up when too many of its last requests failed. It also does when an
+    engine that has answered nothing yet has failed `FIRST` times, for whatever reason: a context window that holds no
+    prompt, or a parameter that the server does not know, is a mistake of set-up. That ends the run, unless other
+    engines can go on without this one.
 
     Args:
         engine: the engine; what it retries with success is not a failure here.

@@ -1,7 +1,7 @@
 """Where episodes are played: in this process (`local`), or where an extension plays them.
 
 An executor decides nothing about results: every random draw comes from seeds derived from the run's, so that its
-choice is not part of what a run is, and a run may go on with another one.
+choice is not part of a run's identity, and a run may continue with another executor.
 """
 
 from __future__ import annotations

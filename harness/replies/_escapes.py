@@ -45,7 +45,7 @@ def unescape(text: str) -> str:
        other line breaks or tabs so written and no sign of LaTeX;
     4. any other word (`\sqrt`) or mark (`\(`, `\,`) is LaTeX;
     5. `\\` is one backslash; but in a string that has LaTeX by rules 2 to 4, so that nothing in it is doubled, two
-       backslashes that stand before no letter are the end of a row and stay two.
+       backslashes that precede no letter are the end of a row and stay two.
 
     >>> unescape(r"\frac{1}{2}"), unescape(r"\\frac{1}{2}"), unescape(r"x = 1\nreturn x")
     ('\\frac{1}{2}', '\\frac{1}{2}', 'x = 1\nreturn x')
@@ -75,7 +75,7 @@ def unescape(text: str) -> str:
 
 
 def _command(body: str) -> bool:
-    """Whether what stands behind a single backslash is surely a command of LaTeX."""
+    """Whether what follows a single backslash is surely a command of LaTeX."""
     if not body[:1].isalpha() or _UNICODE.fullmatch(body):
         return False
     return len(body) > 1 if body[0] in "bfr" else body in _LATEX if body[0] in "nt" else True

@@ -1,4 +1,4 @@
-"""What stands in a reply and is not meant as part of it: thinking, and comments.
+"""Text in a reply that is not meant as part of it: thinking, and comments.
 
 The tolerant forms read what `spoken` leaves of a text.
 """
@@ -66,8 +66,8 @@ def spoken(text: str) -> str:
     """`text` without thinking: `<think>…</think>`, `<thinking>…</thinking>`, `<reasoning>…</reasoning>` and the like.
 
     A `<think>` that is never closed reaches to the end, and a `</think>` that was never opened begins at the start,
-    unless they stand in an object: there they are a part of what a field says. Comments (`<!-- … -->`) are left out
-    too. What stands in fences is text. Linear; a text without any is returned as it is.
+    unless they are in an object: there they are a part of what a field says. Comments (`<!-- … -->`) are left out
+    too. What is in fences is text. Linear; a text without any is returned as it is.
     """
     if "<!--" in text and "-->" in text:
         text = _without_comments(text)

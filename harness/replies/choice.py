@@ -18,7 +18,7 @@ class Choice(Reply):
     """One of finitely many texts, written after a marker or as the whole reply.
 
     The tolerant mode looks for the marker in any case, and with two or more hashes before it if it has hashes. The last
-    marker that is followed by an option counts; quotes, bold, brackets, a colon or line breaks may stand between. Case
+    marker that is followed by an option counts; quotes, bold, brackets, a colon or line breaks may come between. Case
     is ignored unless options differ in nothing else. An option ends at a word boundary: "Group 12" is not "Group 1",
     "None" is not "No", "1.0" is not "1". A list of several ("Yes or No") is not an option. Without such a marker, an
     option counts that is the whole reply or is stated clearly in another way: in a JSON object, an element, after
@@ -37,7 +37,7 @@ class Choice(Reply):
 
     @property
     def fields(self) -> tuple[ReplyField, ...]:
-        """The answer, behind the marker."""
+        """The answer, after the marker."""
         return (ReplyField("answer", self.marker or "", {"enum": list(self.options)}),)
 
     def parse(self, text: str) -> Parsed:
@@ -95,7 +95,7 @@ class Labelled(Reply):
 
     @property
     def fields(self) -> tuple[ReplyField, ...]:
-        """The option, behind the label."""
+        """The option, after the label."""
         return (ReplyField(self.label.lower(), f"{self.label}:", {"enum": list(self.options)}),)
 
     def parse(self, text: str) -> Parsed:

@@ -51,7 +51,7 @@ class Contract(Reply):
     """An act with fields beside it. What is asked for, what decoding allows, example replies, and how replies are read
     follow from the declaration; a subclass says how an action holds both (`joined`, `parted`).
 
-    Each field stands on its line behind its name, `CONFIDENCE: 0.8`, and is found in every other way in which replies
+    Each field is on its line after its name, `CONFIDENCE: 0.8`, and is found in every other way in which replies
     name their fields (`field_of`). It is taken out of the reply before the next one is looked for, and the act's form
     reads what is left. The act is not looked for in a field, unless its label stands nowhere else (then the reply is a
     single line, and each label in it begins a field). A field that is not required and cannot be read says nothing;
@@ -77,7 +77,7 @@ class Contract(Reply):
 
     @property
     def place(self) -> int:
-        """How many of them stand before the act: all of them."""
+        """How many of them precede the act: all of them."""
         return len(self.beside)
 
     @property
@@ -177,7 +177,7 @@ class Contract(Reply):
         return Parsed(action) if missing is None else Parsed(error=missing, fallback_action=action)
 
     def value(self, one: Value, text: str) -> Any:
-        """What a field says, from the text that stands there; None if it says nothing that it can say."""
+        """What a field says, from the text that is there; None if it says nothing that it can say."""
         bare = text.strip().strip("*_`").strip()
         if bare[:1] + bare[-1:] in ("[]", "<>", "()"):
             bare = bare[1:-1]
@@ -204,7 +204,7 @@ class Contract(Reply):
         return parsed
 
     def _apart(self, text: str, absent: list[str]) -> str | None:
-        """The reply with each label on a line of its own, where one of those that are `absent` stands in the line of
+        """The reply with each label on a line of its own, where one of those that are `absent` is in the line of
         another field, and nowhere else; None where none does."""
         leads = [self._act_lead, *map(self.lead, self.beside)]
         low = text.lower()

@@ -1,4 +1,4 @@
-"""Fields that stand in a reply and are no part of what is read of it: `dropped_fields`."""
+"""Fields that a reply has and of which nothing was read: `dropped_fields`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _dropped(form: Reply, text: str, parsed: Parsed) -> Iterator[str]:
 
 
 def _is_other(one: ReplyField, taken: Statement, left: Statement | None) -> bool:
-    """Whether another statement of the field, behind its name like the first, says something else that it can say."""
+    """Whether another statement of the field, after its name like the first, says something else that it can say."""
     if left is None or taken.inline != left.inline or _is_nothing(left.value):
         return False
     value, options = _bare(left.value), one.schema.get("enum")

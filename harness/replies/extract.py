@@ -28,7 +28,7 @@ ANSWER = ("answer", "final answer", "preferred answer", "result", "solution")
 """Names under which replies give an answer."""
 _EDGE = r"^[ \t>#*_`([\d.)•|-]{0,12}(?:my[ \t]+)?"
 _BEFORE = re.compile(_EDGE.removeprefix("^"), re.IGNORECASE)
-"""What may stand before the name on its line."""
+"""What may precede the name on its line."""
 _TO = r"(?:[ \t_]+\(?(?:to|for)\b[^:：\n<>\"{}]{0,60}?)"
 """What may follow a name: "to my neighbors"."""
 _LABEL = r"[*_`]*+(?:\w++|[A-Z]{2,20}(?:[ _-][A-Z]{2,20}){1,2})[*_` \t]*+[:：]"
@@ -49,8 +49,8 @@ class Statement:
     Attributes:
         value: what it says, as it was written; "" if a JSON object says null.
         start, end: what must be taken out of the text, so that the field is not there.
-        instead: what then stands there: the other fields of a JSON object.
-        inline: whether it stands on a line behind its name and a colon.
+        instead: what replaces it: the other fields of a JSON object.
+        inline: whether it is on a line after its name and a colon.
         label: where its name begins on that line.
     """
 
@@ -75,9 +75,9 @@ class Statement:
 
 
 def stated(text: str, names: tuple[str, ...], read: Callable[[str], T | None]) -> T | None:
-    """What `read` makes of a field that stands in an object, an element, below a heading or behind a dash.
+    """What `read` makes of a field that is in an object, an element, below a heading or after a dash.
 
-    None if there is no such field, or another statement of it follows. What stands on a line behind a colon, each
+    None if there is no such field, or another statement of it follows. What is on a line after a colon, each
     form reads by its own grammar.
     """
     field = field_of(text, *names) if _may_have(text, names, colon=False) else None
@@ -89,7 +89,7 @@ def stated(text: str, names: tuple[str, ...], read: Callable[[str], T | None]) -
 def fields_of(text: str, names: Sequence[str], lines: bool = True) -> dict[str, Any]:
     """Name → what the field of that name says, in a JSON object that has them, else wherever each stands.
 
-    Fields that are nowhere are left out; with `lines` false also those that stand on a line behind a colon.
+    Fields that are nowhere are left out; with `lines` false also those that are on a line after a colon.
     """
     fields = json_fields(text, names)
     for name in names:
@@ -104,7 +104,7 @@ def field_of(text: str, *called: str) -> Statement | None:
 
     The first of these counts, of each the last one: a line `NAME: …`, also with words such as "to my neighbors" behind
     the name; a member of a JSON object, also of a broken one; an element; `NAME - …`, `[NAME] …`; a line that is only
-    the name, with what stands below it. What a JSON object or an element says is not a line of the reply. A label in
+    the name, with what is below it. What a JSON object or an element says is not a line of the reply. A label in
     the middle of a line counts where the field stands nowhere else.
     """
     if not _may_have(text, called):
@@ -146,9 +146,9 @@ _COLON = re.compile(r"[ \t*_`)\]]*[:：]")
 
 
 def _may_have(text: str, called: tuple[str, ...], colon: bool = True) -> bool:
-    """Whether a name stands in the text where a field begins; with `colon` also before a colon anywhere.
+    """Whether a name is in the text where a field begins; with `colon` also before a colon anywhere.
 
-    Nearly all replies have none but behind a colon: this is what reading them costs.
+    Nearly all replies have none but after a colon: this is what reading them costs.
     """
     low = text.lower()
     if len(low) != len(text):  # a letter of which lower case has two
@@ -170,7 +170,7 @@ def _may_have(text: str, called: tuple[str, ...], colon: bool = True) -> bool:
 
 @lru_cache(maxsize=64)
 def _begins(called: tuple[str, ...]) -> tuple[tuple[str, ...], re.Pattern[str], tuple[str, ...]]:
-    """The last words of names, what stands before one that is not a word of a sentence, the other words among it, and
+    """The last words of names, what precedes one that is not a word of a sentence, the other words among it, and
     the first words."""
     words = [re.split(r"[ _-]", name.lower()) for name in called]
     others = ("[ _-]?".join(map(re.escape, word[:-1])) for word in words)
@@ -248,7 +248,7 @@ _KEY = re.compile(rf"{BEFORE_KEY}[\"'“‘`][ \t]*+([\w -]{{1,60}}?)[ \t]*+[\"'
 
 
 def _in_broken_object(text: str, names: _Names) -> Statement | None:
-    """The field behind its key, where no parser of JSON reads the object."""
+    """The field after its key, where no parser of JSON reads the object."""
     keys = list(_KEY.finditer(text))
     for i, key in reversed(list(enumerate(keys))):
         if _is_named(key[1], names):
@@ -285,7 +285,7 @@ def _headed(text: str, lines: str, names: _Names, begin: int) -> Statement | Non
 
 
 def _below(text: str, lines: str, at: int) -> Statement | None:
-    """What stands below a line that ends behind `at`: what a fence encloses, else the next line, or all lines up to
+    """What is below a line that ends behind `at`: what a fence encloses, else the next line, or all lines up to
     that of another field."""
     if (fence := _fence(lines, at)) is not None:
         return _fenced(text, lines, *fence)
@@ -325,7 +325,7 @@ def _fence(lines: str, at: int) -> tuple[int, int, int] | None:
 
 
 def _fenced(text: str, lines: str, start: int, begin: int, stop: int) -> Statement | None:
-    """What a fence encloses: all of it where another field follows behind it, else what stands before another field."""
+    """What a fence encloses: all of it where another field follows after it, else what precedes another field."""
     end = line_end(lines, stop)
     if not _NEXT_LINE.search(lines, end):
         following = _NEXT_LINE.search(lines, begin, stop)

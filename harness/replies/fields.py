@@ -20,7 +20,7 @@ MAX_TEXT = 400_000
 """Characters of a reply that are searched: the last ones, where the answer should be."""
 
 Candidate = tuple[int, int, dict[str, Any]]
-"""An object: how many wanted keys it has, where it stands, and the values of these keys."""
+"""An object: how many wanted keys it has, where it is, and the values of these keys."""
 
 
 def json_fields(text: str, keys: Sequence[str]) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def fields_by_key(text: str, keys: Sequence[str]) -> tuple[dict[str, Any], int]:
 
 
 BEFORE_KEY = r"(?:(?:^|[{,\n]|(?<=[\"'”’“`}\]]))[ \t]*+|(?<=\d)[ \t]++)"
-"""What stands before a key: a brace, a comma or a line break, or where they lack the end of another value."""
+"""What precedes a key: a brace, a comma or a line break, or where they lack the end of another value."""
 _BEGINS = re.compile(r"\s*+(?:`{3,}\w*+\s*+)?(?:(?P<brace>\{)\s*+(?:[\"'“”„‘`]|\Z))")
 _CLOSED = re.compile(r"(?:[\"'”’“`]|:\s*+[\w.+%-]++)\s*+,?+\s*+\}")
 
@@ -146,12 +146,12 @@ def _raw(text: str, last: bool) -> Any:
 
 
 _MEMBER = r",?+\s*+[\"'“”„‘`][\w \t-]{1,60}+[\"'”’“`][ \t]*+[:：]"
-"""Where another member begins behind a value; the comma may lack."""
+"""Where another member begins after a value; the comma may lack."""
 _MEMBER_OR_CUT = rf"(?:{_MEMBER}|(?:,\s*+|\s++)[\"'“”„‘`][\w \t-]{{0,60}}+[\"'”’“`]?+\s*+\Z)"
 """The same, or one that is cut off in its key."""
 _COMMENT = re.compile(r"\s*(?://|#)[^\n\"'”’]*+\Z")
 _CUT = re.compile(r"[\d.+-]\Z")
-"""The end of a number that may go on: the reply was cut off, or lacks its brace."""
+"""The end of a number that may continue: the reply was cut off, or lacks its brace."""
 
 
 def _end_of_string(text: str, quote: str, last: bool) -> int:

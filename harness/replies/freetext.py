@@ -27,7 +27,7 @@ class FreeText(Reply):
 
     @property
     def fields(self) -> tuple[ReplyField, ...]:
-        """The text, behind the marker."""
+        """The text, after the marker."""
         return (ReplyField("answer", self.marker or ""),)
 
     @property

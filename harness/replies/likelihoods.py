@@ -22,7 +22,7 @@ class Likelihoods(Reply):
     of its tokens' probabilities, and whether each token is the most likely one there.
 
     Attributes:
-        continuations: the texts, each behind the conversation or behind a context of its own.
+        continuations: the texts, each after the conversation or after a context of its own.
         rolling: each text stands for itself, with no context. One that is longer than the model takes is scored in
             windows that follow one another without overlap.
     """

@@ -48,7 +48,7 @@ _JSON = json.JSONDecoder(
 
 
 class NoValueError(Exception):
-    """What stands in the text is not a value; `at` is how far the parser has read."""
+    """What is in the text is not a value; `at` is how far the parser has read."""
 
     def __init__(self, at: int) -> None:
         self.at = at
@@ -106,9 +106,9 @@ def value_at(
     """The value that begins at `at`, and where it ends.
 
     Args:
-        text: where it stands.
+        text: where it is.
         at: where it begins; blanks may come first.
-        unescape: makes a string of what stands between its quotes; None for JSON's rules.
+        unescape: makes a string of what comes between its quotes; None for JSON's rules.
         depth: brackets within brackets that are read.
 
     Raises:
@@ -172,7 +172,7 @@ def _skip(text: str, at: int) -> int:
 
 
 def _unescape(inner: str) -> str:
-    """A string of what stands between its quotes, by JSON's rules. Raises `ValueError` for other escapes."""
+    """A string of what comes between its quotes, by JSON's rules. Raises `ValueError` for other escapes."""
     if "\\" not in inner:
         return inner
     string: str = _JSON.decode(f'"{_ESCAPE.sub(lambda escape: _ESCAPED.get(escape[0], escape[0]), inner)}"')

@@ -71,7 +71,7 @@ class OptionTable:
     """
 
     def __init__(self, by_name: Mapping[str, str]) -> None:
-        """Take the names under which options stand in text, and the options that they mean."""
+        """Take the names under which options are in text, and the options that they mean."""
         fold = len({" ".join(name.split()).casefold() for name in by_name}) == len(by_name)
         joined = Counter(_JOINT.sub("", name).casefold() for name in by_name)
         names = sorted(by_name, key=len, reverse=True)
@@ -100,7 +100,7 @@ class OptionTable:
         return None
 
     def after(self, text: str, start: int) -> str | None:
-        """The option that stands behind `start` and marks there; None for one of several."""
+        """The option that follows `start` and marks there; None for one of several."""
         for marks in (MARKS, BLANK):
             match = self.pattern.match(text, end_of(marks, text, start))
             if match:
@@ -115,7 +115,7 @@ def options_of(names: tuple[str, ...]) -> OptionTable:
 
 
 def read_option(text: str, options: tuple[str, ...], marker: str | None) -> str | None:
-    """The option behind the last marker that one follows, outside of JSON objects before within them; else the whole
+    """The option after the last marker that one follows, outside of JSON objects before within them; else the whole
     text; else `plain_option`."""
     finder, text = options_of(options), spoken(text)
 
@@ -180,10 +180,10 @@ def another_follows(text: str, end: int, option: re.Pattern[str], *, weak: bool 
     """Whether what ends at `end` is one of several that are offered: "GRAB_LEFT or WAIT", "Yes/No".
 
     Args:
-        text: where it stands.
+        text: where it is.
         end: where it ends.
         option: what finds another one.
-        weak: whether one behind a comma or the like must end there: "Yes, no doubt" offers one, "Yes, no" two.
+        weak: whether one after a comma or the like must end there: "Yes, no doubt" offers one, "Yes, no" two.
     """
     joined = _JOINED.match(text, end)
     other = option.match(text, joined.end()) if joined else None
@@ -195,7 +195,7 @@ def singles(pattern: re.Pattern[str], text: str, is_listed: Callable[[str, int],
 
     Args:
         pattern: matches an option.
-        text: where options stand.
+        text: where options are.
         is_listed: whether another option follows what ends at this place.
     """
     listed = False

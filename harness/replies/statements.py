@@ -1,4 +1,4 @@
-"""Where a reply says what its answer is: behind a label, in a box, on its last line."""
+"""Where a reply says what its answer is: after a label, in a box, on its last line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LABEL = re.compile(
 )
 """What announces an answer: "Final Answer:", "the answer is", "**Answer:**", "answer to the question is"."""
 WINDOW = 500
-"""Characters behind a label that are read."""
+"""Characters after a label that are read."""
 MAX_LABELS = 1000
 """Labels that are looked behind, from the last one back: a text of nothing but labels would be read `WINDOW` times."""
 _GAP = re.compile(r"[\s*_`#>-]*\n[\s*_`#>]*")
@@ -54,7 +54,7 @@ def last_labels(text: str, label: re.Pattern[str] = LABEL, words: Sequence[str] 
 
 
 def labelled(text: str) -> Iterator[str]:
-    """What stands behind each label, the last one first: the rest of its line, or the next line with text; at most
+    """What follows each label, the last one first: the rest of its line, or the next line with text; at most
     `WINDOW` characters."""
     for match in last_labels(text):
         start = end_of(_GAP, text, match.end())
@@ -67,7 +67,7 @@ _LEAD = re.compile(
 
 
 def endings(text: str) -> Iterator[str]:
-    """What a reply says at its end, without marks: behind labels, in boxes, on its last line; the last one first."""
+    """What a reply says at its end, without marks: after labels, in boxes, on its last line; the last one first."""
     yield from (one.strip(" \t\r\n*_`$.") for one in labelled(text) if "\\boxed" not in one)
     yield from (one.strip("$ ") for _, one in reversed(boxes(text)))
     line = last_line(text).strip(" \t\r\n*_`$.")

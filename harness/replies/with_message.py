@@ -29,7 +29,7 @@ class MessageLine(Reply):
 
     The tolerant mode takes the last label's line, or the line below if the label stands alone, without quotes and
     brackets around it. Without such a label per message counts that is named in another way: in a JSON object, an
-    element, under a heading, behind a dash, with words such as "to my neighbors" behind the label. A fence below a
+    element, under a heading, after a dash, with words such as "to my neighbors" after the label. A fence below a
     label or heading encloses the message; an object with one text, {"text": "…"}, says that text. Blanks and control
     characters become single blanks, so a message never breaks out of the line in which other agents see it. none, n/a,
     - and the like are silence.
@@ -71,7 +71,7 @@ class MessageLine(Reply):
 
     @property
     def fields(self) -> tuple[ReplyField, ...]:
-        """The message, behind its label."""
+        """The message, after its label."""
         return (ReplyField(self.name, f"{self.label}:", self.schema, required=False),)
 
     def says(self, action: Action) -> Facts:

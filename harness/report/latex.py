@@ -63,7 +63,7 @@ _OTHERS: Final = frozenset("ßæÆøØœŒłŁ¡¿§¶©£·–—‘’“”�
 def latex_escape(name: str) -> str:
     """The name as LaTeX that prints it literally.
 
-    "[" and "*" stand in braces: after a line break they would be its argument and its star.
+    "[" and "*" are in braces: after a line break they would be its argument and its star.
     """
     parts = groupby(unicodedata.normalize("NFC", name), _is_typeset)
     return "".join("".join(part).translate(_LATEX) if plain else _either("".join(part)) for plain, part in parts)

@@ -92,7 +92,7 @@ def measure(text: str) -> int:
 
 
 def words(text: str) -> list[str]:
-    """What stands between blanks; a mark stays with what it marks."""
+    """What comes between blanks; a mark stays with what it marks."""
     return re.split(" (?![†‡])", text)
 
 

@@ -71,7 +71,7 @@ def _enough(digits: int, column: Column, cell: Cell, table: Table, metric: str) 
 
 
 def _swapped(texts: Grid) -> Grid:
-    """Rows as columns. Names of rows stand above them, level by level, and their titles in the corner."""
+    """Rows as columns. Names of rows are above them, level by level, and their titles in the corner."""
     titles = [levels[-1] for levels in texts.header[: texts.names]]
     shown = [i for i in range(len(texts.header[-1])) if any(levels[i] for levels in texts.header[texts.names :])] or [0]
     corner = [tuple(titles) or ("",), *[("",) * max(len(titles), 1)] * (len(shown) - 1)]

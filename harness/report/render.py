@@ -35,7 +35,7 @@ NOTHING: Final = "–"
 SEPARATED: Final = 1_000
 """From this number on thousands are separated: 104,373,000."""
 FACTORS: Final[dict[Unit | None, tuple[float, str]]] = {"thousands": (1e-3, "K"), "percent": (100, "%"), None: (1, "")}
-"""Unit → what numbers are multiplied by, what stands behind them."""
+"""Unit → what numbers are multiplied by, what follows them."""
 
 
 def render(table: Table, form: str = "text", width: int | None = None) -> str:
@@ -184,7 +184,7 @@ def _tidy_grid(table: Table) -> Grid:
 
 
 def marks(row: Mapping[str, Any]) -> str:
-    """What stands behind the name of a tidy row: published and not run here, simulated."""
+    """What follows the name of a tidy row: published and not run here, simulated."""
     return (" †" if row["published"] else "") + (f" {SIMULATED}" if row.get("uses_ground_truth") else "")
 
 

@@ -40,7 +40,7 @@ def results(
 def _headline(
     headline: HeadlineSpec, scores: Sequence[EpisodeScore], metrics: Mapping[str, Metric]
 ) -> dict[str, Any] | None:
-    """The number that stands for the run, and as readers see it; None if there is none."""
+    """The number that represents the run, and as readers see it; None if there is none."""
     table = build(headline.table, scores, metrics)
     if not table.rows or (cell := table.rows[0].cells[0]).value is None:
         return None

@@ -10,7 +10,7 @@ from typing import Any
 NOT_CARRIED_OUT = "not carried out"
 """The answer to a call without a result."""
 MOST = 1000
-"""Calls of one reply that stand in its conversation."""
+"""Calls of one reply that are in its conversation."""
 _NAME = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST = 64
 _PLAIN_ID = re.compile(r"[\w.:-]{1,64}", re.ASCII)

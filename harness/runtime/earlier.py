@@ -1,4 +1,4 @@
-"""A run that is there already: whether the same one may go on in its folder, be graded again, or answer in a
+"""A run that is there already: whether the same one may continue in its folder, be graded again, or answer in a
 model's place.
 """
 
@@ -55,7 +55,7 @@ def go_on(plan: Plan, folder: Path, meta: dict[str, Any], resume: bool | None) -
     # Tables are not part of what was measured: they may have changed, and reports are to show the new ones.
     write_spec(plan, folder)
     if not finished:
-        earlier.pop("stopped", None)  # now it goes on
+        earlier.pop("stopped", None)  # now it continues
         # A session that was killed lasted until it last wrote to its journal.
         killed = max((path.stat().st_mtime for path in storage.journals(folder) if path.exists()), default=0.0)
         earlier["duration"] = _duration(earlier, killed)

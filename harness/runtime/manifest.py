@@ -52,7 +52,7 @@ def begin(
     options: Options,
     planned: int | None = None,
 ) -> dict[str, Any]:
-    """Write run.json and spec.yaml, or check that the earlier run here is the same one and may go on.
+    """Write run.json and spec.yaml, or check that the earlier run here is the same one and may continue.
 
     Args:
         plan: what is to be run.
@@ -96,7 +96,7 @@ def begin(
 
 
 def write_spec(plan: Plan, folder: Path) -> None:
-    """Write down the spec as it stands now: some conditions are known as the run continues."""
+    """Write the spec as it is now: some conditions become known during the run."""
     storage.write_atomically(folder / SPEC, yamls.dump(_public(plan)))
 
 
@@ -241,7 +241,7 @@ def identity(plan: Plan, adopted: Mapping[str, str] = MappingProxyType({})) -> d
         if k not in ("description", "tables", "cluster", "prices", "executor")
     }
     prompts = {group.prompts.name: group.prompts.digest for c in plan.conditions for group in c.groups}
-    engine = plan.engines.get("model")  # further models stand in the spec
+    engine = plan.engines.get("model")  # further models are in the spec
     own = {"engine": type(engine).__name__, **without_secrets(engine.identity(location=False))} if engine else None
     facts = {"spec": body, "model": plan.model, "engine": own, "prompts": prompts}
     if adopted:

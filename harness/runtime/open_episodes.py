@@ -255,7 +255,7 @@ class Episodes:
                 if self.stop.reason is not None or not self._needs_broken(job):
                     raise
                 # Others go on: what is recorded of this one stays, for when its engine is back.
-            except BudgetSpentError as error:  # others go on, and what needs nothing new is played
+            except BudgetSpentError as error:  # others continue, and what needs nothing new is played
                 self.spent = self.spent or error
                 if error.by == "max_time":
                     return
@@ -285,7 +285,7 @@ class _OpenEpisode:
         columns = labels(run.plan, condition, case)
         played = self.id, condition.id, case.id, self.repeat, columns, case.roles, self.batches, self.outcome
         episode = Episode(*played, error=self.error)
-        if condition.task.grading != "quick":  # others go on meanwhile
+        if condition.task.grading != "quick":  # others continue meanwhile
             episode = await asyncio.to_thread(grade, episode, condition, case, run.errors, run.options.sandbox)
         else:
             episode = grade(episode, condition, case, run.errors)

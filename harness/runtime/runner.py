@@ -61,7 +61,7 @@ class BudgetReachedError(RunStoppedError):
 
 @dataclass(kw_only=True)
 class Work:
-    """What is left of a run, for an executor to play. It grows where conditions become known as the run goes on.
+    """The rest of a run, for an executor to play. It grows if conditions become known during the run.
 
     Attributes:
         plan: what to play.

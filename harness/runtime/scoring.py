@@ -1,4 +1,4 @@
-"""Episodes → numbers. The same code scores while a run goes on and, with no model, long after it ended."""
+"""Episodes → numbers. The same code scores during a run and, with no model, long after it ended."""
 
 from __future__ import annotations
 

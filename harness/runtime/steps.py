@@ -71,7 +71,7 @@ class Steps:
         return self.outcome
 
     def close(self) -> None:
-        """End the protocol where it stands."""
+        """End the protocol where it is."""
         self._game.close()
 
     def __enter__(self) -> Self:

@@ -106,7 +106,7 @@ def _text(value: Any) -> str:
 
 
 def _difference(one: Any, two: Any, path: str = "") -> tuple[str, Any, Any]:
-    """The first place at which two JSON values differ, and what stands there."""
+    """The first place at which two JSON values differ, and what is there."""
     if isinstance(one, dict) and isinstance(two, dict):
         for key in [*one, *(key for key in two if key not in one)]:
             if _text(one.get(key)) != _text(two.get(key)):

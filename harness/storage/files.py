@@ -20,7 +20,7 @@ def no_link(path: str | os.PathLike[str], flags: int) -> int:
     """Open a file as `os.open` does, and as `opener` of `open`; a new one may be read and written as the umask says.
 
     Raises:
-        OSError: a symbolic link stands under its name, or what is neither a file nor a device (a pipe would wait for
+        OSError: a symbolic link is under its name, or what is neither a file nor a device (a pipe would wait for
             ever); and for what `os.open` does.
     """
     try:
@@ -69,7 +69,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def json_object(raw: bytes, path: Path, number: int | None = None) -> dict[str, Any]:
-    """The object that `raw` holds; `number` is the line of the journal it stands in, if it does. Raises `DataError`."""
+    """The object that `raw` holds; `number` is the line of the journal it is in, if it does. Raises `DataError`."""
     try:
         line = json.loads(raw)
     except (ValueError, RecursionError):

@@ -40,7 +40,7 @@ _GATHER = 0.02
 _SYNC = 1.0
 _MOST_WAITING = 1 << 24  # bytes
 RESUME = "resume"
-"""The `k` of the line with which a process begins that goes on writing a journal."""
+"""The `k` of the line with which a process begins that continues writing a journal."""
 Line = dict[str, Any]
 
 
@@ -161,7 +161,7 @@ class Journal:
                 raise
 
     def _fail(self, error: Exception) -> None:
-        # What stands there may be half a line: anything written after it would be damaged with it.
+        # What is there may be half a line: anything written after it would be damaged with it.
         message = getattr(error, "strerror", None) or error or type(error).__name__
         hint = "What was written is readable. Make room, or mend the disk; then give the same command again."
         if getattr(error, "errno", None) == errno.ESTALE:

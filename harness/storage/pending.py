@@ -1,7 +1,7 @@
 """Which failures in a journal are results, and which belong to an outage.
 
 A request that fails after every retry is an error of its move. But an engine that dies fails at all its requests for a
-while before that is known, and those failures are not results: a run that goes on has to ask them again. So a failure
+while before that is known, and those failures are not results: a run that continues has to ask them again. So a failure
 is *pending* until a later line of the journal shows that its engine has answered again. What is still pending when the
 journal, or the part of it that one process wrote, comes to its end counts as not asked: the episode is read only up to
 the batch of that failure. Other turns of the same batch count, since they were asked with the same history.

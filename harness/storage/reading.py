@@ -25,7 +25,7 @@ def confirmed(path: Path) -> Iterator[Entry]:
 
 
 class JournalState:
-    """What journals already hold. An episode's moves may stand in several; `only` leaves out all other episodes.
+    """What journals already hold. An episode's moves may be in several; `only` leaves out all other episodes.
 
     Attributes:
         ends: episode → its end, of those that are finished.

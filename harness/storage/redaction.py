@@ -18,7 +18,7 @@ _NAME = re.compile(
     re.IGNORECASE,
 )
 _HEADERS = re.compile(r"headers$", re.IGNORECASE)
-"""What a server takes for a key stands under any name here, so no value of a header is written down."""
+"""A key may be in a header of any name, so no value of a header is written down."""
 
 # Inside a text: `api_key=x`, `"hf_token": "x"`, `Authorization: Basic x`, `https://x@host`, `default_headers={…}`;
 # not `max_tokens=x`, not `api_key_env=x`. A value ends where its quotes do. One without ends at a comma (a command's

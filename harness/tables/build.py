@@ -26,7 +26,7 @@ from .table import Cell, Column, ErrorKind, Published, Row, Table, error_of
 
 
 class Beside(Protocol):
-    """Figures of publications that stand beside a run's own in a table, as `[reports]` `beside` makes them of a table
+    """Figures of publications that are beside a run's own in a table, as `[reports]` `beside` makes them of a table
     and all publications."""
 
     @property
@@ -56,7 +56,7 @@ def build(
 ) -> Table:
     """Fill a table.
 
-    Rows and columns stand in the order in which their label values first occur in `scores`, so give these in the
+    Rows and columns are in the order in which their label values first occur in `scores`, so give these in the
     order of the plan (episodes that never ran as scores with error `NOT_RUN`). A cell's value is the mean over all
     its episodes (`pooled`, through the metric's own `aggregate`) or over its conditions (`mean_of_conditions`).
     Episodes of different models are never averaged together: where neither rows nor columns say "model" and there

@@ -20,7 +20,7 @@ def explained(
     """What is wrong with the keys and types of an entry, as `parameters.problems` says it; each mistake once.
 
     Args:
-        entry: as it stands in YAML.
+        entry: as it is in YAML.
         kind, mistakes: as `kind_of` gives them.
     """
     known, wrong = entry_type(kind), dict(mistakes)

@@ -40,7 +40,7 @@ class RowGroup:
 
     Attributes:
         title: the group's name, which stands where the rows have their value of the label.
-        members: the label's values, as text, in the order of the entry; those of other groups stand in their place.
+        members: the label's values, as text, in the order of the entry; those of other groups are in their place.
         weight: how the rows count.
         cells: the metrics that the row shows; empty: all.
     """

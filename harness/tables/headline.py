@@ -1,4 +1,4 @@
-"""A spec's `headline:`, the one number that stands for the benchmark: parsed, and checked before anything runs."""
+"""A spec's `headline:`, the one number that represents the benchmark: parsed, and checked before anything runs."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class TableKind(ABC):
         needs: the keys that an entry must have beside its title.
         names_metrics: the key that names the metrics.
         shares_cluster: whether `cluster:` of the spec holds for it.
-        made_of: why no means of conditions can stand in it.
+        made_of: why no means of conditions can be in it.
         reserved: names in its tidy rows that no label may have.
     """
 

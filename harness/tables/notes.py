@@ -80,7 +80,7 @@ def dropped_fields(scores: Sequence[EpisodeScore]) -> Iterable[str]:
 
 
 def _kinds(table: TableSpec, scores: Sequence[EpisodeScore], metrics: Mapping[str, Metric]) -> Iterable[str]:
-    """What stands beside the numbers; said unless it is what parentheses or brackets mean without a word."""
+    """What is printed beside the numbers, unless parentheses or brackets have their usual meaning."""
     if table.error in (None, "sem") or table.figure == "stacked":
         return
     names: dict[tuple[ErrorKind, str], list[str]] = {}

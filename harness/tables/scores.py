@@ -50,7 +50,7 @@ class EpisodeScore:
             reached.
         turns: name of a model in the spec → {"asked": turns in which it was asked, "answered": those in which it
             answered, readably or not, kind of error: those that ended without an action}.
-        dropped_fields: field → in how many replies it stands and is no part of what was read of them.
+        dropped_fields: field → the number of replies that have it and of which it was not read.
     """
 
     id: str

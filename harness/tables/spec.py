@@ -108,7 +108,7 @@ class TableSpec:
 
     def called(self, name: str) -> bool:
         """Whether a name means this table: its title in any case, or its number in a paper ("AgentsNet 4", "Table 4",
-        "4"), by `paper` and by the published tables that stand beside it."""
+        "4"), by `paper` and by the published tables that are beside it."""
         if name.casefold() == self.title.casefold():
             return True
         words = words_of_name(name)
@@ -141,7 +141,7 @@ def check(
     """Everything that is wrong with a table entry, in words for `harness validate`; nothing if all is well.
 
     Args:
-        entry: the YAML value as it stands in the spec, or a parsed `TableSpec`.
+        entry: the YAML value as it is in the spec, or a parsed `TableSpec`.
         labels: the labels that episodes will have, if possible with the values they take (an empty sequence
             where these are not known); "model" and "metric" are always there.
         metrics: the names of the spec's metrics.
@@ -340,7 +340,7 @@ def _sense_problems(spec: TableSpec) -> list[str]:
 
 
 def beside(spec: TableSpec, key: str, reasons: Mapping[str, str]) -> list[str]:
-    """What stands beside a kind of table and makes no sense there; for kinds to use.
+    """Keys that make no sense beside a kind of table; for kinds to use.
 
     Args:
         spec: the table.

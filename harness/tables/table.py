@@ -1,4 +1,4 @@
-"""A finished table as plain data, and the published figures that may stand beside it."""
+"""A finished table as plain data, and the published figures that may be beside it."""
 
 from __future__ import annotations
 

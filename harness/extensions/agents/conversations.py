@@ -41,7 +41,7 @@ class Conversation:
     def start(self, thread: Thread) -> int:
         """Index of the first message that is new to the agent; 0 where it has to hear all of them.
 
-        Where another answer than its own stands in the thread (one of a cache, one that failed), it has to.
+        Where another answer than its own is in the thread (one of a cache, one that failed), it has to.
         """
         if self.session is None or self._known > len(thread.messages):
             return 0

@@ -28,7 +28,7 @@ SCHEMA = "harness.calibration/2"
 
 
 class CalibrationFile(TypedDict):
-    """What such a file says; more that describes how it was made stands beside."""
+    """The content of such a file; further keys describe how it was made."""
 
     agents: Annotated[dict[str, Any], Keywords(minProperties=1)]
     questions: Annotated[dict[str, str], Keywords(minProperties=1)]

@@ -19,7 +19,7 @@ class RequestLog:
 
     A line holds `id`, `model`, `sampling`, `seed`, `thread` (a number), `start` (index of the first message that stands
     in this line), `messages` (those of the thread that no earlier line of it holds), and `completion`, or `error` and
-    `error_kind`. Where texts were scored `continuations` stand in place of `sampling` and `seed`. `chat: false` is a
+    `error_kind`. Where texts were scored `continuations` are in place of `sampling` and `seed`. `chat: false` is a
     thread without chat template, `prefill` the text with which the reply begins. `tools` are those that the model is
     offered from this line of the thread on.
 

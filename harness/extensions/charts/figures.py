@@ -80,7 +80,7 @@ def _drawn(table: Table) -> Figure:
 
 
 def _heat(table: Table) -> Figure:
-    """Rows × columns in color, from light to dark; the numbers stand in the cells where there is room."""
+    """Rows × columns in color, from light to dark; the numbers are in the cells where there is room."""
     from matplotlib.colors import LinearSegmentedColormap
 
     cells = [[cell.value for cell in row.cells] for row in table.rows]

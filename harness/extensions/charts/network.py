@@ -93,7 +93,7 @@ def network(material: Material, choice: ChartOptions) -> Chart:
 
 
 def _ring(node: Node) -> str:
-    """What stands around a node: an answer that is wrong or lacks, or nothing of note."""
+    """The mark around a node: for a wrong answer, for a missing one, or none."""
     return _CONFLICT if any(mark in _WRONG for mark in node.marks) else FAINT if node.color is None else "none"
 
 

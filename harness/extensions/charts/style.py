@@ -157,7 +157,7 @@ def _renamed(key: str, value: str, name: str) -> str:
 
 
 def label(name: object, longest: int = _LONGEST) -> str:
-    """A name as it stands in a figure: on one line, and cut in the middle where it is long."""
+    """A name as a figure shows it: on one line, and shortened in the middle if it is long."""
     plain = clean_name(str(name))
     if len(plain) <= longest:
         return plain

@@ -1,6 +1,6 @@
 """Whether the contexts of agents, all that prompts show at the start, hold the right answer.
 
-A right answer may stand in the data by nature: the winner's name on a ballot. It is given away where it stands at one
+A right answer may be in the data by nature: the winner's name on a ballot. It is given away where it is at one
 place, for every agent, in all of several cases whose answers differ.
 """
 
@@ -78,7 +78,7 @@ def _common(task: Task, samples: Iterable[tuple[Case, int, Any]]) -> list[str]:
 
 
 def _telling(texts: set[str]) -> bool:
-    """Whether answers that stand at one place in all cases are given away there."""
+    """Whether answers that are at one place in all cases are given away there."""
     if len(texts) >= DIFFERENT:
         return True
     # A single word can be a constant of the data; a list, a table or a long number is none.

@@ -56,17 +56,17 @@ class Boxed(Reply):
 
     1. the last closed `\boxed{…}` or `\fbox{…}` that is neither empty nor a placeholder (`\boxed{...}`), or `\boxed 5`;
        of boxes within boxes the inmost content counts;
-    2. what stands behind the last label ("the final answer is", "Answer:", in any case, bold or not), on its line or
+    2. what follows the last label ("the final answer is", "Answer:", in any case, bold or not), on its line or
        the next: the formula in dollars that it begins with, else the sentence, at most `MAX_LINE` characters;
     3. the last line, if it looks mathematical: at most `MAX_LINE` characters, with a digit, a command, or one of
        = + - * / ^ _ < > and brackets, or yes, no, true, false and nothing else, and with at most two plain words; words
        such as "therefore" or "it equals" before it are left out. Code is not an answer.
 
-    In a JSON object the field `answer` or `final_answer` is read, by these rules or as what stands behind a label. Only
+    In a JSON object the field `answer` or `final_answer` is read, by these rules or as what follows a label. Only
     a box or a label outside of all objects comes before it. What such an object says besides is not an answer.
 
     A text that only says that there is no answer ("I have no idea", "No answer", "N/A", "unknown") is none, in a box
-    and behind a label too. "None" and "no solution" are answers in a box and behind a label. Thinking is left out.
+    and after a label too. "None" and "no solution" are answers in a box and after a label. Thinking is left out.
     """
 
     @property
@@ -138,7 +138,7 @@ def _labelled(text: str) -> str:
 
 
 def _stated(statement: str) -> str:
-    """The answer that a line behind a label begins with."""
+    """The answer that a line after a label begins with."""
     statement = statement[: 4 * MAX_LINE].strip().removeprefix("that ")
     formula = _FORMULA.match(statement)
     if formula:

@@ -31,7 +31,7 @@ _NO_LONGER = re.compile(
     r"|those|there|the|an?|in|on|by|to|is|was|are|were|and|or)\b)\w",
     re.IGNORECASE,
 )
-"""What follows a "no" that goes on: "no evidence", "no longer", "no clue"."""
+"""What follows a "no" that continues: "no evidence", "no longer", "no clue"."""
 _ASKED = re.compile(r"final[ \t*_]{1,3}answer[ \t*_]{0,3}[:：]", re.IGNORECASE)
 _TAIL = 20_000
 """Characters at a reply's end that are searched for a label standing anywhere."""
@@ -48,7 +48,7 @@ class Label(Reply):
     The rules, in order:
 
     1. after the last announcement of an answer that a label follows ("Final Answer: yes", "**Answer:** (B)", "the
-       answer is yes"); words such as "option" may stand between;
+       answer is yes"); words such as "option" may come between;
     2. a clear statement in another way: in a JSON object, an element `<answer>no</answer>`, a line that announces a
        label (`plain_option`);
     3. the whole reply, or its first word or words before a mark ("Yes, because …");
@@ -136,7 +136,7 @@ class _Labels:
         )
 
     def _announced(self, statement: str) -> str | None:
-        """The label that `statement` begins with, behind words such as "option"."""
+        """The label that `statement` begins with, after words such as "option"."""
         statement = statement[:WINDOW]
         for lead in (MARKS, _LEAD):
             match = self._word.match(statement, end_of(lead, statement, 0))

@@ -19,7 +19,7 @@ sin cos tan cot sec csc sinh cosh tanh arcsin arccos arctan log ln lg exp det gc
 pi cdot infty le ge ne to in pm mp cup cap alpha beta gamma theta lambda mu
 """
 _FUNCTIONS = frozenset(f"\\{name}" for name in _FUNCTION_NAMES.split())
-"""Commands that take no braces: those behind them only group."""
+"""Commands that take no braces: those after them only group."""
 MAX_CHARS = 2000
 """A longer text is not a mathematical answer; only its blanks are set right."""
 
@@ -177,7 +177,7 @@ def _marks(text: str, start: int = 0) -> Iterator[tuple[str, int, int]]:
 
 
 def _split(text: str, separators: str) -> list[str]:
-    """`text` cut at the separators that stand in no bracket."""
+    """`text` cut at the separators that are in no bracket."""
     parts, start = [], 0
     for mark, at, depth in _marks(text):
         if mark in separators and not depth:
@@ -187,7 +187,7 @@ def _split(text: str, separators: str) -> list[str]:
 
 
 def _unnamed(items: list[str]) -> list[str]:
-    """Without `x =`, if the variable is the same in all items that have one and stands in no other place."""
+    """Without `x =`, if the variable is the same in all items that have one and is in no other place."""
     named = [_NAMED.match(item.strip()) for item in items]
     names = {match[1] for match in named if match}
     if len(names) != 1 or any(item.count("=") > 1 for item in items):
@@ -294,7 +294,7 @@ class _Latex:
         return _joined(pieces)
 
     def _until(self, closing: str) -> str:
-        """What stands before the next `closing`, which is read too."""
+        """What precedes the next `closing`, which is read too."""
         pieces: list[str] = []
         while self._at < len(self._tokens):
             token = self._tokens[self._at]
@@ -333,7 +333,7 @@ class _Latex:
 
     def _argument(self, whole: bool) -> str:
         """What a command is applied to: a group, a command with its own arguments, one character; if `whole`, also a
-        number of several digits, with a sign before it, or what stands in round brackets."""
+        number of several digits, with a sign before it, or what is in round brackets."""
         token = self._tokens[self._at] if self._at < len(self._tokens) else "}"
         if token == "}":
             return ""

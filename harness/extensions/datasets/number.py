@@ -112,7 +112,7 @@ class Number(Reply):
 
 @lru_cache(maxsize=1)  # `parse` and `well_formed` read the same text, one after the other
 def _statements(text: str) -> tuple[str, ...]:
-    """What stands behind labels, hashes, and in boxes, from the last to the first."""
+    """What follows labels, hashes, and in boxes, from the last to the first."""
     statements = [
         (m.start(), text[m.end() : m.end() + WINDOW])
         for lead, words in ((LABEL, ()), (_HASHES, ("###",)))

@@ -25,7 +25,7 @@ class ActWithFields(Contract):
     Attributes:
         act: the form of the act.
         beside: the fields, in the order in which a reply has them.
-        place: how many of them stand before the act.
+        place: how many of them precede the act.
         required: the names of those without which a reply is unreadable.
     """
 

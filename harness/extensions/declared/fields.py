@@ -29,7 +29,7 @@ class FieldEntry(TypedDict, total=False):
 
 
 ReplyEntry = dict[str, FieldEntry | Literal["text"] | None]
-"""Field → what it says; the task's own one, `answer:` or `action:` without a value, says where that stands."""
+"""Field → what it says; the task's own one, `answer:` or `action:` without a value, says where that is."""
 
 
 class ReplyFields:
@@ -42,7 +42,7 @@ class ReplyFields:
 
     Attributes:
         values: the fields, in order.
-        place: how many stand before the act.
+        place: how many precede the act.
         required: the names of those that must be there.
 
     Raises:
@@ -72,7 +72,7 @@ class ReplyFields:
         return ActWithFields(act, self.values, self.place, self.required) if self.values else act
 
     def lines(self) -> tuple[list[str], list[str]]:
-        """How the fields before and behind the act are written."""
+        """How the fields before and after the act are written."""
         lines = [format_line(one, one.name in self.required) for one in self.values]
         return lines[: self.place], lines[self.place :]
 
@@ -87,7 +87,7 @@ class ReplyFields:
         return "\n\n".join(filter(None, (first, act, last)))
 
     def words(self, act: str) -> tuple[str, str]:
-        """How to write the fields before and behind the act, in words; `act` names it. "" if there are none."""
+        """How to write the fields before and after the act, in words; `act` names it. "" if there are none."""
         both = zip(("Before", "After"), self.lines(), strict=True)
         first, last = (
             "\n".join([f"{where} {act}, write on a line of its own each:", *lines]) if lines else ""

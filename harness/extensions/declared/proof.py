@@ -98,7 +98,7 @@ def prove(condition: Condition, place: Place | None = None) -> Proof:
 
     Args:
         condition: its task is a `DeclaredTask`.
-        place: where the task stands; problems that know no better place point there.
+        place: where the task is; problems that know no better place point there.
     """
     proof, task, deadline = Proof(), condition.task, time.process_time() + SECONDS
     floors: list[Grades] = []

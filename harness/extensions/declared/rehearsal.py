@@ -30,7 +30,7 @@ def rehearse(plan: Plan, place: Place | None = None) -> Iterator[UserError]:
 
     Which names an expression may use depends on the task and the protocol, so every condition with policies whose
     parameters are expressions plays its example case. So do policies in Python where the spec declares the task: no
-    test suite has seen them together. A mistake that knows no place of its own stands at `place`.
+    test suite has seen them together. A mistake that knows no place of its own is at `place`.
     """
     messages: set[str] = set()
     seen: set[tuple[str, str]] = set()

@@ -21,7 +21,7 @@ class Wording:
         parameter: the parameter that has the text, for messages.
         source: the text, a Jinja template. Blanks around it are left out.
         facts: the names that it may use.
-        at: where the parameter stands, if it is part of another one.
+        at: where the parameter is, if it is part of another one.
         remedies: for names that stand elsewhere in the task, how to make them facts.
 
     Attributes:

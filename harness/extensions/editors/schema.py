@@ -168,7 +168,7 @@ class _File:
 
     Attributes:
         sweeps: whether a text with `${…}` may stand for any of them.
-        whole: whether they stand in a list, of which specs that extend others take over all or nothing.
+        whole: whether they are in a list, of which specs that extend others take over all or nothing.
     """
 
     sweeps: bool

@@ -1,4 +1,4 @@
-"""The one number that stands for a run, as exports name it."""
+"""The one number that represents a run, as exports name it."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _TRUE, _FALSE = ("true", "yes"), ("false", "no")
 
 @dataclass(frozen=True)
 class HumanLabel:
-    """What a person gave an episode: the columns of a line, and where it stands."""
+    """What a person gave an episode: the columns of a line, and where it is."""
 
     rater: str
     value: float

@@ -117,7 +117,7 @@ def _headline(run: Run, options: argparse.Namespace) -> tuple[HeadlineSpec, str 
 
 
 def _usual(run: Run, headline: HeadlineSpec) -> list[str]:
-    """The headline, what stands beside it, and the metrics of the spec's first table."""
+    """The headline, what is beside it, and the metrics of the spec's first table."""
     first = next((table.cells for table in run.table_specs), ())
     return [name for name in dict.fromkeys([headline.metric, *first, *headline.beside]) if name in run.metrics]
 
@@ -262,7 +262,7 @@ def _groups(runs: Sequence[RunScores], refuse: bool) -> list[Comparable]:
 
 
 def _main_groups(groups: Sequence[Comparable]) -> dict[str, Comparable]:
-    """Spec → its group of most episodes a model, then of most runs: it stands on the page over all benchmarks."""
+    """Spec → its group of most episodes a model, then of most runs: it is on the page over all benchmarks."""
     main: dict[str, Comparable] = {}
     for group in groups:
         name = group.runs[0].spec

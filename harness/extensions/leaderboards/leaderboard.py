@@ -1,4 +1,4 @@
-"""Several runs of one spec side by side: one row per model. Which runs can stand side by side."""
+"""Several runs of one spec side by side: one row per model. Which runs are comparable."""
 
 from __future__ import annotations
 
@@ -107,14 +107,14 @@ def combined(runs: Sequence[RunScores]) -> tuple[list[EpisodeScore], dict[str, P
 
 
 class Comparable:
-    """Runs that measured the same thing, so that their numbers can stand side by side."""
+    """Runs that measured the same thing, so that their numbers are comparable."""
 
     def __init__(self) -> None:
         self.runs: list[RunScores] = []
         self._first: dict[tuple[str, str], tuple[str, RunScores]] = {}
 
     def conflict(self, run: RunScores) -> tuple[str, str] | None:
-        """Why a run cannot stand beside these, and what to do; None if it can."""
+        """Why a run cannot be compared with these, and what to do; None if it can."""
         for key, digest in _identity(run).items():
             there, other = self._first.get(key, (digest, run))
             if there != digest:
@@ -285,7 +285,7 @@ def listed(names: Sequence[str], join: str = ", ") -> str:
 
 
 _MOST: Final = 5
-"""So many names stand in a list of names."""
+"""How many names a list shows."""
 
 
 def merged(runs: Sequence[Run], published: Iterable[Published]) -> list[Table]:

@@ -211,7 +211,7 @@ class Calls(Reply):
         return f"there is no {name}; there are: {', '.join(verbs)}"
 
     def _end(self, text: str, name: str, at: int, attributes: str, unclosed: set[str]) -> tuple[str | None, int]:
-        """What stands between the tags (None without a closing one), and where the call ends."""
+        """What comes between the tags (None without a closing one), and where the call ends."""
         if attributes.endswith("/"):
             return "", at
         if name in unclosed:  # there is no closing tag after an earlier place, so none after this
@@ -260,7 +260,7 @@ def _read(verb: Verb, attributes: str, content: str | None) -> dict[str, Any]:
 
 
 def _of_function(verb: Verb, given: str) -> dict[str, Any]:
-    """The call whose arguments stand between brackets, by name or in order; the last of them takes all the rest."""
+    """The call whose arguments are in brackets, by name or in order; the last of them takes all the rest."""
     expected = [*verb.required, *verb.optional]
     left, values = list(expected), dict[str, str]()
     while left and given.strip():

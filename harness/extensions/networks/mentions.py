@@ -13,7 +13,7 @@ _AROUND = 300
 _BEGINS = re.compile(r"[ \t]*(?:(?:[-*+•]|\d{1,3}[.)])[ \t]+)?[\s*_`\"'“‘«„]*")
 _ENDS = re.compile(r"[\s*_`\"'”’»“.,;]*")
 _MEMBER = re.compile(r"[\"']\w{1,40}[\"'][ \t]*:[ \t]*\[?[ \t]*[\"']$")
-"""The key of a JSON object before a quote: what stands there is a value, not a quotation."""
+"""The key of a JSON object before a quote: what is there is a value, not a quotation."""
 
 
 class Mentions:

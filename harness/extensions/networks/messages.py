@@ -36,7 +36,7 @@ class Messages(Reply):
     the end. Raw and escaped line breaks, trailing commas, comments and curly quotes are allowed, other keys are left
     out, `null` is not a message, and any other value that is not a string becomes its JSON text. Case and outer blanks
     of a name do not matter. An object may also say to whom it goes: `[{"to": "Emma", "message": "hi"}]`. If no object
-    can be read, because a brace is missing, say, each name counts with the whole text behind it. Thinking is left out.
+    can be read, because a brace is missing, say, each name counts with the whole text after it. Thinking is left out.
 
     Attributes:
         to: the neighbors, in order.

@@ -18,7 +18,7 @@ from harness.view_api import RecordedTurn, Transcript
 from .html import safe
 
 _TURNS: Final = (16, 6)
-"""How many turns of a long episode stand at its beginning and at its end."""
+"""How many turns of a long episode are shown from its beginning and from its end."""
 _CHARACTERS: Final = 3_000
 """Of one message; the rest is counted."""
 _ACTION: Final = 600
@@ -26,7 +26,7 @@ _ACTION: Final = 600
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """An episode, and why it stands here."""
+    """An episode, and why it is here."""
 
     why: str
     played: Played

@@ -84,7 +84,7 @@ def _table(table: Table, number: int) -> str:
     try:
         with styled():
             figure = draw(table)
-            figure.suptitle("")  # it stands above
+            figure.suptitle("")  # it is above
             svg = inline(figure, f"figure-{number}", table.title, "The data stand below.", 1.0)
     except DataError:  # nothing to draw
         return data

@@ -33,7 +33,7 @@ _DECORATION = str.maketrans("", "", "*_`\"'“”[](){}")
 class CandidateBallot(Reply):
     """A line that begins with `marker`, or a whole last line; the last line with the marker counts.
 
-    Where nothing stands behind the marker, the lines below it are read, up to the first that is not part of a ballot.
+    Where nothing follows the marker, the lines below it are read, up to the first that is not part of a ballot.
 
     Attributes:
         candidates: their labels, such as A, B, C.
@@ -45,7 +45,7 @@ class CandidateBallot(Reply):
 
     @property
     def fields(self) -> tuple[ReplyField, ...]:
-        """The ballot, behind its marker."""
+        """The ballot, after its marker."""
         return (ReplyField(self.marker.rstrip(":").lower(), self.marker),)
 
     def says(self, action: Action) -> Facts:
@@ -75,7 +75,7 @@ class CandidateBallot(Reply):
 
     @abstractmethod
     def read(self, statement: str) -> tuple[Action, str | None]:
-        """Return (the action, None), or (None, what is wrong with a line behind the marker)."""
+        """Return (the action, None), or (None, what is wrong with a line after the marker)."""
 
     @abstractmethod
     def in_words(self, action: Action) -> str:
@@ -94,7 +94,7 @@ class CandidateBallot(Reply):
         """A ballot for the sample."""
 
     def _statements(self, text: str) -> Iterator[str]:
-        """What stands behind the last marker; without one, the last line, and the field of that name elsewhere."""
+        """What follows the last marker; without one, the last line, and the field of that name elsewhere."""
         yield self._line(text)
         field = field_of(text, self.marker.rstrip(":").lower())
         if field is not None and not field.inline:
@@ -120,7 +120,7 @@ class CandidateBallot(Reply):
 class Approval(CandidateBallot):
     """Any number of candidates: "Approve: A, C", or "Approve: none". The action lists labels in the ballot's order.
 
-    Labels stand between commas, blanks, "and" or "&"; whatever else stands there makes the line unreadable.
+    Labels are separated by commas, blanks, "and" or "&"; anything else makes the line unreadable.
     """
 
     marker = "Approve:"
@@ -165,7 +165,7 @@ class Approval(CandidateBallot):
 class Ranking(CandidateBallot):
     """Candidates from the best down: "Ranking: B > A > C". The action lists labels; those left out are not ranked.
 
-    Labels stand between ">", commas, semicolons or blanks; a label that stands twice makes the line unreadable.
+    Labels are separated by ">", commas, semicolons or blanks; a repeated label makes the line unreadable.
     """
 
     marker = "Ranking:"

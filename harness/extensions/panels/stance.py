@@ -37,7 +37,7 @@ class AgreeOrCounter(WrappedReply):
         return self.inner.allows(action)
 
     def says(self, action: Action) -> Facts:
-        """The stance, and behind DISAGREE what the inner form says."""
+        """The stance, and after DISAGREE what the inner form says."""
         return {"stance": "AGREE"} if action == self.proposal else {"stance": "DISAGREE", **self.inner.says(action)}
 
     @property
@@ -55,7 +55,7 @@ class AgreeOrCounter(WrappedReply):
         return (self.proposal, *(one for one in self.inner.examples if one != self.proposal))
 
     def parse(self, text: str) -> Parsed:
-        """Read the stance, and behind DISAGREE the counter-proposal."""
+        """Read the stance, and after DISAGREE the counter-proposal."""
         text = _arranged(text)
         stance = _STANCE.search(text)
         if stance is None:
@@ -87,7 +87,7 @@ class AgreeOrCounter(WrappedReply):
 
 
 def _arranged(text: str) -> str:
-    """The reply without thinking; a stance that stands in an object, an element or below a heading comes first."""
+    """The reply without thinking; a stance that is in an object, an element or below a heading comes first."""
     text = spoken(text)
     field = field_of(text, "stance")
     return text if field is None or field.inline else f"{field.value.strip()}\n{field.rest(text)}"

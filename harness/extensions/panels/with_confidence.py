@@ -87,7 +87,7 @@ class AnswerWithConfidence(Contract, WrappedReply):
 
     @property
     def place(self) -> int:
-        """The answer stands first."""
+        """The answer comes first."""
         return 0
 
     def joined(self, act: Action, said: Facts) -> Action:
@@ -218,7 +218,7 @@ def _has_confidence(action: Action) -> bool:
 
 
 def _without_confidence(text: str) -> tuple[float | None, str]:
-    """(confidence, the text without what states it): lines behind the last code fence, else the field of that name."""
+    """(confidence, the text without what states it): lines after the last code fence, else the field of that name."""
     field, value = _field(text) if "{" in text else (None, None)
     if field is not None and field.instead != "\n" and value is not None:  # of an object, whose end is not a line's
         return value, field.rest(text)

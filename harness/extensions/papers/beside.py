@@ -16,7 +16,7 @@ Figures = dict[Key, dict[tuple[Key | None, str], Record]]
 
 @dataclass
 class References:
-    """The published tables that stand beside one of a run, as `harness.tables.build.Beside` says.
+    """The published tables that are beside one of a run, as `harness.tables.build.Beside` says.
 
     Attributes:
         tables: they.

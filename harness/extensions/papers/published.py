@@ -22,7 +22,7 @@ _Figure = Annotated[float, Range(ge=-1e15, le=1e15)]
 
 
 class RecordEntry(TypedDict):
-    """A published figure as YAML writes it; its labels stand beside these keys."""
+    """A published figure as YAML writes it; its labels are beside these keys."""
 
     metric: str
     value: _Figure

@@ -101,7 +101,7 @@ class Driver:
             for failure in await self._end(None):
                 raise failure
         for number in [n for n, paused in self.scheduler.paused.items() if paused or self.spent is not None]:
-            await self._recover_worker(number)  # it did not end: what it played last stands in its journal
+            await self._recover_worker(number)  # it did not end: what it played last is in its journal
         if self.scheduler.left:
             raise self.spent or EngineFatalError(
                 f"{self.scheduler.left} episodes were lost at the end with {self.lost[-1]}"

@@ -222,7 +222,7 @@ class _Model(ModelPlayer):
         if other is not None:
             self.log.overruled = None
             said = replace(other, calls=(Completion(turn.reply.written(other.action)),))
-            self.recall(turn, said)  # its conversation goes on as if it had said that
+            self.recall(turn, said)  # its conversation continues as if it had said that
             return said
         own = await super().act(turn, quota, previous_calls, on_move)
         self.log.compare(number, turn, index, own, reference)

@@ -213,7 +213,7 @@ def _key(metric: CreditMetric, headline: HeadlineSpec) -> str:
 
 
 def _read(folder: Path) -> dict[str, Credits]:
-    """What is known; what stands there and is damaged counts as unknown. Raises `DataError` where it cannot be read."""
+    """What is known; what is there and is damaged counts as unknown. Raises `DataError` where it cannot be read."""
     file = folder / FILE
     if not file.is_file():
         return {}
@@ -233,7 +233,7 @@ def _holds(known: Credits, score: EpisodeScore, of: str) -> bool:
 
 
 def _with_credits(run: Run, found: Mapping[str, Credits]) -> Run:
-    from harness.config import resolve  # the roles of agents stand in cases, which only a plan has
+    from harness.config import resolve  # the roles of agents are in cases, which only a plan has
     from harness.config.plan import episode_id, survey
     from harness.engines.mock import Mock
 

@@ -253,7 +253,7 @@ class Kept(Engine, KeepsReplies, CallsTools, ComputesLikelihoods, ContinuesText)
         return self.inner.count_tokens(text) if self.inner is not None and self._started is None else None
 
     def describe(self) -> Facts:
-        """What the asked model is: the recorded run and the changes stand in the spec."""
+        """What the asked model is: the recorded run and the changes are in the spec."""
         asks = self.inner
         inner = {} if asks is None else {"asks": type(asks).__name__, **asks.identity(location=False)}
         return {**inner, "model": self.model}

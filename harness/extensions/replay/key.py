@@ -50,7 +50,7 @@ class ReplayEntry(TypedDict):
 
 
 def as_text(move: Facts) -> str:
-    """A move as `ChangeEntry` has it: no `${…}` stands in it, which a spec would fill in."""
+    """A move as `ChangeEntry` has it: no `${…}` is in it, which a spec would fill in."""
     return json.dumps(move, sort_keys=True).replace("$", "\\u0024")
 
 

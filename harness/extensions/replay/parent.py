@@ -90,7 +90,7 @@ class Parent(PlayedEpisodes):
 
         Raises:
             DataError: there is none, it is not finished or damaged, or what it played has changed since; or its
-                conditions are drawn as it goes on, so that none of them can be played alone.
+                conditions are drawn as it continues, so that none of them can be played alone.
         """
         project = project or find()
         run = Run.load(folder, project)

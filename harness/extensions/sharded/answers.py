@@ -18,7 +18,7 @@ from harness.replies.statements import endings
 
 _UNWRAPS = 5
 """How often text within text is read: quoted lists in strings in lists. Bounds the time, with no right answer lost."""
-_TAG = re.compile(r"[\w+.#-]*+\s*+")  # what may stand behind the opening fence: a language
+_TAG = re.compile(r"[\w+.#-]*+\s*+")  # what may follow the opening fence: a language
 
 
 def normalise(value: Any) -> Any:
@@ -210,7 +210,7 @@ class Answer(Reply):
 
     @property
     def fields(self) -> tuple[ReplyField, ...]:
-        """The value, behind the marker."""
+        """The value, after the marker."""
         return (ReplyField("answer", self.marker or "", self.form.schema),)
 
     @property
@@ -260,7 +260,7 @@ class Answer(Reply):
 
 
 def _behind(marker: str, text: str) -> str | None:
-    """What stands behind the last marker, without what decorates it; None if there is none."""
+    """What follows the last marker, without what decorates it; None if there is none."""
     markers = list(marker_pattern(marker).finditer(text))
     return text[markers[-1].end() :].strip(" \t\r\n*_") if markers else None
 

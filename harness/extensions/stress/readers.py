@@ -35,7 +35,7 @@ class Reading:
     Attributes:
         scores: of the episodes that could be played again with what it reads.
         read, asked: how many replies have an action, and how many there are.
-        dropped_fields: field → in how many replies it stands, and is not part of what is read.
+        dropped_fields: field → the number of replies that have it and of which it is not read.
         other_course: episodes in which what is read leads to turns that were not asked.
     """
 

@@ -34,7 +34,7 @@ class StandIn:
         self.undeclared: set[str] = set()
 
     def engine(self, name: str) -> Mock:
-        """The engine; `name` stands in tables."""
+        """The engine; `name` is in tables."""
         return Mock(model=name, function=self)
 
     def __call__(self, request: Request) -> Completion:

@@ -63,7 +63,7 @@ class Meant:
 
     @property
     def is_text(self) -> bool:
-        """Whether every sign of the reply, or of what stands behind a marker, counts: a free text, a list of people."""
+        """Whether every sign of the reply, or of what follows a marker, counts: a free text, a list of people."""
         form = self.form
         while isinstance(form, WrappedReply | ActWithFields):
             form = form.act if isinstance(form, ActWithFields) else form.inner
@@ -112,7 +112,7 @@ def _lines(form: str) -> Callable[[Meant], str | None]:
 
 
 def _around(before: str, after: str = "") -> Callable[[Meant], str | None]:
-    """The reply as asked for between two texts; nothing may stand around a free text."""
+    """The reply as asked for between two texts; nothing may be around a free text."""
     return lambda meant: None if meant.is_text else f"{before}{meant.asked}{after}"
 
 

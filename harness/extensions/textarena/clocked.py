@@ -22,7 +22,7 @@ from .live import LiveGame, Position, lost
 
 _NUMBERS = itertools.count()
 _KEPT = 256
-"""Games that the process holds; one that it has forgotten is played again up to where it stands."""
+"""Games that the process holds; one that it has forgotten is played again up to where it is."""
 _LONG = 600.0
 """Seconds of processor time to start a game, or to play it again: no action of it is new."""
 

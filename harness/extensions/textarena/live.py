@@ -73,7 +73,7 @@ class _Shown:
 class LiveGame:
     """The one mutable environment of an episode.
 
-    It stands at its newest position; going on from an older one rebuilds it there. Environments draw from Python's and
+    It is at its newest position; continuing from an older one rebuilds it there. Environments draw from Python's and
     NumPy's global generators, so each game has their states for itself and leaves those of all others as they were.
 
     Args:

@@ -20,7 +20,7 @@ _BLANKS = re.compile(r"(\s{50})\s+")
 
 
 class TextGame(Interface):
-    """What goes on from one position to the next."""
+    """What is carried over from one position to the next."""
 
     def start(self) -> Position:
         """The first position."""

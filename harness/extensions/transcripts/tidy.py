@@ -226,7 +226,7 @@ def _turn(run: str, transcript: Transcript, turn: RecordedTurn) -> Row:
 
 
 def _persona(turn: RecordedTurn) -> str | None:
-    """The name under which the agent's persona stands in its context."""
+    """The name under which the agent's persona is in its context."""
     persona = (turn.context or {}).get("persona")
     name = persona.get("name") if isinstance(persona, Mapping) else None
     return name if isinstance(name, str) else None

@@ -1,7 +1,7 @@
 """Transcripts and tables, made in a process of its own.
 
 Both load the project's plugins, and a spec from somewhere else may make them work forever or fill the memory. So they
-work in a child with bounded time and memory: what takes too long ends the child, and the viewer goes on.
+work in a child with bounded time and memory: what takes too long ends the child, and the viewer continues.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from harness.storage import Line, move_of
 
 @dataclass(frozen=True)
 class Recording:
-    """Where an episode stands in the journals of its run.
+    """Where an episode is in the journals of its run.
 
     Attributes:
         folder: the run's folder.

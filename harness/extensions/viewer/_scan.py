@@ -56,7 +56,7 @@ def _lines_with(lowered: bytes, needles: set[bytes]) -> Iterator[tuple[int, int]
 
 
 def snippet(values: Any, text: str, around: int = 80) -> str | None:
-    """What stands around the text in the first of the texts (nested in lists and objects) that has it; else None."""
+    """What is around the text in the first of the texts (nested in lists and objects) that has it; else None."""
     stack = [values]
     while stack:
         value = stack.pop()

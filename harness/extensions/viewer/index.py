@@ -1,7 +1,7 @@
 """An index of a run's journals: which episodes there are, how each went, and where its lines stand.
 
-It is made in one streaming pass, goes on from where it stopped when the journals have grown, and starts over where they
-are others. It is kept in a temporary file that has no name and ends with the viewer, so nobody else can change it.
+It is made in one streaming pass, continues from where it stopped when the journals have grown, and starts over where
+they are others. It is kept in a temporary file that has no name and ends with the viewer, so nobody else can change it.
 
 A damaged line is noted with its place; all others stay readable.
 """
@@ -101,7 +101,7 @@ class IndexedEpisode:
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """A turn in which something was said: episode, number of the turn in it from 0, agent, what stands around it."""
+    """A turn in which something was said: episode, number of the turn in it from 0, agent, what is around it."""
 
     episode: str
     turn: int

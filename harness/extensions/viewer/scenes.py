@@ -43,7 +43,7 @@ def count(number: int, noun: str, plural: str = "") -> str:
 def ring(names: Sequence[str], radius: float = 0.42, turn: float = 0.0) -> Places:
     """Places on a circle, clockwise from the top; `turn` shifts them, in steps from one to the next.
 
-    A single one stands in the middle.
+    A single one is in the middle.
     """
     radius = radius if len(names) > 1 else 0.0
     angles = [2 * math.pi * (i + turn) / max(len(names), 1) for i in range(len(names))]

@@ -157,7 +157,7 @@ class Output:
                 file.flush()
 
     def restore(self) -> None:
-        """End `diverted` from the foreground, where the thread inside it may go on for long: what that still prints
+        """End `diverted` from the foreground, where the thread inside it may continue for long: what that still prints
         by Python goes to the file."""
         streams = sys.stdout, sys.stderr
         self._diverting.close()
@@ -176,7 +176,7 @@ class Output:
         self.forget()
 
     def forget(self) -> None:
-        """What stands there so far explains nothing that comes."""
+        """Note that what was printed so far explains nothing that follows."""
         with contextlib.suppress(OSError):
             self._from = self.path.stat().st_size if self.path is not None else 0
 
@@ -310,7 +310,7 @@ _AROUND = re.compile(
     r"^\d+ validation errors? for \w+ (?:Value error, )?|^Value error, | \[type=[^\]]*\]"
     r"| For further information visit \S+| For information about .* see the documentation at \S+"
 )
-"""What stands around the words of an exception and helps no reader."""
+"""Text around the message of an exception that helps no reader."""
 
 
 def one_line(text: str, most: int = 300) -> str:

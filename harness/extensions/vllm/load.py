@@ -53,7 +53,7 @@ class Load:
             self._is_idle = True
 
     def stopped(self) -> None:
-        """The engine is put away; time goes on with the first request after its next start."""
+        """The engine is put away; time continues with the first request after its next start."""
         self._last = None
         self._in_flight = self._handed = self._begun = 0
         self._replicas.clear()

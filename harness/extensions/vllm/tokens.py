@@ -260,7 +260,7 @@ class ChatTokens:
             text: the reply's text where vLLM cut it at a stop string; None: what the ids say.
             constrained: the reply was held to a form; without a reasoning parser the form begins with its first token,
                 and tags of reasoning in it are content.
-            special: whether the answer shows special tokens, but for the last one: calls of tools may stand in them.
+            special: whether the answer shows special tokens, but for the last one: calls of tools may be in them.
         """
         ids = list(generated)
         if ids and ids[-1] in self._special_ids:  # the end of the turn: the template writes its own

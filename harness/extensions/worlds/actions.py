@@ -169,7 +169,7 @@ class Actions(Reply):
     """One of several actions with parameters. The action is a mapping {"action": name, parameter: value, …}.
 
     The last label counts that an action's name follows (in any case and with marks between, as `Labelled` reads it).
-    Its parameters stand behind it, by name or in order (`HARVEST amount=3`, `HARVEST 3`, `HARVEST(3)`), or by name on
+    Its parameters follow it, by name or in order (`HARVEST amount=3`, `HARVEST 3`, `HARVEST(3)`), or by name on
     lines of their own. A JSON object with the action and its parameters, and a last line that begins with an action,
     count where no label does.
 
@@ -210,7 +210,7 @@ class Actions(Reply):
 
     @property
     def fields(self) -> tuple[ReplyField, ...]:
-        """The action with its parameters, behind the label."""
+        """The action with its parameters, after the label."""
         return (ReplyField(self.label.lower(), f"{self.label}:"),)
 
     def says(self, action: Action) -> Facts:
@@ -254,7 +254,7 @@ class Actions(Reply):
         return f"{parameter.name} {what}; it must be {parameter.words}. Write '{self.label}: {form.usage}'"
 
     def _stated(self, text: str) -> tuple[ActionForm, dict[str, Any]] | None:
-        """The action behind the last label, else in JSON, else on the last line: (form, parameter → what stands)."""
+        """The action after the last label, else in JSON, else on the last line: (form, parameter → what stands)."""
         finder = options_of(tuple(form.name for form in self.forms))
         last = None
         for label in marker_pattern(f"{self.label}:").finditer(masked(text) if "{" in text else text):
@@ -301,13 +301,13 @@ def _pattern(form: ActionForm) -> str:
 
 @lru_cache(maxsize=512)
 def _names(names: tuple[str, ...]) -> re.Pattern[str]:
-    """What finds the name of a parameter and the sign behind it; group 1 is the name."""
+    """What finds the name of a parameter and the sign after it; group 1 is the name."""
     any_of = "|".join(re.escape(name).replace("_", "[ _-]?") for name in sorted(names, key=len, reverse=True))
     return re.compile(rf"(?<!\w)({any_of})[\"'”’*_`\]]{{0,4}}[ \t]{{0,4}}[:：=][ \t*_`]{{0,6}}", re.IGNORECASE)
 
 
 def _arguments(form: ActionForm, text: str, end: int) -> dict[str, str]:
-    """What stands behind an action that ends at `end`: parameter → text."""
+    """What follows an action that ends at `end`: parameter → text."""
     if not form.parameters:
         return {}
     finder = _names(tuple(parameter.name for parameter in form.parameters))

@@ -1,4 +1,4 @@
-"""What may stand in an expression: text → syntax tree, or the place of what may not."""
+"""What may be in an expression: text → syntax tree, or the place of what may not."""
 
 from __future__ import annotations
 

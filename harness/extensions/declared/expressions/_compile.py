@@ -1,6 +1,6 @@
 """Text → checked syntax tree → guarded syntax tree → code.
 
-The check knows what may stand in an expression, and refuses all else. The guards are calls to `_guards.py` around what
+The check knows what may be in an expression, and refuses all else. The guards are calls to `_guards.py` around what
 repeats, what grows and what compares; they take steps from the supply of the names that an expression runs on.
 """
 
@@ -59,7 +59,7 @@ class Compiled:
     """A checked expression over variables, and over arguments that it takes each time.
 
     Attributes:
-        text: the expression, an `Expression` where it stands in a file.
+        text: the expression, an `Expression` where it is in a file.
         variables: the names that it may use besides the functions.
         arguments: the names that it takes with each call.
         functions: the functions that it may call besides `FUNCTIONS`.

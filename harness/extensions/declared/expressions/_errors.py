@@ -10,7 +10,7 @@ from harness.parameters import ParameterType, Schema
 
 
 class Expression(str, ParameterType):
-    """The text of an expression, with the place of the YAML value that it stands in (None: not from a file)."""
+    """The text of an expression, with the place of the YAML value that it is in (None: not from a file)."""
 
     schema: ClassVar[Schema] = {"type": ["string", "number", "boolean"], "description": "an expression"}
     place: Place | None = None
@@ -28,7 +28,7 @@ class ExpressionError(PluginError):
 
     @classmethod
     def of(cls, text: object, what: str, hint: str | None = None) -> Self:
-        """The error for what an expression gave, with the place where its text stands in YAML."""
+        """The error for what an expression gave, with the place where its text is in YAML."""
         return cls(what, place=getattr(text, "place", None), hint=hint)
 
 

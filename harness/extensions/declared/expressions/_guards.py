@@ -121,7 +121,7 @@ def _sized(steps: Supply, value: Any) -> Any:
 
 
 def _searched(steps: Supply, value: Any) -> Any:
-    """What stands behind `in`: a mapping or a set finds an entry at once, and a few words take no longer."""
+    """What follows `in`: a mapping or a set finds an entry at once, and a few words take no longer."""
     if type(value) in _HASHED or (type(value) is list and len(value) <= 16 and SCALAR.issuperset(map(type, value))):
         return value
     return _sized(steps, value)

@@ -29,7 +29,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A key's value, and where it stands."""
+    """A key's value, and where it is."""
 
     value: Any
     place: Place

@@ -157,7 +157,7 @@ class TaskConversion:
         self.notes.append(Note(kind, entry.place, key, text.replace("NAME}", f"{lookup(self.keys, 'task')}}}")))
 
     def _delimiters(self, task: Mapping[str, Any]) -> dict[str, Any]:
-        """What stands between questions and answers, and how a reply begins (`gen_prefix`), at the question's end.
+        """What comes between questions and answers, and how a reply begins (`gen_prefix`), at the question's end.
 
         The prompt set `qa/scored` ends with the usual blank itself.
         """
@@ -186,7 +186,7 @@ class TaskConversion:
 
     @property
     def _delimiter(self) -> str:
-        """What stands between a question, as it is written here, and its answer."""
+        """What comes between a question, as it is written here, and its answer."""
         prefix = lookup(self.keys, "gen_prefix")
         if isinstance(prefix, str):
             return "" if prefix[-1:].isspace() else " "
