@@ -243,7 +243,9 @@ def tarok(text: str, seat: int) -> str:
     hand = [*map(int, parts[0])]
     bids, rest = parts[1] if len(parts) > 1 else [], parts[2:]
     players, highest = 48 // max(1, len(hand)), max(map(int, bids), default=0)
-    lines = [f"Bids in order: {', '.join(_CONTRACTS[int(bid)] for bid in bids) or 'none yet'}"]
+    bidders = _bidders([bid == "0" for bid in bids], players)
+    said = (f"Player-{who} {_CONTRACTS[int(bid)]}" for who, bid in zip(bidders, bids, strict=True))
+    lines = [f"Bids in order: {', '.join(said) or 'none yet'}"]
     if players == 4 and 2 <= highest <= 4 and rest and rest[0]:
         lines.append(f"Called: {_TAROK[int(rest.pop(0)[0])]}")
     if 2 <= highest <= 7 and rest and rest[0]:
@@ -258,9 +260,36 @@ def tarok(text: str, seat: int) -> str:
             declared = not unseen and (bool(laid) or not any(rest))
             hand = [c for c in hand + (sets[taken] if declared else []) if str(c) not in laid]
     tricks = [[*map(int, cards)] for cards in rest if cards]
-    lines += [f"Trick {i + 1}: {_cards(cards)}" for i, cards in enumerate(tricks)]
+    leader = [who for who, bid in zip(bidders, bids, strict=True) if bid != "0"][-1] if highest >= 8 else 0
+    for number, cards in enumerate(tricks, 1):
+        played = [(leader + i) % players for i in range(min(players, len(cards)))]
+        shown = ", ".join(f"Player-{who} {_TAROK[card]}" for who, card in zip(played, cards, strict=False))
+        gift = "".join(f", and from the talon: {_TAROK[card]}" for card in cards[players:])
+        lines.append(f"Trick {number}: {shown}{gift}")
+        leader = played[_takes(cards[:players], trumps=highest != 11)]
     gone = {card for cards in tricks for card in cards}
     return "\n".join([f"Your hand: {_cards(c for c in hand if c not in gone)}", *lines])
+
+
+def _bidders(passes: Sequence[bool], players: int) -> list[int]:
+    """Who made each bid: in turn from Player-1 on, without those who have passed."""
+    who, out, result = 1, set[int](), list[int]()
+    for passed in passes:
+        while who % players in out:
+            who += 1
+        result.append(who % players)
+        out |= {who % players} if passed else set()
+        who += 1
+    return result
+
+
+def _takes(cards: Sequence[int], trumps: bool) -> int:
+    """Which card takes a trick: the highest tarok, or of the suit led; Pagat where Mond and Skis lie too."""
+    if trumps and {0, 20, 21} <= {*cards}:
+        return cards.index(0)
+    suits = [-1 if card < 22 else (card - 22) // 8 for card in cards]
+    best = -1 if trumps and -1 in suits else suits[0]
+    return max((i for i, suit in enumerate(suits) if suit == best), key=lambda i: cards[i])
 
 
 def _cards(numbers: Iterable[int]) -> str:

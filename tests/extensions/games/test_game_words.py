@@ -154,6 +154,22 @@ def test_states_have_coordinates_and_names_that_moves_use() -> None:
     assert "Player-0 (you), to move:\n  0: XX told " in hand and "Player-2:\n  0: " in hand
 
 
+@pytest.mark.parametrize("players", [3, 4])
+def test_tarok_says_who_bid_and_played_what(players: int) -> None:
+    task = task_of(f"tarok(players={players})", samples=8)
+    for number, case in enumerate(task.cases(None, 0)):
+        rng, done = random.Random(number), list[str]()
+        world: Any = task.world(case, rng)
+        while not world.over:
+            [(actor, reply)] = [(who, reply) for who in case.agents if (reply := world.reply(who)) is not None]
+            move = "Pass" if "Pass" in reply.options and rng.random() < 0.6 else rng.choice(reply.options)
+            done.append(f"{actor} {move}")
+            world = world.step({actor: move}, rng)
+        text = world.observation(case.agents[0])["state"]
+        said, course = re.findall(r"Player-\d [^,\n]+", text), iter(done)
+        assert len(said) > 2 and all(one in course for one in said), (text, done)  # in this order
+
+
 def test_sections_name_games_that_there_are() -> None:
     rules = sys.modules[type(task_of("tic_tac_toe")).__module__.rpartition(".")[0] + "._openspiel.rules"]
     assert set(rules.described()) <= {*KINDS, *GRIDS}
