@@ -75,21 +75,21 @@ class After(ABC):
 
     @abstractmethod
     def is_waiting(self, run: Run) -> bool:
-        """Whether something is left to do for a run whose episodes are scored; `check` comes first."""
+        """Whether something is left to do for a run whose episodes are scored; called after `check`."""
 
     @abstractmethod
     def run(self, done: Run, plan: Plan, options: Options, play: Play, began: float) -> Run:
-        """Do it; what is done already is not done again.
+        """Do what is left to do; finished parts are not done again.
 
         Args:
             done: the run, whose folder is locked; its episodes are scored.
             plan: what was played.
             options: how.
-            play: plays a plan of your own.
+            play: plays another plan.
             began: when the run began, by `time.monotonic`.
 
         Raises:
-            RunStoppedError: an engine or the disk gave up, or the budget is spent; the same command resumes the run.
+            RunStoppedError: an engine or the disk failed, or the budget is used up; the same command resumes the run.
         """
 
 
@@ -106,7 +106,7 @@ def of_run(run: Run) -> list[type[After]]:
 
 
 def _is_given(value: Any) -> bool:
-    """Whether a parameter, or an option of the command line, is set; 0 is."""
+    """Whether a parameter, or an option of the command line, is set (0 counts as set)."""
     return value is not None and value is not False and value != ""
 
 
@@ -121,7 +121,7 @@ def given(project: Project, arguments: Mapping[str, Any]) -> dict[str, After]:
 
 
 def scoring(arguments: Mapping[str, Any]) -> Callable[[str, Any], Run] | None:
-    """What scores a finished run where the options of `harness score` ask for more than its journal has."""
+    """The class that scores a finished run, if the options of `harness score` ask for more than the journal holds."""
     for offer in offers("after").values():
         if any(_is_given(arguments.get(name)) for name in offer.value.get("parameters", ())):
             return offer.load_class(After).score

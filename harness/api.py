@@ -63,7 +63,7 @@ class Case:
         labels: facts to group tables by, added to those of the condition.
         roles: agent → name of its group in the spec's `agents:`. Agents without an entry are in "default".
         unscored: agents whose answers do not count (byzantine ones); grading leaves them out.
-        sampling: generation words of this case, such as where its answer stops; those of the spec win over them.
+        sampling: generation settings of this case, such as stop words; the spec's own settings override them.
     """
 
     id: str
@@ -79,7 +79,7 @@ class Case:
 
 
 def as_text(value: Any) -> str:
-    """A text as it is, any other JSON value as its JSON."""
+    """A text unchanged; any other JSON value as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -101,12 +101,13 @@ class Parsed:
 
 @dataclass(frozen=True, slots=True)
 class ReplyField:
-    """A field of a reply, as its form declares it. Format lines, JSON schemas, tools and example replies follow.
+    """A field of a reply, as its form declares it. Format lines, JSON schemas, tools and example replies derive from
+    it.
 
     Attributes:
         name: the key of a JSON object, the name of an element, the argument of a tool, such as "action".
-        lead: what announces it on its line, such as "ACTION:"; "" if nothing does.
-        schema: the JSON Schema of what it says.
+        lead: the label that announces it on its line, such as "ACTION:"; "" if nothing does.
+        schema: the JSON Schema of its value.
         required: whether a reply without it is unreadable.
     """
 
@@ -119,8 +120,8 @@ class ReplyField:
 class Reply(ABC):
     """The form of a reply: it parses text into an action, in linear time and without raising on any text.
 
-    A form declares its fields (`fields`) and what each says for an action (`says`), so that replies can be written
-    without a model. One that reads only what another package defines, such as the filters of lm-eval, declares none.
+    A form declares its fields (`fields`) and what each says for an action (`says`), so that code can write replies
+    without a model. A form that only another package defines, such as the filters of lm-eval, declares no fields.
     """
 
     __slots__ = ()
@@ -131,7 +132,7 @@ class Reply(ABC):
         return ()
 
     def says(self, action: Action) -> Facts:
-        """What a reply with this action says: field → a text or another JSON value, None if it says nothing."""
+        """The fields of a reply with this action: field → a text or another JSON value, None for an empty field."""
         return {self.fields[0].name: action} if self.fields else {}
 
     def written(self, action: Action) -> str:
@@ -182,12 +183,12 @@ class Reply(ABC):
     def tools(self) -> tuple[Facts, ...]:
         """Functions that a model calls instead of writing a text, each {"name", "parameters"}; none by default.
 
-        `parameters` is the JSON schema of the arguments. The template `tool` of the prompt set says what each is for.
+        `parameters` is the JSON schema of the arguments. The template `tool` of the prompt set describes their purpose.
         """
         return ()
 
     def parse_calls(self, calls: Sequence[Facts]) -> Parsed:
-        """Parse calls of `tools`, each {"id", "name", "arguments"} (a JSON text), into what `parse` gives."""
+        """Parse calls of `tools`, each {"id", "name", "arguments"} (a JSON text). Returns as `parse`."""
         return Parsed(error="this form takes no calls of tools")
 
 
@@ -198,7 +199,7 @@ class Turn:
     Attributes:
         agent: the agent.
         name: the template: `<name>.j2` of the agent's prompt set.
-        observation: what the agent sees now. Template variables, together with `context`.
+        observation: what the agent sees now. Together with `context`, these are the template's variables.
         reply: the form of the reply.
         context: what the agent knows from the start. `system.j2` renders it when the conversation starts.
         parse_retries: how often an unreadable reply is asked for again.
@@ -223,15 +224,15 @@ class Turn:
 class Completion:
     """One finished model call.
 
-    Tokens are counts, `peer_tokens` those of `Turn.peer_texts`; `latency` is in seconds; `cost` is in USD, as
-    an agent of your own reports it. A value is None if the engine does not report it. `reasoning` never enters the
+    `…_tokens` are counts, `peer_tokens` those of `Turn.peer_texts`; `latency` is in seconds; `cost` is in USD, as a
+    user's own agent reports it. A value is None if the engine does not report it. `reasoning` never enters the
     conversation again.
 
-    A call that scored texts (`harness.engine_api.ComputesLikelihoods`) has no text, and as `likelihoods` one
+    A call that scored texts (`harness.engine_api.ComputesLikelihoods`) has no text; its `likelihoods` are one
     `[log-likelihood, whether greedy decoding gives this text]` for each of them.
 
     `tool_calls` are the model's calls of `Reply.tools`, each with the texts "id", "name" and "arguments" (JSON, if the
-    model wrote it well); None if it made none.
+    model wrote valid JSON); None if it made none.
     """
 
     text: str
@@ -262,7 +263,7 @@ class Move:
 
     `error_kind` is "parse" if no call gave a readable reply (the action is then the last `Parsed.fallback_action`),
     "limit" if the spec's `limits:` allowed no further call, and otherwise the kind of an `EngineError`.
-    `dropped_fields` are fields that the last reply states and that are no part of the action.
+    `dropped_fields` are fields that the last reply states and that are not part of the action.
     """
 
     agent: str
@@ -330,7 +331,8 @@ class Task(ABC):
     The base class decides which protocols can play it: a `QuestionTask`, a `NetworkTask`, a `SteppedTask`
     (`harness.extensions`), or this one for protocols that need nothing more.
 
-    `grades` and `grading` are constants of the class (`grades = ("solved",)`), or properties if parameters decide.
+    `grades` and `grading` are constants of the class (`grades = ("solved",)`), or properties if they depend on
+    parameters.
     """
 
     wanted: tuple[str, ...] = ()  # those of `optional_grades` that metrics of the spec need: `grades` has them too
@@ -342,7 +344,7 @@ class Task(ABC):
 
     @property
     def optional_grades(self) -> tuple[str, ...]:
-        """Names that `grade` returns only where a metric needs them (`wanted`), such as texts beside right answers."""
+        """Names that `grade` returns only if a metric needs them (`wanted`), such as texts beside right answers."""
         return ()
 
     @property
@@ -355,7 +357,7 @@ class Task(ABC):
         return "quick"
 
     def stands_in(self, folder: Path) -> None:
-        """Learn the folder of the spec, from which the files that it names count; by default it needs no folder."""
+        """Receive the folder of the spec, to which paths in it are relative; by default a task ignores it."""
 
     @abstractmethod
     def cases(self, limit: int | None, seed: int) -> Iterable[Case]:
@@ -366,16 +368,16 @@ class Task(ABC):
         return next(iter(self.cases(1, 0)))
 
     def spec_defaults(self, protocol: type[Protocol]) -> Facts:
-        """Return keys of a spec that has this task, for what the spec leaves out: prompts, metrics, tables, headline.
+        """Return defaults for keys that a spec with this task leaves out: prompts, metrics, tables, headline.
 
-        A spec without `prompts` takes these; one without `metrics` takes these, and the headline, tables, baseline and
-        generation_kwargs that it lacks, and under `protocol` the parameters that its protocol lacks. The run records
-        them as if they stood in the spec.
+        A spec without `prompts` takes the default prompts. A spec without `metrics` takes the default metrics, and also
+        the headline, tables, baseline, generation_kwargs and parameters of the protocol that it lacks. The run records
+        them as if the spec contained them.
         """
         return {}
 
     def inputs(self, seed: int) -> Sequence[str]:
-        """Lines about what was read from the user's own files. A run prints them first, to show misread files."""
+        """Lines about the content of the user's own files. A run prints them first, so that misread files show."""
         return ()
 
     @abstractmethod
@@ -383,7 +385,7 @@ class Task(ABC):
         """The agent's context: the only facts that it starts with. Never the target."""
 
     def secrets(self, case: Case) -> Facts:
-        """What no agent may find in its context, by name: by default the right answer."""
+        """Values that no agent may find in its context, by name: by default the right answer."""
         return {} if case.target is None else {"target": case.target}
 
     @abstractmethod
@@ -398,15 +400,16 @@ class Task(ABC):
         """
 
     def canonical(self, case: Case, action: Action) -> str:
-        """One text for all equal answers, by which votes are counted. By default the answer as JSON."""
+        """One text for all equal answers; votes count by it. By default the answer as JSON."""
         return json.dumps(action, sort_keys=True)
 
     def question_text(self, case: Case) -> str:
-        """What a case asks, where that is a text; what a policy that uses the ground truth draws depends on it."""
+        """The question of a case, if it is a text. The draws of a policy that uses the ground truth depend on it."""
         return ""
 
     def ordinary(self) -> Callable[[Turn], Action] | None:
-        """How agents play whose episodes are of ordinary length, for estimates; None: an idle one's is the longest."""
+        """A player whose episodes have ordinary length, for estimates; None if idle agents play the longest
+        episodes."""
         return None
 
     def misfit(self, needed: type[Task]) -> str | None:
@@ -423,7 +426,7 @@ class OpenChannel(ABC):
 
     @abstractmethod
     def commit(self, moves: Sequence[Move]) -> None:
-        """Take in everything that was sent in a batch."""
+        """Deliver everything that was sent in a batch."""
 
 
 class Channel(ABC):
@@ -450,21 +453,21 @@ class Protocol(ABC):
     """
 
     needs: ClassVar[type[Task]] = Task  # the kind of task that it can play
-    needs_channel: ClassVar[type[OpenChannel]] = OpenChannel  # the kind that its channels must open
+    needs_channel: ClassVar[type[OpenChannel]] = OpenChannel  # the class that its channels must open
     facts: ClassVar[tuple[str, ...]] = ()  # the names it puts into `Outcome.facts`; metrics may need them
-    longer_in_dispute: ClassVar[bool] = False  # whether episodes last longest where all answers differ
+    longer_in_dispute: ClassVar[bool] = False  # whether episodes last longest if all answers differ
 
     def facts_with(self, task: Task) -> tuple[str, ...]:
-        """`facts`, and those of a task of the kind that it needs, if tasks of that kind have some (`SteppedTask`)."""
+        """`facts`, and those of the task if the class that the protocol needs has some (`SteppedTask`)."""
         added: tuple[str, ...] = getattr(task, "facts", ()) if hasattr(self.needs, "facts") else ()
         return (*self.facts, *added)
 
     @classmethod
     def prepare(cls, plan: Any) -> Mapping[str, str]:
-        """Read what protocols of this class need to play a `harness.config.plan.Plan`, such as fitted parameters.
+        """Read what protocols of this class need for a `harness.config.plan.Plan`, such as calibrated parameters.
 
         Returns:
-            name of a file → SHA-256 of what it holds; the run records them.
+            name of a file → SHA-256 of its content; the run records them.
 
         Raises:
             UserError: something is missing, or does not fit the plan.
@@ -489,7 +492,7 @@ class Protocol(ABC):
         return None
 
     def shape(self, task: Task, case: Case) -> Hashable | None:
-        """What alone decides the course of an episode in which every agent plays `reply.noop`.
+        """The value that alone determines the course of an episode in which every agent plays `reply.noop`.
 
         `harness plan` plays one episode for all cases of the same shape: the same agents get the same turns, apart from
         their contexts and the first observations. None, the default: it plays every case.
@@ -500,10 +503,10 @@ class Protocol(ABC):
 class Policy(ABC):
     """A scripted agent.
 
-    Every agent of every episode gets a fresh instance, so a policy may remember things in attributes
+    Every agent of every episode gets a new instance, so a policy may keep state in attributes
     (`field(init=False)`).
 
-    A policy that simulates agents of a declared skill has to know the right answer. It sets `uses_ground_truth`; then
+    A policy that simulates agents of a given skill has to know the right answer. It sets `uses_ground_truth`; then
     the harness calls `inform` with the case, target included, right after it creates the policy, and marks every score,
     table and run record. No other player ever sees a case's `target`.
     """
@@ -511,7 +514,8 @@ class Policy(ABC):
     uses_ground_truth: ClassVar[bool] = False
 
     def inform(self, agent: str, case: Case, seed: int) -> None:
-        """Receive the case, before the first `choose`. Called only where `uses_ground_truth`; not by checks of plugins.
+        """Receive the case, before the first `choose`. Called only if `uses_ground_truth`, and not by checks of
+        plugins.
 
         Args:
             agent: the agent that this policy plays.
@@ -520,10 +524,10 @@ class Policy(ABC):
         """
 
     def check(self, agents: Collection[str]) -> None:
-        """Check parameters that name agents, before any episode; called only where `uses_ground_truth`.
+        """Check parameters that name agents, before any episode; called only if `uses_ground_truth`.
 
-        `agents`: those of all conditions that such a policy plays. Raises `PluginError` for a parameter that names no
-        agent.
+        `agents`: the agents that such a policy plays, in all conditions. Raises `PluginError` for a parameter that
+        names no agent.
         """
 
     @abstractmethod
@@ -541,15 +545,17 @@ UNBOUNDED = (-math.inf, math.inf)
 class Metric(ABC):
     """One number per episode, and how the numbers become a statistic.
 
-    One share of all episodes together, and not a mean of their shares, is a `RatioMetric`; any other number of all
-    episodes together (F1, BLEU, perplexity) is a `CorpusMetric`.
+    A share of the events of all episodes together is a `RatioMetric`; any other number of all episodes together (F1,
+    BLEU, perplexity) is a `CorpusMetric`.
     """
 
-    bounds: ClassVar[tuple[float, float]] = UNBOUNDED  # no number lies beyond: (0, 1) of a share; bounds its intervals
-    results_of_contestants: ClassVar[bool] = False  # whether a record says who played, and what each got
-    measured_by: ClassVar[str | None] = None  # the extension that gives its numbers once all episodes are played
+    bounds: ClassVar[tuple[float, float]] = (
+        UNBOUNDED  # of its numbers, such as (0, 1) of a share; intervals stay within
+    )
+    results_of_contestants: ClassVar[bool] = False  # whether its records name the players and their results
+    measured_by: ClassVar[str | None] = None  # the extension that computes its numbers after all episodes
     needs: tuple[str, ...] = ()  # names among the task's grades, the protocol's facts, or the world's
-    note: str = ""  # what readers of its numbers must know; tables say it
+    note: str = ""  # printed below tables that show its numbers
 
     @abstractmethod
     def measure(self, episode: Episode) -> Any:
@@ -563,7 +569,7 @@ class Metric(ABC):
         return Statistic(statistics.fmean(numbers) if n else None, stderr, n)
 
     def recall(self, name: str, meta: Facts) -> None:
-        """Take from the run.json of a finished run what it says of this metric, which the spec calls `name`."""
+        """Read from the run.json of a finished run what it records about this metric, which the spec calls `name`."""
 
 
 Parts = tuple[float, float]
@@ -596,7 +602,7 @@ class RatioMetric(Metric):
 class CorpusMetric(Metric):
     """A number of all episodes together that is not a mean of theirs: F1, BLEU, a perplexity.
 
-    Each episode gives a record: whatever JSON value `aggregate` needs of it, such as [reference, prediction]. An
+    Each episode gives a record: whatever JSON value `aggregate` needs from it, such as [reference, prediction]. An
     episode has no number of its own, so tests and intervals that need one leave the metric out.
     """
 

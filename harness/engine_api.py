@@ -1,4 +1,4 @@
-"""What an engine is: requests in, completions out. The vocabulary of engine authors; standard library only.
+"""The interface of engines: requests in, completions out. It imports the standard library only.
 
 An engine needs four names: `Engine`, `Request` and its `Thread`, and `harness.api.Completion`. One that also scores
 texts needs `ComputesLikelihoods` and `LikelihoodRequest`.
@@ -21,15 +21,15 @@ from harness.approvals import NeededApproval, NeedsApproval
 class Thread:
     """One agent's conversation, append-only.
 
-    `memo` is room for an engine to keep what it derived from the messages so far (token ids, a running hash), so that
-    no call costs work proportional to the history. Threads with a lower `age` are older; if an engine cannot answer
-    all at once, they come first.
+    An engine may keep what it derived from the messages so far in `memo` (token ids, a running hash), so that the work
+    per call does not grow with the history. Threads with a lower `age` are older; if an engine cannot answer all at
+    once, they come first.
 
-    Where `chat` is false the thread is a plain text: the contents of its messages, one after another, with no chat
+    If `chat` is false, the thread is a plain text: the contents of its messages, one after another, with no chat
     template. The model continues it. Only engines that are `ContinuesText` get such threads.
 
-    Where `verbatim` is true, as in every plain text, a reply counts as the model wrote it: its special tokens are part
-    of it, and nothing in it is reasoning. Engines that do not see special tokens leave it.
+    If `verbatim` is true, as in every plain text, a reply counts exactly as the model wrote it: its special tokens are
+    part of it, and nothing in it is reasoning. Engines that do not see special tokens ignore this.
     """
 
     __slots__ = ("age", "chat", "memo", "messages", "verbatim")
@@ -50,7 +50,7 @@ class Thread:
         """Append one message.
 
         `role` is system, user or assistant; in a conversation with tools also tool. `more` is then what OpenAI's chat
-        API has beside the content: an assistant's `tool_calls`, a tool's `tool_call_id`.
+        API has besides the content: an assistant's `tool_calls`, a tool's `tool_call_id`.
         """
         self.messages.append({"role": role, "content": content, **more})
 
@@ -65,12 +65,12 @@ class Request:
         sampling: `generation_kwargs` of the spec: temperature, top_p, top_k, min_p, max_tokens, stop, … .
         seed: derived for this call alone.
         constraint: as returned by `Reply.constraint`, or None for free text.
-        prefill: the text with which the model's message begins; the completion is what follows it. Only engines that
-            are `ContinuesText` get one.
+        prefill: the beginning of the model's message; the completion continues it. Only engines that are
+            `ContinuesText` get one.
         tools: functions that the model may call, each {"name", "description", "parameters"}, of which the last is the
             JSON schema of its arguments. Only engines that are `CallsTools` get any.
-        reply: the form in which the completion will be read, for engines that help to keep it (`AsksPeople`). A model
-            knows of it what the prompt says.
+        reply: the form that will parse the completion, for engines that help to keep to it (`AsksPeople`). A model
+            knows only what the prompt says about it.
     """
 
     id: str
@@ -85,13 +85,13 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """A text whose log-likelihood is asked for.
+    """A text whose log-likelihood the harness needs.
 
     Attributes:
         text: the text.
-        context: what comes before it. None: the conversation in which it is asked, as the prompt set renders it. A
-            text: just this, with no chat template. Messages, each {"role", "content"}: these, in the model's chat
-            template; where the last one is the assistant's, `text` continues it.
+        context: what comes before it. None: the conversation of the turn, as the prompt set renders it. A text: only
+            this text, with no chat template. Messages, each {"role", "content"}: these, in the model's chat template;
+            if the last one is the assistant's, `text` continues it.
     """
 
     text: str
@@ -103,11 +103,11 @@ class LikelihoodRequest:
     """One question about the log-likelihood of texts.
 
     Attributes:
-        id: as of a `Request`.
-        thread: the conversation before texts without a context of their own. The engine does not change it.
+        id: as in a `Request`.
+        thread: the conversation before texts that have no context. The engine does not change it.
         continuations: the texts.
-        rolling: each text stands for itself, without any context, and is scored in windows as long as the model takes.
-        prefill: the text with which the model's message begins, behind `thread`.
+        rolling: each text is scored by itself, without context, in windows as long as the model takes.
+        prefill: the beginning of the model's message, after `thread`.
     """
 
     id: str
@@ -120,14 +120,15 @@ class LikelihoodRequest:
 class Engine(ABC):
     """Turns requests into completions. It owns its client, retries and rate limits, and knows nothing of agents.
 
-    An engine needs `model` and `complete`, and usually `start` and `close`; the other methods have defaults. A second
-    base class declares what a run must know of it before it begins: `AsksPeople`, `CallsTools`, `ComputesLikelihoods`,
-    `ContinuesText`, `Replays`, `RunsPrograms`, `StaysUp`; `harness.approvals.NeedsApproval` that it sends keys to
-    addresses which a spec may give.
+    An engine needs `model` and `complete`, and usually `start` and `close`; the other methods have defaults. Further
+    base classes declare what a run must know about an engine before it starts: `AsksPeople`, `CallsTools`,
+    `ComputesLikelihoods`, `ContinuesText`, `Replays`, `RunsPrograms`, `StaysUp`; `harness.approvals.NeedsApproval`
+    declares that it sends keys to addresses from a spec.
 
     Attributes:
         incidental: fields that never change a completion: timeouts, pool sizes.
-        location: fields that say where the engine is: a run may continue elsewhere, a response cache may not.
+        location: fields that say where the engine is. A run may continue at another location; a response cache may not
+            be used there.
 
     Raises:
         ContextLengthError, RefusedError, RequestError: for one request.
@@ -144,7 +145,8 @@ class Engine(ABC):
         """The model's name in tables."""
 
     async def start(self) -> None:
-        """Load or connect. Called before the first request, and after `close` or `sleep` before the next one."""
+        """Load or connect. Called before the first request, and again before the next request after `close` or
+        `sleep`."""
 
     @abstractmethod
     async def complete(self, request: Request) -> Completion:
@@ -154,7 +156,8 @@ class Engine(ABC):
         """Release everything. Called once after a `start`, even if that failed."""
 
     async def sleep(self) -> bool:
-        """Release accelerator memory until the next `start`, which is then quick. False: it cannot, close it."""
+        """Release accelerator memory until the next `start`, which is then quick. Returns False if it cannot; the run
+        then closes it."""
         return False
 
     def stop_retrying(self, reason: Exception) -> None:
@@ -177,7 +180,8 @@ class Engine(ABC):
         return {f.name: getattr(self, f.name) for f in fields(self) if f.init and f.repr} if is_dataclass(self) else own
 
     def identity(self, *, location: bool) -> dict[str, Any]:
-        """Return what of `describe` can change an answer; `location`: whether the fields count that say where it is."""
+        """Return the part of `describe` that can change an answer; `location`: whether to include the engine's
+        location."""
         free = self.incidental if location else self.incidental | self.location
         return {key: value for key, value in self.describe().items() if key not in free}
 
@@ -185,13 +189,13 @@ class Engine(ABC):
 class AsksPeople:
     """An engine whose answers a person writes, in the terminal of this process.
 
-    Its run plays one episode at a time, in this process. Its `model` is `human`, or `human (…)`, and is part of what
-    tables call the run, whatever else plays.
+    Such a run plays one episode at a time, in this process. The engine's `model` is `human`, or `human (…)`, and is
+    part of the run's name in tables, whatever else plays.
     """
 
 
 def is_person(model: str) -> bool:
-    """Whether an engine's name in tables is that of a person.
+    """Whether a name in tables is that of a person.
 
     >>> is_person("human"), is_person("human (Ann)"), is_person("humanoid-7b")
     (True, True, False)
@@ -202,7 +206,7 @@ def is_person(model: str) -> bool:
 class CallsTools:
     """An engine whose model can be offered functions (`Request.tools`).
 
-    What it calls is `Completion.tool_calls`. One without this base class is offered none.
+    Its calls are in `Completion.tool_calls`. An engine without this base class gets no functions.
     """
 
     @property
@@ -212,7 +216,7 @@ class CallsTools:
 
 
 class ComputesLikelihoods(ABC):
-    """An engine that also says how likely given texts are."""
+    """An engine that also computes how likely texts are."""
 
     @abstractmethod
     async def loglikelihood(self, request: LikelihoodRequest) -> Completion:
@@ -226,11 +230,11 @@ class ComputesLikelihoods(ABC):
 
 class ContinuesText:
     """An engine that continues a text: a thread without chat (`Thread.chat`), or a reply that has begun
-    (`Request.prefill`). One without this base class gets neither."""
+    (`Request.prefill`). An engine without this base class gets neither."""
 
 
 class Replays(ABC):
-    """An engine that answers from a recorded run. What failed there is a result, and is no reason to stop."""
+    """An engine that answers from a recorded run. A recorded failure is a result, so it does not stop the run."""
 
     @property
     @abstractmethod
@@ -241,13 +245,13 @@ class Replays(ABC):
 class RunsPrograms(NeedsApproval):
     """An engine that runs programs on this machine: those of models, or the user's own.
 
-    A foreign spec that declares one under `models:` runs only once that is approved (`harness.approvals`); one whose
-    models write the programs only with `--allow_code_execution`. To give it on the command line (`--model`), or from
+    Other people's specs that declare such an engine under `models:` run only after approval (`harness.approvals`), and
+    with programs of models only with `--allow_code_execution`. Naming the engine on the command line (`--model`), or in
     Python, is consent.
 
     Attributes:
-        confined: whether all of them run behind a fence, which this machine must then offer. They are programs of
-            models then.
+        confined: whether all programs run confined, which this machine must then support. Then they are programs of
+            models.
     """
 
     confined: ClassVar[bool] = False
@@ -258,11 +262,11 @@ class RunsPrograms(NeedsApproval):
         """What it runs, in words that follow "runs"; None if it runs nothing."""
 
     def files(self) -> Sequence[Path]:
-        """The files of these programs that a person may change: a run does not go on with other ones."""
+        """The files of these programs that a user may change: a run is not resumed with other files."""
         return ()
 
     def approvals(self) -> Iterable[NeededApproval]:
-        """Its programs, by its fields and their files."""
+        """The approvals that its programs need, by its fields and their files."""
         if self.programs is None:
             return
         what = f"{getattr(self, 'model', type(self).__name__)}, a model of the spec, runs {self.programs}"
@@ -277,9 +281,9 @@ class RunsPrograms(NeedsApproval):
 
 
 class StaysUp:
-    """An engine that takes long to start, and stays up while a command plays several runs.
+    """An engine that takes long to start and stays up while a command plays several runs.
 
-    `start` is called for each of them, and finds the engine up from the second on: then it only begins to count again
-    what it reports. `close` is called after the last, or where another engine is needed. An engine with the same
-    parameters is the same engine.
+    `start` is called for each run. From the second run on the engine is already up, so `start` only resets the counts
+    for `report`. `close` is called after the last run, or if another engine is needed. Two engines with the same
+    parameters are the same engine.
     """

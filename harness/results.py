@@ -49,7 +49,7 @@ class Run:
         scores: one entry per episode, in the order of the plan.
         metrics: name → metric, in the order of the spec.
         project: where the run's plugins are; None for the project around the working directory.
-        unfinished: what is missing of a run that is not finished, and why; "" for one that is.
+        unfinished: what is missing from an unfinished run, and why; "" for a finished one.
     """
 
     folder: Path
@@ -67,8 +67,8 @@ class Run:
         Args:
             folder: the run's.
             project: where its plugins are looked up.
-            unfinished: read a run that is not finished too, with the episodes that are, in the order in which they
-                ended. Otherwise it is a `DataError`.
+            unfinished: also read an unfinished run, with its finished episodes in the order in which they ended.
+                Otherwise such a run is a `DataError`.
         """
         opened = cls.load_unscored(folder, project, unfinished=unfinished)
         if not (opened.folder / "scores.jsonl").is_file():
@@ -83,7 +83,7 @@ class Run:
 
     @classmethod
     def load_unscored(cls, folder: Path | str, project: Project | None = None, *, unfinished: bool = False) -> Run:
-        """Read a run's folder but its scores, which may be what is damaged. Errors as in `load`."""
+        """Read a run's folder without its scores, which may be damaged. Errors as in `load`."""
         folder = run_folder(folder)
         if not (folder / manifest.META).is_file():
             raise DataError(f"{folder} holds no run (no run.json)", hint="Give the folder that `harness eval` named.")
@@ -138,7 +138,7 @@ class Run:
         return [replace(table, notes=(*table.notes, *filter(None, [self.unfinished]))) for table in tables]
 
     def published(self) -> list[Published]:
-        """Figures of publications; those that this run's tables show say how it differs from what is behind them."""
+        """Published figures; those in this run's tables say how the run differs from the published one."""
         found: list[Published] = report_part("published", "figures of publications")(self)
         return found
 
@@ -173,15 +173,15 @@ class Run:
         return found
 
     def episodes(self) -> Iterator[dict[str, Any]]:
-        """One row an episode, with the columns `Run.tidy.episode_columns`. Otherwise as `transcripts`."""
+        """One row per episode, with the columns `Run.tidy.episode_columns`. Otherwise as `transcripts`."""
         return (episode for episode, _ in self.tidy.rows(self.transcripts()))
 
     def turns(self) -> Iterator[dict[str, Any]]:
-        """One row a turn, with the columns `Run.tidy.turn_columns`. Otherwise as `transcripts`."""
+        """One row per turn, with the columns `Run.tidy.turn_columns`. Otherwise as `transcripts`."""
         return (turn for _, turns in self.tidy.rows(self.transcripts()) for turn in turns)
 
     def to_pandas(self, rows: Literal["results", "episodes", "turns"] = "results") -> pandas.DataFrame:
-        """Result rows (one column a label), episodes or turns as a data frame. Needs the extra `pandas`.
+        """Result rows (one column per label), episodes or turns as a data frame. Needs the extra `pandas`.
 
         Raises:
             ValueError: there are no such rows.

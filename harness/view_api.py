@@ -1,7 +1,7 @@
 """What an episode looks like: its transcript, and the scenes that a view draws of it. The vocabulary of view authors.
 
-A view turns a transcript into scenes of plain parts (nodes, edges, messages, bars, grids). Those who show runs
-draw those parts; a view writes no HTML and no JavaScript. This module imports the standard library only.
+A view turns a transcript into scenes of plain parts (nodes, edges, messages, bars, grids). The pages draw those
+parts; a view writes no HTML and no JavaScript. This module imports the standard library only.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from harness.api import Case, Facts, Move, Outcome, Protocol, Task
 
 @dataclass(frozen=True, slots=True)
 class RecordedTurn:
-    """A turn as it was played: what the agent was shown, and what it did.
+    """A turn as it was played: what the agent saw, and what it did.
 
     Attributes:
         number: the turn's place in the episode, over all agents, from 0.
@@ -26,15 +26,15 @@ class RecordedTurn:
         name: the template of its prompt.
         context: what the agent knows from the start; None if the turn could not be played again.
         observation: what the agent saw; None as for `context`.
-        prompt: the messages that stood in the agent's conversation before its first reply, since its last turn:
-            (role, text), role "system", "user", or "tool" for what a call of a tool has returned. Empty where the turn
-            could not be played again.
-        retries: what the agent was sent after each unreadable reply.
+        prompt: the messages of the agent's conversation between its last turn and its first reply in this one: (role,
+            text), role "system", "user", or "tool" for the result of a tool call. Empty if the turn could not be played
+            again.
+        retries: the messages to the agent after each unreadable reply.
         fresh: whether a new conversation starts here.
         move: the move; None while the agent has not answered yet.
-        scored: the texts whose log-likelihoods were asked for; empty if a reply was.
+        scored: the texts that the turn scored by log-likelihood; empty if the turn asked for a reply.
         tools: functions that the agent could call from this turn on, each {"name", "description", "parameters"}; empty
-            where they are those of its turn before.
+            if they are those of its previous turn.
     """
 
     number: int
@@ -53,7 +53,7 @@ class RecordedTurn:
 
     @property
     def signatures(self) -> str:
-        """The tools, a line each: `send_message(target_id, content): what it is for`."""
+        """The tools, one per line: `send_message(target_id, content): what it is for`."""
         return "\n".join(map(signature, self.tools))
 
 
@@ -70,7 +70,7 @@ class Transcript:
         id: `condition/case/repeat`, unique in its run.
         condition, case_id, repeat: the parts of the id.
         labels: what tables group the episode by.
-        case: the problem; None if the task does not make it any more.
+        case: the problem; None if the task no longer makes it.
         agents: the agents in order of play, those of the protocol included.
         roles: agent → its group in the spec's `agents:`; agents without an entry are in "default".
         models: agent → the name of the model that played it; agents without an entry were played by a policy.
@@ -81,7 +81,7 @@ class Transcript:
         numbers: metric → number, a pair for a ratio, or None.
         error: why the episode failed.
         finished: whether the journal holds its end.
-        problem: why prompts are missing or may differ from those that were sent; None if all is as it was.
+        problem: why prompts are missing, or may differ from those that were sent; None if nothing has changed.
     """
 
     id: str
@@ -113,7 +113,8 @@ class Transcript:
         return rounds
 
     def conversation(self, agent: str) -> list[tuple[str, str]]:
-        """All that the agent was sent and replied, as (role, text); conversations after another where it has several.
+        """Everything sent to the agent and everything that it replied, as (role, text); several conversations follow
+        one another.
 
         An answer that never came (a failed request) is an empty text of role "assistant".
         """
@@ -135,7 +136,7 @@ class Node:
 
     Attributes:
         id: unique in the scene; of an agent its name.
-        label: what is beside it; by default its id.
+        label: the text beside it; by default its id.
         x, y: its place from 0 to 1, from the top left; None: the page puts all nodes on a ring.
         kind: "agent" (a circle), "thing" (a small square) or "surface" (a large disc behind all others).
         color: index of a color of the page's palette, from 0; None: no color.
@@ -198,14 +199,14 @@ class Sheet:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What there is to see after a round.
+    """The picture after a round.
 
     Attributes:
         caption: one sentence on what happened.
         nodes, edges, flights, bars, sheets: the parts; any may be empty.
         facts: name → value as text, such as "meals" → "3".
 
-    Parts that do not change should be the same objects in every scene: only what changed is sent.
+    Parts that do not change should be the same objects in every scene: only changed parts are sent.
     """
 
     caption: str = ""
@@ -229,6 +230,6 @@ class View(ABC):
         """Yield one scene for the start and one after each round: `len(transcript.rounds) + 1`.
 
         The transcript may be unfinished, and a move's action anything that its reply form allows, or None; `case` is
-        None if the task does not make the case any more. Where this raises, the generic picture is drawn, and
-        that is said.
+        None if the task does not make the case any more. If this raises, the page shows the generic picture and says
+        so.
         """

@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 
 class SpecKey:
-    """What the value of an extension's key makes of a spec. Every method's default changes nothing.
+    """A key of specs that an extension adds. Every method's default changes nothing.
 
     Args:
         name: the key.
-        value: the value of the key: with the matrix's values inserted where a variant is resolved, else as written.
+        value: the value of the key; in a variant with the matrix's values inserted, else as written.
         spec: the spec.
 
     Attributes:
         entry: the annotation of its value, as `harness.parameters` reads it.
-        labels: names of labels by which it tells conditions apart, for the rows of tables that a spec leaves out.
+        labels: names of the labels by which its conditions differ, for the rows of default tables.
         without_numbers: metrics that no plain table shows, whether a spec has the key or not.
         seats_agents: whether it says who plays; then it replaces `agents:`.
-        takes_model: what to do so that the model under test plays, in words.
+        takes_model: advice on how to let the model under test play, for messages.
     """
 
     entry: ClassVar[Any]
@@ -54,7 +54,7 @@ class SpecKey:
 
     @classmethod
     def measured(cls, value: Any) -> Any:
-        """The value as far as it decides what is measured: without what a run has added to it."""
+        """The part of the value that determines the experiment: without what a run has added to it."""
         return value
 
     def bodies(self) -> Iterable[Any]:
@@ -62,7 +62,7 @@ class SpecKey:
         return ()
 
     def propose(self, task: api.Task) -> None:
-        """Change `spec.data` where the spec leaves its metrics to the task."""
+        """Change `spec.data` if the spec leaves its metrics to the task."""
 
     def tables(self) -> list[dict[str, Any]]:
         """Entries of `tables:` for a spec that declares none; they come before the plain table."""
@@ -71,18 +71,18 @@ class SpecKey:
     # ------------------------------------------------------------------ a variant is resolved
 
     def task_arguments(self, task: type[Any], arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The arguments of the task, of which the spec gives these."""
+        """The arguments of the task, given those of the spec."""
         return arguments
 
     def contestants(self) -> Iterator[tuple[str, Mapping[str, Any], tuple[Any, ...]]]:
-        """Who plays, where the key `seats_agents`: (name, keys of a group of agents, path of these below the key)."""
+        """Who plays, if the key `seats_agents`: (name, keys of a group of agents, path of these below the key)."""
         return iter(())
 
     def conditions(self, whole: Condition, before: int) -> Iterable[Condition]:
-        """The conditions that a variant becomes.
+        """The conditions into which a variant expands.
 
         Args:
-            whole: the variant's; its groups are the contestants, if there are some.
+            whole: the condition of the variant; its groups are the contestants, if there are any.
             before: how many conditions there are already.
         """
         return (whole,)
@@ -94,11 +94,11 @@ class SpecKey:
     # ------------------------------------------------------------------ a plan is played
 
     def models(self) -> set[str] | None:
-        """Names of the models that it lets play, also of those that no condition has yet; None: it does not say."""
+        """Names of the models that play, including those that are in no condition yet; None if the key does not say."""
         return None
 
     def next(self, plan: Plan, scores: Iterable[EpisodeScore]) -> Spec | None:
-        """The spec with more conditions, once all episodes of the plan have these scores; None: there are no more."""
+        """The spec with more conditions, once all episodes of the plan have these scores; None if there are no more."""
         return None
 
     def total(self, plan: Plan, count: int) -> int:
@@ -121,7 +121,7 @@ def keys_of(spec: Spec, data: Mapping[str, Any] | None = None) -> list[SpecKey]:
 
 
 def measured(data: Mapping[str, Any]) -> dict[str, Any]:
-    """A spec's content without what a run has added to it: that is a result, and no part of what is measured."""
+    """A spec's content without what a run has added to it: that is a result, and not part of the experiment."""
     kept = dict(data)
     for name, offer in offers("keys").items():
         if isinstance(data.get(name), Mapping):

@@ -25,23 +25,23 @@ __all__ = ["Executor", "Local", "choose_executor"]
 
 
 class Executor(ABC):
-    """Plays what is left of a run."""
+    """Plays the episodes that are left of a run."""
 
     def check(self, plan: Plan, options: Options) -> None:
-        """Look, before anything starts, whether this run can be played here. Raises `SetupError`."""
+        """Check, before anything starts, whether this run can be played here. Raises `SetupError`."""
 
     @abstractmethod
     async def play(self, work: Work) -> None:
         """Play every episode of `work.jobs()`, giving each score to `work.on_score` as it comes.
 
-        What engines report of themselves goes into `work.reports`, also where this raises.
+        What engines report goes into `work.reports`, even if this raises.
 
         Raises:
             EngineFatalError, StorageError, BudgetSpentError: the run stops; everything recorded so far is kept.
         """
 
     def report(self) -> Facts | None:
-        """What run.json says about how it was played; None for nothing."""
+        """What run.json records about how the run was played; None if nothing."""
         return None
 
 
@@ -63,8 +63,8 @@ def choose_executor(plan: Plan, options: Options) -> Executor:
     """The executor that the command asks for, else the spec, else this process.
 
     Raises:
-        SpecError: for a name there is not, or a parameter that does not fit.
-        NotApprovedError: a foreign spec names a place whose code would run here.
+        SpecError: for an unknown name, or a parameter that does not fit.
+        NotApprovedError: another person's spec names an address whose code would run here.
     """
     option, known = options.executor, offers("executors")
 

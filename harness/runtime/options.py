@@ -66,7 +66,7 @@ class Options:
 
     @property
     def budget(self) -> Budget:
-        """What the run may spend."""
+        """The run's budget."""
         from harness.engines.budget import Budget
 
         return Budget(self.max_calls, self.max_tokens_total, self.max_time)

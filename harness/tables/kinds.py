@@ -1,6 +1,6 @@
 """Kinds of tables that extensions add, by `[tables]` of their manifests: tests, …
 
-A manifest names a `TableKind`. An entry of `tables:` takes it by `kind: NAME`, or by a key where the manifest says so:
+A manifest names a `TableKind`. An entry of `tables:` takes it by `kind: NAME`, or by a key if the manifest says so:
 
     [tables]
     ranks = "kinds:Ranks"                                # kind: ranks
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 
 class TableKind(ABC):
-    """What one entry of `tables:` says as this kind of table. Its subclasses are frozen dataclasses.
+    """One entry of `tables:` of this kind. Subclasses are frozen dataclasses.
 
-    Such a table has statistics instead of columns, and its numbers are those of episodes, never of conditions.
+    Such a table has statistics instead of columns, and its numbers are computed from episodes, never from conditions.
 
     Attributes:
         entry: a `TypedDict` with the keys that the kind adds to those of every table (`TableEntry`).
         needs: the keys that an entry must have beside its title.
         names_metrics: the key that names the metrics.
         shares_cluster: whether `cluster:` of the spec holds for it.
-        made_of: why no means of conditions can be in it.
+        made_of: why it cannot contain means of conditions.
         reserved: names in its tidy rows that no label may have.
     """
 
@@ -68,7 +68,7 @@ class TableKind(ABC):
 
     @abstractmethod
     def problems(self, table: TableSpec) -> list[str]:
-        """What is fine alone and wrong together, in words."""
+        """Keys that are valid alone and invalid together, as messages."""
 
     def check(self, table: TableSpec, labels: Mapping[str, Sequence[str]], metrics: Iterable[str]) -> list[str]:
         """What is wrong with it in a spec whose episodes have these labels (with their values, where known) and whose
@@ -76,12 +76,12 @@ class TableKind(ABC):
         return []
 
     def check_plan(self, table: TableSpec, plan: Any) -> list[tuple[str, str | None]]:
-        """What the conditions of a plan (`harness.config.plan.Plan`) cannot give it: (problem, hint)."""
+        """What the table needs and the conditions of a plan (`harness.config.plan.Plan`) lack: (problem, hint)."""
         return []
 
     @abstractmethod
     def build(self, table: TableSpec, scores: Sequence[EpisodeScore], metrics: Mapping[str, Metric]) -> Table:
-        """Fill it with the episodes that its `where` lets through. Raises `SpecError`."""
+        """Fill it with the episodes that its `where` selects. Raises `SpecError`."""
 
 
 def is_key(offer: Offer) -> bool:
