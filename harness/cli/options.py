@@ -155,8 +155,8 @@ def add_form(command: Parser) -> None:
 
 def add_format(command: Parser) -> None:
     """How tables are printed."""
+    add_form(command)
     group = command.group("output")
-    group.add_argument("--format", choices=FORMATS, default="text", metavar="FORM", help=OF_TABLES)
     group.add_argument(
         "--figures", action="store_true", help="also print the data of figures (csv, json and html always contain it)"
     )

@@ -315,13 +315,8 @@ def _sense_problems(spec: TableSpec) -> list[str]:
         names = getattr(spec, key)
         absent = [x for x in names if x not in spec.cells] if isinstance(names, Mapping) else []
         mistakes += [f"{key}: cell has no metric {x!r}. {near(x, spec.cells)}" for x in absent]
-    kinds = spec.error.values() if isinstance(spec.error, Mapping) else [spec.error]
-    if spec.aggregate != "pooled" or spec.overall == "mean_of_conditions":
-        mistakes += [
-            f"a {_POOLED[kind]} describes pooled numbers: set aggregate (and overall) to pooled"
-            for kind in dict.fromkeys(kinds)
-            if kind in _POOLED
-        ]
+    if "std" in spec.kinds and (spec.aggregate != "pooled" or spec.overall == "mean_of_conditions"):
+        mistakes.append("a standard deviation describes pooled numbers: set aggregate (and overall) to pooled")
     if spec.overall and not set(spec.columns) - {"metric"}:
         mistakes.append("overall needs a column label to run over")
     if spec.overall and spec.figure:
@@ -353,6 +348,3 @@ def beside(spec: TableSpec, key: str, reasons: Mapping[str, str]) -> list[str]:
         for name, derived in spec.derived.items()
         if name in spec.cells
     ]
-
-
-_POOLED: Final = {"std": "standard deviation"}

@@ -13,9 +13,9 @@ SCHEMA: Final = 1
 """Version of every JSON document that `harness.tables` writes."""
 
 SIMULATED: Final = "‡"
+"""Stands beside numbers of players that know the right answer (`harness.extensions.simulated.policies`)."""
 SIMULATED_NAME: Final = "simulated"
 """The word in the name of a player that knows the right answer."""
-"""Stands beside numbers of players that know the right answer (`harness.extensions.simulated.policies`)."""
 
 Figure = Literal["bar", "line", "stacked", "heat"]
 ErrorKind = Literal["sem", "std", "interval"]
