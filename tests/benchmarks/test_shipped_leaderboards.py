@@ -25,6 +25,8 @@ ELSEWHERE = {
     *("discussion_space", "teams/software", "teams/two_agents"),
     # judged by a script that is no judge
     "judged",
+    # of planted faults: what is compared is not players
+    *("studies/coordinator", "studies/first_or_last_lie", "studies/last_round", "studies/who_changes_minds"),
 }
 
 
