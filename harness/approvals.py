@@ -291,16 +291,14 @@ def require(needed: Iterable[NeededApproval], place: Place | None = None) -> Non
     else:
         given = _given.get()
         known = approved() if given is None else given
-        lacking = [one for one in lacking if one.digest not in known and not _is_unset(one.variable)]
+        lacking = [
+            one for one in lacking if one.digest not in known and (not one.variable or os.environ.get(one.variable))
+        ]
     if lacking:
         error = NotApprovedError(lacking, place)
         if found is None and (refused := _refused.get()) is not None:
             refused.append(error)
         raise error
-
-
-def _is_unset(variable: str) -> bool:
-    return bool(variable) and not os.environ.get(variable)
 
 
 def foreign(

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from harness.api import Action, Case, Facts, Policy, Turn
+from harness.api import Action, Case, Policy, Turn
 from harness.config.limits import LARGEST, EpisodeLimits
 from harness.config.plan import Condition, Plan
 from harness.errors import PluginError
@@ -88,7 +88,8 @@ class _Estimator:
 
     def input_tokens(self, condition: Condition, case: Case, length: _Length) -> float:
         """Mean input tokens a turn. What agents know from the start is this case's own, the rest any such case's."""
-        contexts = _contexts(condition, case)
+        with Steps(condition.protocol, condition.task, case, random.Random(0)) as game:
+            contexts = {turn.agent: turn.context for turn in game.batch or ()}
         total = count = 0
         for agent, turns in length.turns.items():
             prompts = condition.group_of(case, agent).prompts
@@ -194,12 +195,6 @@ def _by_task(conditions: Iterable[Condition]) -> Iterable[list[Condition]]:
     for condition in conditions:
         groups.setdefault((id(condition.task), condition.games), []).append(condition)
     return groups.values()
-
-
-def _contexts(condition: Condition, case: Case) -> Mapping[str, Facts]:
-    """What each agent of the first batch knows from the start."""
-    with Steps(condition.protocol, condition.task, case, random.Random(0)) as game:
-        return {turn.agent: turn.context for turn in game.batch or ()}
 
 
 def _within(limits: EpisodeLimits, turns: Sequence[Turn]) -> tuple[list[Turn], int]:

@@ -19,9 +19,7 @@ class _Approved(importlib.machinery.SourceFileLoader):
     """Imports a file as it was approved: what is read once is what is checked and what runs, and no kept bytecode."""
 
     def get_code(self, fullname: str) -> types.CodeType:
-        content = Path(self.path).read_bytes()
-        approvals.require([approvals.NeededApproval.of_file(Path(self.path), content, "a plugin")])
-        code: types.CodeType = self.source_to_code(content, self.path)
+        code: types.CodeType = self.source_to_code(approvals.source(Path(self.path), "a plugin"), self.path)
         return code
 
 

@@ -47,7 +47,7 @@ def plan(spec: Spec, project: Project, model: Engine | None = None) -> Plan:
     conditions = resolver.conditions()
     metrics = resolver.metrics(conditions)
     measured = without_later_metrics(spec, metrics, resolver.engines).digest()
-    prompts = sorted((one.name, one.digest) for one in resolver.prompt_sets())
+    prompts = sorted((one.name, one.digest) for one in resolver.prompt_sets.values())
     digest = hashlib.sha256(json.dumps([measured, prompts]).encode()).hexdigest()
     return Plan(
         spec=spec,
@@ -133,11 +133,7 @@ class _Resolver:
         self.spec, self.project, self.model = spec, project, model
         self.engines: dict[str, Engine] = {} if model is None else {"model": model}
         self._cache: dict[str, Any] = {}
-        self._prompts: dict[str, PromptSet] = {}
-
-    def prompt_sets(self) -> Iterable[PromptSet]:
-        """All that the spec's groups have, also those of contestants that sit out."""
-        return self._prompts.values()
+        self.prompt_sets: dict[str, PromptSet] = {}  # also those of contestants that sit out
 
     def conditions(self) -> tuple[Condition, ...]:
         conditions: list[Condition] = []
@@ -300,9 +296,15 @@ class _Resolver:
             return None, self.policy(body["policy"], functools.partial(place, "policy"))
         name = str(body.get("model", "model"))
         if name != "model":
-            self.check_model_name(name, place("model"))
+            models = self.spec.get("models", {})
+            if name not in models:
+                hint = near(name, ["model", *models])
+                raise SpecError(f"there is no model {name!r}", place=place("model"), hint=hint)
             if self.model is not None or not body.get("baseline"):
-                return self.named_model(name, place("model")), None
+                if name not in self.engines:
+                    at = functools.partial(self.spec.place, "models", name)
+                    self.engines[name] = engine(models[name], self.project, at)
+                return name, None
         if self.model is not None:
             return "model", None
         reference = body.get("baseline") or variant.data.get("baseline")
@@ -321,21 +323,10 @@ class _Resolver:
         policy: Callable[..., api.Policy] = cls
         return functools.partial(policy, **arguments)
 
-    def check_model_name(self, name: str, place: Place) -> None:
-        models = self.spec.get("models", {})
-        if name not in models:
-            raise SpecError(f"there is no model {name!r}", place=place, hint=near(name, ["model", *models]))
-
-    def named_model(self, name: str, place: Place) -> str:
-        models = self.spec.get("models", {})
-        if name not in self.engines:
-            self.engines[name] = engine(models[name], self.project, functools.partial(self.spec.place, "models", name))
-        return name
-
     def prompts(self, name: str, place: Place) -> PromptSet:
-        if name not in self._prompts:
-            self._prompts[name] = self.project.prompts(name, place)
-        return self._prompts[name]
+        if name not in self.prompt_sets:
+            self.prompt_sets[name] = self.project.prompts(name, place)
+        return self.prompt_sets[name]
 
     def metrics(self, conditions: tuple[Condition, ...]) -> dict[str, api.Metric]:
         metrics: dict[str, api.Metric] = {}

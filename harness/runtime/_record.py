@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Required, TypedDict
+from typing import Annotated, Any, Final, Required, TypedDict
 
 from harness.api import Range
 from harness.parameters import OPEN, Schema, json_schema, schema_problems
@@ -54,9 +53,12 @@ class RunRecord(TypedDict, total=False):
     end: str | None
 
 
+_SHAPE: Final[Schema] = {**json_schema(RunRecord), **OPEN}
+
+
 def problem(meta: Mapping[str, Any]) -> str | None:
     """What is wrong with a run's record, in words; None if nothing is. Keys that are not known may hold anything."""
-    if (first := next(schema_problems(meta, _shape()), None)) is not None:
+    if (first := next(schema_problems(meta, _SHAPE), None)) is not None:
         path, what = first
         return f"{path[0]}: {what}" if len(path) > 1 else what
     if meta.get("duration", 0) != meta.get("duration", 0):
@@ -64,11 +66,6 @@ def problem(meta: Mapping[str, Any]) -> str | None:
     times = ((key, meta.get(key)) for key in ("start", "session_start", "end"))
     strange = [(key, value) for key, value in times if value is not None and not _has_zone(value)]
     return f"'{strange[0][0]}' must be a time with its zone, found {strange[0][1]!r:.60}" if strange else None
-
-
-@functools.cache
-def _shape() -> Schema:
-    return {**json_schema(RunRecord), **OPEN}
 
 
 def _has_zone(text: str) -> bool:

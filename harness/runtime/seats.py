@@ -55,7 +55,8 @@ def seats(plan: Plan, condition: Condition, case: Case, repeat: int) -> dict[str
     """
     agents = condition.protocol.possible_agents(case)
     own = normalise(case.sampling) if case.sampling else {}
-    case_seed = seed_of(plan.seed, condition.task, case, repeat) if _has_policies(condition) else 0
+    has_policies = any(group.policy is not None for group in condition.groups)
+    case_seed = seed_of(plan.seed, condition.task, case, repeat) if has_policies else 0
     seated: dict[str, Seat] = {}
     for agent in agents:
         group = condition.group_of(case, agent)
@@ -72,10 +73,6 @@ def seed_of(seed: int, task: Task, case: Case, repeat: int) -> int:
     must not know how it will do on the other.
     """
     return derive_seed(seed, "simulated", case.id, task.question_text(case), repeat)
-
-
-def _has_policies(condition: Condition) -> bool:
-    return any(group.policy is not None for group in condition.groups)
 
 
 def without_models(seated: Mapping[str, Seat]) -> Callable[[Turn], Action]:

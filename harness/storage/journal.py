@@ -74,7 +74,8 @@ class Journal:
         self._was_raised = False
         try:
             self._file: IO[bytes] = open(path, "ab", buffering=0, opener=no_link)  # noqa: SIM115
-            _cut_torn_line(path, self._file)
+            if (keep := whole(path)) < os.fstat(self._file.fileno()).st_size:
+                os.truncate(self._file.fileno(), keep)
             self._length = os.fstat(self._file.fileno()).st_size
             self.resumes = self._length > 0
         except OSError as error:
@@ -167,11 +168,6 @@ class Journal:
         if getattr(error, "errno", None) == errno.ESTALE:
             hint = "What is gone has to come from a copy, else the same command asks for it again."
         self._failure = StorageError(f"cannot write {self.path}: {message}", hint=hint)
-
-
-def _cut_torn_line(path: Path, file: IO[bytes]) -> None:
-    if (keep := whole(path)) < os.fstat(file.fileno()).st_size:
-        os.truncate(file.fileno(), keep)
 
 
 def whole(path: Path) -> int:
