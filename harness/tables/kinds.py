@@ -37,7 +37,6 @@ class TableKind(ABC):
         needs: the keys that an entry must have beside its title.
         names_metrics: the key that names the metrics.
         shares_cluster: whether `cluster:` of the spec holds for it.
-        made_of: why it cannot contain means of conditions.
         reserved: names in its tidy rows that no label may have.
     """
 
@@ -45,7 +44,6 @@ class TableKind(ABC):
     needs: ClassVar[tuple[str, ...]] = ("cell",)
     names_metrics: ClassVar[str] = "cell"
     shares_cluster: ClassVar[bool] = True
-    made_of: ClassVar[str] = "a test is one of episodes"
     reserved: ClassVar[frozenset[str]] = frozenset({"statistic"})
 
     @classmethod

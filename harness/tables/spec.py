@@ -251,7 +251,7 @@ def _parsed(entry: Any) -> tuple[TableSpec | None, list[str]]:
     if kind:
         if entry.get("aggregate", "pooled") != "pooled":
             key = "kind" if "kind" in entry else kind.needs[0]
-            mistakes.append(f"{key}: {kind.made_of}, not of conditions: aggregate can only be pooled")
+            mistakes.append(f"{key}: it is made of episodes, not of conditions: aggregate can only be pooled")
         if kind.names_metrics != "cell" and "cell" in entry:
             mistakes.append(f"cell: this kind of table has its own columns; {kind.names_metrics} names the metric")
         spec = replace(spec, aggregate="pooled")

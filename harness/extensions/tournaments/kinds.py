@@ -64,7 +64,6 @@ class Games(TableKind):
     needs: ClassVar[tuple[str, ...]] = ("of",)
     names_metrics: ClassVar[str] = "of"
     shares_cluster: ClassVar[bool] = False
-    made_of: ClassVar[str] = "it is made of games"
     reserved: ClassVar[frozenset[str]] = frozenset({"statistic", CONTESTANT, OPPONENT})
 
     @classmethod

@@ -303,7 +303,7 @@ def test_hostile_values_stay_data(form: str) -> None:
         ({"figure": "bar"}, "compare: figure cannot stand beside it: tests are shown as a table"),
         ({"published": "x/t"}, "compare: published cannot stand beside it: published figures are not tested"),
         ({"error": "sem"}, "compare: error cannot stand beside it: the tests say how sure a difference is"),
-        ({"aggregate": "mean_of_conditions"}, "compare: a test is one of episodes, not of conditions: aggregate can"),
+        ({"aggregate": "mean_of_conditions"}, "compare: it is made of episodes, not of conditions: aggregate can"),
         (
             {"cell": "each", "ratio": {"each": ["tokens", "solved"]}},
             "compare: 'each' is a ratio, which episodes have no numbers of: compare takes its metrics",

@@ -474,7 +474,7 @@ def test_names_are_data_in_every_form() -> None:
         ({"error": "sem"}, "kind: error cannot stand beside it: it has 95 % intervals"),
         ({"columns": "game"}, "kind: columns cannot stand beside it"),
         ({"cell": "score"}, "cell: this kind of table has its own columns; of names the metric"),
-        ({"aggregate": "mean_of_conditions"}, "kind: it is made of games, not of conditions"),
+        ({"aggregate": "mean_of_conditions"}, "kind: it is made of episodes, not of conditions"),
         ({"effects": "game"}, "kind: effects is another kind of table"),
         ({"rows": "contestant"}, "a table cannot group by 'contestant': the name is taken"),
         ({"where": {"contestant": "A"}}, "where: unknown label 'contestant'"),
