@@ -37,6 +37,35 @@ def counted(text: str, seat: int) -> str:
     return "\n".join([*lines[:start], board, *lines[start + many :]]).rstrip("\n")
 
 
+def amazons(text: str, seat: int) -> str:
+    """A board whose rows and columns moves count from 1."""
+    rows = text.split("\n")
+    return grid(rows, [str(1 + i) for i in range(len(rows))], [str(1 + i) for i in range(len(rows[0]))])
+
+
+def rhombus(text: str, seat: int) -> str:
+    """A rhombus of cells, with the letters of columns above and the numbers of rows before it."""
+    rows = text.rstrip().split("\n")
+    edge = len(str(len(rows)))
+    head = " " * (edge + 1) + " ".join(_LETTERS[: len(rows[0].split())])
+    return "\n".join([head, *(f"{i:>{edge}} {row.rstrip()}" for i, row in enumerate(rows, 1))])
+
+
+def goofspiel(text: str, seat: int) -> str:
+    """OpenSpiel's text, with blanks between the point cards that are left: one fewer than cards in a hand."""
+
+    def apart(found: re.Match[str]) -> str:
+        digits = found[2]
+        hand = re.search(rf"^P{seat} hand: (.*)$", text, re.MULTILINE)
+        single = 2 * (len(hand[1].split()) - 1) - len(digits) if hand else -1
+        if not 0 <= single <= len(digits):
+            return found[0]
+        cards = [*digits[:single], *re.findall("..", digits[single:])]
+        return f"{found[1]}{' '.join(cards)}"
+
+    return re.sub(r"^(Remaining Point Cards: )(\d+)$", apart, text, flags=re.MULTILINE)
+
+
 def tries(text: str, seat: int) -> str:
     """A counted board, and under it the cells that the seat has tried, in order."""
     board, below = _split_board(text)
@@ -44,6 +73,20 @@ def tries(text: str, seat: int) -> str:
     cells = [int(cell) for cell in re.findall(r"\d,(\d+)", below)]
     places = " ".join(f"({cell // size},{cell % size})" for cell in cells)
     return f"{counted(chr(10).join(board), seat)}\nYour tries: {places or 'none'}"
+
+
+def forgotten(text: str, seat: int) -> str:
+    """The counted board of a player who is told no more than what it holds."""
+    number, _, board = text.partition(" ")
+    return f"You are Player-{number[1:]}.\n{counted(board, seat)}"
+
+
+def forgotten_hexagons(text: str, seat: int) -> str:
+    """The same with cells named by column and row."""
+    number, _, board = text.partition(" ")
+    rows = board.split("\n")
+    down = [str(1 + i) for i in range(len(rows))]
+    return f"You are Player-{number[1:]}.\n{grid(rows, down, _LETTERS[: len(rows[0])])}"
 
 
 def latent(text: str, seat: int) -> str:
@@ -345,6 +388,7 @@ def hive(text: str, seat: int) -> str:
 
 
 RENDERERS: dict[str, Renderer] = {
+    "amazons": amazons,
     "antichess": chess,
     "banqi": counted,
     "battleship": boards,
@@ -354,9 +398,12 @@ RENDERERS: dict[str, Renderer] = {
     "crazyhouse": chess,
     "dark_chess": chess,
     "dark_hex": hexagons,
+    "dark_hex_ir": forgotten_hexagons,
     "gin_rummy": gin_rummy,
     "gomoku": counted,
+    "goofspiel": goofspiel,
     "hanabi": hanabi,
+    "hex": rhombus,
     "hive": hive,
     "kriegspiel": kriegspiel,
     "latent_ttt": latent,
@@ -364,6 +411,7 @@ RENDERERS: dict[str, Renderer] = {
     "negotiation": negotiation,
     "oh_hell": oh_hell,
     "phantom_ttt": tries,
+    "phantom_ttt_ir": forgotten,
     "rbc": blind_chess,
     "repeated_game": nothing,
     "shogi": shogi,

@@ -138,6 +138,10 @@ def test_states_have_coordinates_and_names_that_moves_use() -> None:
     board, _ = seen("chess", 0)
     assert board.startswith("You are White (capitals).\n8 r n b q k b n r\n") and "\n  a b c d e f g h\nFEN: " in board
     assert seen("kriegspiel", 0)[0].splitlines()[-1] == "The umpire: none"
+    assert seen("amazons", 1)[0].splitlines()[-1] == "   1  2  3  4  5  6  7  8  9  10"
+    assert seen("hex", 2)[0].startswith("   a b c d e f g h i j k\n 1 . ")
+    assert seen("dark_hex_ir", 0)[0] == "You are Player-0.\n1 . . .\n2 . . .\n3 . . .\n  a b c"
+    assert seen("phantom_ttt_ir", 0)[0].endswith("2 . . .\n  0 1 2")
     assert seen("xiangqi", 0)[0].splitlines()[-1] == "  0 1 2 3 4 5 6 7 8"
     hand, legal = seen("tarok", 5)
     assert "of Hearts" in hand and legal and not re.search(r"\d,\d", hand)
@@ -168,6 +172,18 @@ def test_tarok_says_who_bid_and_played_what(players: int) -> None:
         text = world.observation(case.agents[0])["state"]
         said, course = re.findall(r"Player-\d [^,\n]+", text), iter(done)
         assert len(said) > 2 and all(one in course for one in said), (text, done)  # in this order
+
+
+def test_point_cards_of_goofspiel_stand_apart() -> None:
+    task = task_of("goofspiel", samples=6)
+    for case in task.cases(None, 0):
+        world, rng, left = task.world(case, random.Random(0)), random.Random(1), {*range(1, 14)}
+        while not world.over:
+            text = world.observation("Player-0")["state"]
+            left -= {int(re.findall(r"Current point card: (\d+)", text)[0])}
+            assert f"Remaining Point Cards: {' '.join(map(str, sorted(left)))}\n" in text
+            moves = {agent: rng.choice(world.reply(agent).options) for agent in case.agents}  # type: ignore[union-attr,arg-type]
+            world = world.step(moves, rng)
 
 
 def test_sections_name_games_that_there_are() -> None:
