@@ -1,13 +1,17 @@
 """Questions about rules: a program answers them, from what the prompt says alone."""
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import harness
 from harness.api import Case
 from harness.config import resolve, spec
 from harness.config.project import builtin
+from harness.engine_api import Request
+from harness.engines.mock import Mock
 from harness.errors import UserError
 from harness.extensions.conformance import check_task
 from tests.extensions.games.test_openspiel import task_of
@@ -26,7 +30,7 @@ NONE = {
 
 
 def questions(**parameters: Any) -> tuple[Any, list[Case]]:
-    source = {"name": "x", "task": {"use": "game_questions", **parameters}, "protocol": "single", "baseline": "random"}
+    source = {"name": "x", "task": {**parameters, "use": "game_questions"}, "protocol": "single", "baseline": "random"}
     task: Any = resolve.plan(spec.parse(source, BUILTIN), BUILTIN).conditions[0].task
     return task, list(task.cases(None, 1))
 
@@ -74,6 +78,31 @@ def test_a_reader_of_the_board_answers_what_is_legal_and_who_has_won() -> None:
 def test_a_game_of_mistakes_is_refused_at_its_place() -> None:
     with pytest.raises(UserError, match="OpenSpiel has no game 'hanaby'"):
         questions(games=["hanaby"])
+
+
+def test_the_list_marks_games_whose_questions_a_model_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def listed(word: str, folder: str) -> tuple[int, str, str]:
+        return invoke(capsys, "list", "tasks", "--openspiel", word, "--understood", str(tmp_path / folder))
+
+    task = {"use": "game_questions", "games": ["nim", "pig"], "questions": 1}
+    right = {case.public["question"]: case.target["answers"][0] for case in questions(**task)[1]}
+
+    def reply(request: Request) -> str:
+        """Right about nim alone."""
+        asked = request.thread.messages[-1]["content"]
+        letters = [letter for question, letter in right.items() if "piles" in asked and question.strip() in asked]
+        return f"The answer is ({letters[0] if letters else 'Z'})"
+
+    source = {"name": "x", "task": task, "protocol": "single"}
+    harness.evaluate(source, model=Mock(function=reply), seed=1, output_path=tmp_path / "run")
+    code, out, _ = listed("nim", "run")
+    assert code == 0 and out.rstrip().endswith("1 of 1 right")
+    assert listed("pig", "run")[1].rstrip().endswith("0 of 1 right    fails")
+    assert "right" not in listed("hex", "run")[1]
+    source = {"name": "y", "task": "arithmetic", "protocol": "single"}
+    harness.evaluate(source, model=Mock(), output_path=tmp_path / "other", limit=1)
+    code, _, err = listed("nim", "other")
+    assert code == 2 and "is no run of games_understood" in err
 
 
 @pytest.mark.slow
