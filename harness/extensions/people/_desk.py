@@ -20,7 +20,8 @@ HELP = (
     f"Enter sends an answer; {QUOTES} begins and ends one of several lines. "
     "Ctrl-C stops the run; the same command resumes it."
 )
-_BOLD, _PLAIN, _CLEAR, _NO_PASTE = b"\x1b[1m", b"\x1b[0m", b"\x1b[H\x1b[2J", b"\x1b[?2004l"
+_BOLD, _PLAIN, _NO_PASTE = b"\x1b[1m", b"\x1b[0m", b"\x1b[?2004l"
+_CLEAR = b"\x1b[H\x1b[2J\x1b[3J"  # the screen, and what can be scrolled back to
 _desks: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Desk] = weakref.WeakKeyDictionary()
 _reading: Future[str | None] | None = None  # a question that was given up still waits for its line
 
