@@ -29,6 +29,7 @@ from harness.tables import Cell, Column, EpisodeScore, Row, Table
 
 from .course import Rehearsal
 from .kept import Kept, Memory
+from .key import MODEL
 from .parent import Parent
 from .verdict import WORDS, BlameVerdict, Search, effort, verdict
 
@@ -154,6 +155,7 @@ def blamed(
     moves: int = 200,
     permutations: int = 32,
     messages: bool = False,
+    sample: int = 0,
     model: Engine | None = None,
     max_calls: int | None = None,
     project: Project | None = None,
@@ -185,7 +187,12 @@ def blamed(
         parent, names = looked.parent, looked.names
         search = Search(moves, permutations, messages, looked.lower, derive_seed(parent.plan.seed, "blame"))
         kept = _engines(parent, model, max_calls)
-        trials = {one: Rehearsal(parent, one, looked.reference, looked.metric, kept, sandbox) for one in names}
+        if looked.reference is None and any(engine.inner is None for engine in kept.values()):
+            hint = "Give --model, and --model_args as the run had them; bound the calls with --max_calls."
+            raise SpecError(
+                "other samples of a model are wanted, and no model is there", place=Place("--by"), hint=hint
+            )
+        trials = {one: Rehearsal(parent, one, looked.reference, looked.metric, kept, sandbox, sample) for one in names}
         with session() as this:
             verdicts = this.run(_verdicts(trials, search, kept, on_verdict or (lambda verdict, total: None)))
     roles = {one: {a: parent.jobs[one][1].roles.get(a, "default") for a in trials[one].seats} for one in names}
@@ -199,7 +206,7 @@ class _Looked:
 
     parent: Parent
     names: list[str]
-    reference: Callable[[], Policy]
+    reference: Callable[[], Policy] | None
     label: str
     metric: str
     lower: bool
@@ -330,7 +337,7 @@ def engines_of(parent: Parent, models: Mapping[str, Engine], max_calls: int | No
     plan, memory = parent.plan, Memory(parent)
     groups = [group for condition in plan.conditions for group in condition.groups if group.policy is None]
     names = dict.fromkeys(group.model or "model" for group in groups)
-    return {name: Kept(memory, models.get(name), plan.model, {}, max_calls=max_calls) for name in names}
+    return {name: Kept(memory, models.get(name), plan.model, {}, max_calls=max_calls, once=True) for name in names}
 
 
 def chosen(parent: Parent, metric: str, lower: bool, episodes: Sequence[str], limit: int | None) -> list[str]:
@@ -355,10 +362,12 @@ def _failed(score: EpisodeScore, metric: str, best: float) -> bool:
 def _label(parent: Parent, by: Reference | None) -> str:
     given = by if by is not None else parent.run.headline.ceiling
     assert given is not None
-    return policy_name(given)
+    return "another sample" if given == MODEL else policy_name(given)
 
 
-def _reference(parent: Parent, by: Reference | None) -> Callable[[], Policy]:
+def _reference(parent: Parent, by: Reference | None) -> Callable[[], Policy] | None:
+    if by == MODEL:
+        return None
     given = by if by is not None else parent.run.headline.ceiling
     if given is None:
         known = ", ".join(parent.project.files("policies"))

@@ -30,8 +30,10 @@ def options(command: Parser) -> None:
     group.add_argument("--limit", type=opt.whole(1), metavar="N", help="a sample of at most N episodes that failed")
     group.add_argument("--metric", metavar="NAME", help="the metric whose number to explain (default: the headline's)")
     group = command.group("how")
-    text = "the policy whose moves replace others (default: the ceiling of the spec's headline)"
+    text = "the policy whose moves replace others (default: the ceiling of the spec's headline), or model"
     group.add_argument("--by", metavar="POLICY", help=text)
+    text = "with --by model: take other seeds, of this number (0)"
+    group.add_argument("--sample", type=opt.whole(0), default=0, metavar="N", help=text)
     group.add_argument("--messages", action="store_true", help="also test the effect of each message, by dropping it")
     text = "try at most N single moves of an episode (200)"
     group.add_argument("--moves", type=opt.whole(1), default=200, metavar="N", help=text)
@@ -70,6 +72,7 @@ def blame(options: argparse.Namespace) -> int:
             moves=options.moves,
             permutations=options.permutations,
             messages=options.messages,
+            sample=options.sample,
             model=engine_of(options),
             max_calls=options.max_calls,
             allow_code_execution=options.allow_code_execution,

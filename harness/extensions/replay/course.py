@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from harness.api import Action, Completion, Episode, Move, Policy, Turn
+from harness.api import Action, Completion, Episode, Move, Policy, Turn, derive_seed
 from harness.config.limits import TurnQuota
 from harness.config.plan import protocol_seed
-from harness.engine_api import Engine
+from harness.engine_api import Engine, Thread
 from harness.errors import DataError, EngineFatalError
 from harness.runtime.episode import play
 from harness.runtime.players import ModelPlayer, Player, PolicyPlayer
@@ -89,7 +90,8 @@ class Rehearsal:
     Args:
         parent: the episodes; the moves of this one are known.
         episode: its id.
-        reference: makes the policy whose moves take the place of others; `agents` have one each.
+        reference: makes the policy whose moves take the place of others; `agents` have one each. None: what an agent's
+            own player does by other seeds, those of `sample`.
         metric: name of the number.
         engines: answer models' turns (`kept.Kept`).
         sandbox: as of `harness.runtime.options.Options`.
@@ -100,10 +102,11 @@ class Rehearsal:
 
     parent: PlayedEpisodes
     episode: str
-    reference: Callable[[], Policy]
+    reference: Callable[[], Policy] | None
     metric: str
     engines: Mapping[str, Engine]
     sandbox: str = "process"
+    sample: int = 0
     courses: int = 0
 
     def __post_init__(self) -> None:
@@ -149,11 +152,15 @@ class Rehearsal:
     def _player(self, seat: Seat, log: _Log, watched: bool) -> Player:
         if not watched:
             return seat.player(self.engines, self.episode)
-        group = replace(seat.group, model=None, policy=self.reference)
-        reference = replace(seat, group=group).policy_player()
-        if seat.group.policy is not None:
+        own, reference = seat.group.policy is not None, None
+        if self.reference is not None:
+            reference = replace(seat, group=replace(seat.group, model=None, policy=self.reference)).policy_player()
+        elif own:
+            reference = replace(seat, seed=derive_seed(seat.seed, "sample", self.sample)).policy_player()
+        if own:
+            assert reference is not None
             return _Policy(seat, reference, log)
-        return _Model(seat, self.engines[seat.group.model or "model"], self.episode, reference, log)
+        return _Model(seat, self.engines[seat.group.model or "model"], self.episode, reference, log, self.sample)
 
 
 class _Log:
@@ -164,17 +171,14 @@ class _Log:
         self.numbers = itertools.count()
         self.deviations: list[Deviation] = []
         self.overruled: frozenset[Place] | None = frozenset()
-        self.last = -1  # the number of the turn that was asked last
 
-    def substitute(self, turn: Turn, index: int, reference: Move) -> Move | None:
-        """The move in place of the agent's own, if there is one."""
+    def next(self, turn: Turn, index: int) -> tuple[int, Move | bool]:
+        """The turn's number over all agents, and what takes the place of the agent's own move: True is the reference's
+        move, False none."""
         number, place, by = next(self.numbers), (turn.agent, index), self.by
-        self.last = number
         if place in by.actions:
-            return Move(turn.agent, turn.name, by.actions[place])
-        if turn.agent in by.agents or place in by.places or (by.since is not None and number >= by.since):
-            return reference
-        return None
+            return number, Move(turn.agent, turn.name, by.actions[place])
+        return number, turn.agent in by.agents or place in by.places or (by.since is not None and number >= by.since)
 
     def compare(self, number: int, turn: Turn, index: int, own: Move, reference: Move) -> None:
         """Note a move that the reference would not have made."""
@@ -192,22 +196,25 @@ class _Policy(PolicyPlayer):
     def decide(self, turn: Turn) -> Move:
         index, reference = self.turns, self.reference.decide(turn)
         own = super().decide(turn)
-        other = self.log.substitute(turn, index, reference)
-        if other is not None:
-            if own.action != other.action and self.log.overruled is not None:
+        number, other = self.log.next(turn, index)
+        if other is not False:
+            made = reference if other is True else other
+            if own.action != made.action and self.log.overruled is not None:
                 self.log.overruled |= {(turn.agent, index)}
-            return other
-        self.log.compare(self.log.last, turn, index, own, reference)
+            return made
+        self.log.compare(number, turn, index, own, reference)
         return own
 
 
 class _Model(ModelPlayer):
-    """A model, beside which the reference chooses too."""
+    """A model, beside which the reference chooses too; without one, the model itself by other seeds."""
 
-    def __init__(self, seat: Seat, engine: Engine, episode: str, reference: PolicyPlayer, log: _Log) -> None:
+    def __init__(
+        self, seat: Seat, engine: Engine, episode: str, reference: PolicyPlayer | None, log: _Log, sample: int
+    ) -> None:
         name = f"{episode}/{seat.agent}"
         super().__init__(engine, seat.group.prompts, seat.sampling, seat.constrained, name, seat.seed)
-        self.reference, self.log = reference, log
+        self.reference, self.log, self.sample = reference, log, sample
 
     async def act(
         self,
@@ -216,17 +223,26 @@ class _Model(ModelPlayer):
         previous_calls: Sequence[Completion] = (),
         on_move: Callable[[Move], None] = lambda move: None,
     ) -> Move:
-        index, reference = self.turns, self.reference.decide(turn)
-        other = self.log.substitute(turn, index, reference)
-        number = self.log.last
-        if other is not None:
+        index = self.turns
+        number, other = self.log.next(turn, index)
+        reference = self.reference.decide(turn) if self.reference is not None else await self._another(turn, quota)
+        if other is not False:
+            made = reference if other is True else other
             self.log.overruled = None
-            said = replace(other, calls=(Completion(turn.reply.written(other.action)),))
+            said = made if made.calls else replace(made, calls=(Completion(turn.reply.written(made.action)),))
             self.recall(turn, said)  # its conversation continues as if it had said that
             return said
         own = await super().act(turn, quota, previous_calls, on_move)
         self.log.compare(number, turn, index, own, reference)
         return own
+
+    async def _another(self, turn: Turn, quota: TurnQuota | None) -> Move:
+        """What the model says here by other seeds; its conversation stays as it is."""
+        other = copy.copy(self)
+        other.thread = Thread(self.thread.age, self.thread.chat, self.thread.verbatim)
+        other.thread.messages = [*self.thread.messages]
+        other.id, other.seed = f"{self.id}~{self.sample}", derive_seed(self.seed, "sample", self.sample)
+        return await ModelPlayer.act(other, turn, quota)
 
 
 def is_unanswered(error: BaseException) -> bool:

@@ -182,6 +182,7 @@ class Kept(Engine, KeepsReplies, CallsTools, ComputesLikelihoods, ContinuesText)
         changed: request → the completion in place of the recorded one.
         sample: None: calls have the seeds that they had then; a number draws others.
         max_calls: how many calls of `inner` there may be; `asked` of them were made before.
+        once: whether the very same call, by the same seed, is asked once and then answered alike.
     """
 
     def __init__(
@@ -193,10 +194,12 @@ class Kept(Engine, KeepsReplies, CallsTools, ComputesLikelihoods, ContinuesText)
         sample: int | None = None,
         max_calls: int | None = None,
         asked: int = 0,
+        once: bool = False,
     ) -> None:
         self.memory, self.inner, self._model = memory, inner, model
         self.changed, self.sample, self.max_calls, self.before = changed, sample, max_calls, asked
         self.kept = self.asked = self.altered = 0
+        self._new: dict[tuple[str, bytes], Completion] | None = {} if once else None
         self._started: asyncio.Lock | None = asyncio.Lock()
 
     @property
@@ -220,7 +223,12 @@ class Kept(Engine, KeepsReplies, CallsTools, ComputesLikelihoods, ContinuesText)
             if isinstance(said, EngineError):
                 raise said
             return said
-        return await self._ask(request)
+        if self._new is None:
+            return await self._ask(request)
+        key = request.id, _digest(request)
+        if key not in self._new:
+            self._new[key] = await self._ask(request)
+        return self._new[key]
 
     async def loglikelihood(self, request: LikelihoodRequest) -> Completion:
         return await self.complete(request)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
@@ -102,14 +103,15 @@ async def shares(rehearsal: Rehearsal, search: Search) -> Mapping[str, Share] | 
 
 async def effort(rehearsal: Rehearsal, search: Search) -> tuple[int, int, int, int, int]:
     """What `verdict` would take, with one course that asks nobody: as the fields of `blame.BlamePlan`."""
+    watched = rehearsal.reference is not None  # other samples of a model are not known before it is asked
     try:
-        own = await rehearsal.course(Substitution())
+        own = await rehearsal.course(Substitution(), watched)
     except EngineFatalError as error:
         if is_unanswered(error):
             return 0, 1, 1, 0, 0
         raise
     rehearsal.check(own)
-    found, n = own.deviations, len(rehearsal.seats)
+    found, n = own.deviations if watched else tuple(_all(own)), len(rehearsal.seats)
     if not found:
         return 0, 1, 1, 0, 0
     models = {agent for agent, seat in rehearsal.seats.items() if seat.group.policy is None}
@@ -123,10 +125,26 @@ async def effort(rehearsal: Rehearsal, search: Search) -> tuple[int, int, int, i
     dropped = [one.round for one in turns if without_messages(one.move.action, None, receivers(turns)) is not None]
     coalitions, most = (_coalitions(count, search.permutations) for count in (len(agents), n))
     replays = 1 + singles + coalitions + halvings + len(dropped)
-    calls = sum(after[:singles]) + coalitions * after[0]
+    again = 0 if watched else len(rounds)  # at each turn of a course the model is also asked for another sample
+    calls = sum(after[:singles]) + coalitions * after[0] + again * (1 + coalitions)
     spoken = sum(number > one for one in dropped for number in rounds)
     most_replays = replays - coalitions + most + 2 * n + 2 * min(sum(map(len, own.moves)), search.moves)
-    return len(found), replays, most_replays, calls + spoken, (most_replays - halvings) * after[0] + spoken
+    return (
+        len(found),
+        replays,
+        most_replays,
+        calls + spoken,
+        (most_replays - halvings) * after[0] + again * most_replays + spoken,
+    )
+
+
+def _all(course: Course) -> Iterator[Deviation]:
+    """Every move, as if the reference would have made another one."""
+    counts = Counter[str]()
+    moves = ((number, move) for number, batch in enumerate(course.moves) for move in batch)
+    for count, (number, move) in enumerate(moves):
+        yield Deviation(count, number, (move.agent, counts[move.agent]), move.turn)
+        counts[move.agent] += 1
 
 
 def _coalitions(agents: int, permutations: int) -> int:

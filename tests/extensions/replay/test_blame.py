@@ -189,3 +189,23 @@ def test_a_plan_bounds_the_calls_of_a_model_and_makes_none(
     assert asked.asked <= plan["most_calls"] and plan["calls"] <= plan["most_calls"]
     code, out, _ = invoke(capsys, *by)
     assert code == 0 and f"at most {plan['most_calls']:,}" in out and "--max_calls" in out
+
+
+def test_another_sample_of_the_same_model_takes_the_place_of_moves(tmp_path: Path) -> None:
+    played = run(tmp_path / "run", resolve.engine({"use": "dice"}, TOY))
+    with pytest.raises(SpecError, match="no model is there"):
+        blamed(played, "model", project=TOY)
+    models = [resolve.engine({"use": "dice"}, TOY) for _ in range(3)]
+    first, again, other = (
+        blamed(played, "model", sample=sample, model=model, project=TOY)
+        for sample, model in zip((0, 0, 1), models, strict=True)
+    )
+    assert first.by == "another sample" and first.verdicts == again.verdicts != other.verdicts
+    assert {one.finding for one in first.verdicts + other.verdicts} <= {"blamed", "no_better", "alike"}
+    for one in first.verdicts + other.verdicts:
+        if one.shares:
+            assert one.reference is not None and one.value is not None
+            assert sum((share.value for share in one.shares.values()), Fraction(0)) == one.reference - one.value
+    plan = planned(played, "model", project=TOY)
+    assert first.asked <= plan.most_calls and len(models[0].asked) == first.asked  # type: ignore[attr-defined]
+    assert len({*models[0].asked}) > 0  # type: ignore[attr-defined]
