@@ -48,8 +48,7 @@ class Value(Protocol):
 
 
 class Contract(Reply):
-    """An act with fields beside it. What is asked for, what decoding allows, example replies, and how replies are read
-    follow from the declaration; a subclass says how an action holds both (`joined`, `parted`).
+    """An act with fields beside it; a subclass says how an action holds both (`joined`, `parted`).
 
     Each field is on its line after its name, `CONFIDENCE: 0.8`, and is found in every other way in which replies
     name their fields (`field_of`). It is taken out of the reply before the next one is looked for, and the act's form
@@ -166,12 +165,11 @@ class Contract(Reply):
         absent += [self._act_lead] if parsed.error is not None else []
         if absent and (apart := self._apart(whole, absent)) is not None:
             again = Contract.parse(self, apart)
-            if again.error is None and (parsed.error is not None or self._says_more(again, said)):
+            if again.error is None and (parsed.error or _count(self.parted(again.action)[1]) > _count(said)):
                 return again
         if parsed.error is not None:
             kept = parsed.fallback_action
-            if kept is None and any(value is not None for value in said.values()):
-                kept = self.act.noop
+            kept = self.act.noop if kept is None and _count(said) else kept
             return Parsed(error=parsed.error, fallback_action=None if kept is None else self.joined(kept, said))
         action = self.joined(parsed.action, said)
         return Parsed(action) if missing is None else Parsed(error=missing, fallback_action=action)
@@ -222,12 +220,6 @@ class Contract(Reply):
                 return text[:start] + labels.sub(r"\n\g<0>", text[start:end]) + text[end:]
         return None
 
-    def _says_more(self, parsed: Parsed, said: Facts) -> bool:
-        """Whether more fields say something."""
-        return sum(v is not None for v in self.parted(parsed.action)[1].values()) > sum(
-            v is not None for v in said.values()
-        )
-
     @property
     def _act_lead(self) -> str:
         """What announces the act; "" if nothing does."""
@@ -241,3 +233,8 @@ class Contract(Reply):
 def label(name: str) -> str:
     """What announces a field of that name on its line, where nothing else does: "SECOND CHOICE:"."""
     return f"{name.upper().replace('_', ' ')}:"
+
+
+def _count(said: Facts) -> int:
+    """How many fields say something."""
+    return sum(value is not None for value in said.values())

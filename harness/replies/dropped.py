@@ -32,14 +32,15 @@ def _dropped(form: Reply, text: str, parsed: Parsed) -> Iterator[str]:
         found = field_of(text, name)
         if found is None or _is_nothing(found.value):
             continue
-        left = field_of(found.without(text), name) if read else None
-        if not read or (_is_other(one, found, left) and not _is_part(left, said[one.name])):
+        if not read or _is_other(one, said[one.name], found, field_of(found.without(text), name)):
             yield one.name
 
 
-def _is_other(one: ReplyField, taken: Statement, left: Statement | None) -> bool:
+def _is_other(one: ReplyField, said: object, taken: Statement, left: Statement | None) -> bool:
     """Whether another statement of the field, after its name like the first, says something else that it can say."""
     if left is None or taken.inline != left.inline or _is_nothing(left.value):
+        return False
+    if isinstance(said, str) and left.value.strip() in said:  # a free text has all of its lines
         return False
     value, options = _bare(left.value), one.schema.get("enum")
     if options is not None and value not in {str(option).casefold() for option in options}:
@@ -47,11 +48,6 @@ def _is_other(one: ReplyField, taken: Statement, left: Statement | None) -> bool
     if one.schema.get("type") in ("number", "integer") and not any(char.isdigit() for char in value):
         return False
     return value != _bare(taken.value)
-
-
-def _is_part(left: Statement | None, said: object) -> bool:
-    """Whether what was read has this statement within it, as a free text has all of its lines."""
-    return left is not None and isinstance(said, str) and left.value.strip() in said
 
 
 def _bare(value: object) -> str:

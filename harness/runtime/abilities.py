@@ -40,6 +40,7 @@ def lacking(plan: Plan, episodes: Sequence[Job]) -> Iterator[SpecError]:
                 )
                 yield _refusal(plan, what, "task", ComputesLikelihoods)
         yield from _toolless(plan, engine, playing)
+        yield from _unconstrained(plan, playing)
 
 
 def _toolless(plan: Plan, engine: Engine, playing: Sequence[tuple[Condition, Group]]) -> Iterator[SpecError]:
@@ -64,6 +65,22 @@ def _toolless(plan: Plan, engine: Engine, playing: Sequence[tuple[Condition, Gro
         else:
             yield _refusal(plan, f"{what}; the engine of {engine.model} offers none", "protocol", CallsTools)
         return
+
+
+def _unconstrained(plan: Plan, playing: Sequence[tuple[Condition, Group]]) -> Iterator[SpecError]:
+    """Why `constrained: true` changes nothing: none of the turns has a form that decoding could keep to."""
+    seen: set[tuple[object, ...]] = set()
+    for condition, group in playing:
+        if not condition.constrained or (key := (repr(condition.protocol), type(condition.task), group.name)) in seen:
+            continue
+        seen.add(key)
+        asked = [*_turns(plan, condition, group, lambda turn: True)]
+        kept = _turns(plan, condition, group, lambda turn: turn.reply.constraint() is not None)
+        if asked and next(kept, None) is None:
+            what = f"constrained: true has nothing to keep to: any text answers {', '.join(dict.fromkeys(asked))}"
+            hint = "Leave it out, or give the answer a form, such as answer: {form: letter}."
+            yield SpecError(what, place=plan.spec.place("constrained"), hint=hint)
+            return
 
 
 def _turns(plan: Plan, condition: Condition, group: Group, wanted: Callable[[Turn], bool]) -> Iterator[str]:

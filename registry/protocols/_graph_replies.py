@@ -62,6 +62,12 @@ class Indices(Reply):
         """The numbers with commas between them."""
         return {"agents": (", " if self.parsing == "tolerant" else ",").join(map(str, action))}
 
+    def constraint(self) -> Mapping[str, Any]:
+        """The numbers as `says` writes them, behind what announces them."""
+        one = f"({'|'.join(map(str, range(self.pool)))})"
+        lead, comma = ("Agents: ", ", ") if self.parsing == "tolerant" else ("", ",")
+        return {"regex": f"{lead}{one}({comma}{one}){{{self.count - 1}}}"}
+
     @property
     def examples(self) -> tuple[Action, ...]:
         """The first agents, and the last."""

@@ -152,7 +152,10 @@ class AnswerWithConfidence(Contract, WrappedReply):
                 "confidence": _CONFIDENCE.schema,
             }
             return {"json": {"type": "object", "properties": fields, "required": list(fields)}}
-        return Contract.constraint(self) if self.beside else self.inner.constraint()
+        inner = self.inner.constraint()
+        if not self.beside or inner is None:
+            return inner
+        return Contract.constraint(self) or ({"json": self.json_schema} if "json" in inner else None)
 
     def _object(self, text: str) -> Parsed | None:
         """What the JSON object of a reply says; None if it has none with an answer."""

@@ -1,0 +1,128 @@
+"""Every protocol asks again for unreadable replies, and lets decoding keep to every form that is not free text."""
+
+import json
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+import harness
+from harness.api import Reply, Turn, as_text
+from harness.engines.mock import Mock
+from harness.errors import HarnessError
+from harness.extensions.declared.contract import ActWithFields
+from harness.extensions.panels.with_confidence import AnswerWithConfidence
+from harness.replies import FreeText, WrappedReply
+from harness.replies.reading import read
+from tests.core.replies.every_form import ACT, BESIDE, FORMS
+from tests.extensions.panels.test_margins import BATCHES, PLAYED, answered, conditions
+
+FREE = ("FreeText", "Feedback", "AnswerAfterCritique")
+"""Forms with room for any text: nothing for decoding to keep to, and nothing to ask for again but an empty text."""
+
+
+NARROWER = ("rating", "calls", "commands")
+"""Forms that take more than decoding may write: halves, optional arguments."""
+
+
+def turns(name: str) -> Iterator[tuple[str, Turn]]:
+    """(condition, turn) of all that is asked in what is played, where protocols ask again once."""
+    for condition in conditions(name):
+        protocol: Any = condition.protocol
+        if "parse_retries" in {one.name for one in fields(protocol)}:
+            protocol = replace(protocol, parse_retries=1)
+        case = condition.task.example()
+        game = protocol.play(condition.task, case, protocol.possible_agents(case), random.Random(0))
+        batch = next(game)
+        for _ in range(BATCHES):
+            yield from ((condition.id, turn) for turn in batch)
+            try:
+                batch = game.send([answered(turn, "The answer is 42.") for turn in batch])
+            except StopIteration:
+                break
+        game.close()
+
+
+def is_free(form: Reply) -> bool:
+    while isinstance(form, WrappedReply) and type(form).__name__ not in FREE:
+        form = form.inner
+    return type(form).__name__ in FREE
+
+
+def decoded(form: Reply, action: Any) -> str | None:
+    """What constrained decoding can write that says this; None where it has no such text."""
+    allowed, text = form.constraint() or {}, form.written(action)
+    if "choice" in allowed:
+        return text if text in allowed["choice"] else None
+    if "regex" in allowed:
+        return next((one for one in (text, f"{text}\n") if re.fullmatch(allowed["regex"], one)), None)
+    said = {name: value for name, value in form.says(action).items() if value is not None}
+    reasoned = {"reasoning": "so", **said, "answer": as_text(said.get("answer"))}
+    objects = (said, *(_value(one) for one in said.values()), reasoned)
+    return next((json.dumps(one) for one in objects if Draft202012Validator(allowed["json"]).is_valid(one)), None)
+
+
+def _value(text: Any) -> Any:
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError):
+        return text
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("name", [*reversed(PLAYED)])
+def test_every_turn_is_asked_again_and_can_be_constrained(name: str) -> None:
+    for condition, turn in turns(name):
+        form = turn.reply
+        assert is_free(form) or turn.parse_retries >= 1, (condition, turn.name)
+        assert is_free(form) or form.tools or form.constraint(), (condition, turn.name)
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("name", FORMS)
+def test_decoding_may_write_what_a_form_writes_and_the_form_reads_it(name: str) -> None:
+    form = FORMS[name][0]
+    texts = {decoded(form, action): action for action in form.examples} if form.constraint() is not None else {}
+    assert None not in texts or name.startswith(NARROWER)
+    assert [*texts] != [None]
+    for text, action in texts.items():
+        parsed = read(form, text) if text is not None else None
+        assert parsed is None or (parsed.error is None and form.says(parsed.action) == form.says(action)), text
+
+
+# ------------------------------------------------------------------------------------- contracts
+
+
+def test_constrained_text_of_a_contract_is_one_that_it_reads() -> None:
+    inner = FORMS["contract, value"][0].act  # type: ignore[attr-defined]
+    form = AnswerWithConfidence(inner, "line")
+    allowed: Any = form.constraint()
+    said = {"answer": 12, "confidence": 0.5}
+    Draft202012Validator(allowed["json"]).validate(said)
+    assert read(form, json.dumps(said)).action == {"answer": 12, "confidence": 0.5, "malformed": False}
+    act = ActWithFields(ACT, BESIDE, 1)
+    regex = dict(act.constraint() or {})["regex"]
+    for action in act.examples:
+        assert re.fullmatch(regex, act.written(action)) and read(act, act.written(action)).action == action
+    assert as_text(FreeText().constraint()) == "null"
+
+
+def test_nothing_to_keep_to_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "free.yaml"
+    (tmp_path / "rows.jsonl").write_text('{"q": "Why?", "a": "so"}\n')
+    spec = {
+        "name": "free", "prompts": "qa/standard", "metrics": ["score"], "protocol": "single", "constrained": True,
+        "task": {
+            "use": "dataset_qa", "data_files": {"test": str(tmp_path / "rows.jsonl")}, "doc_to_text": "q",
+            "doc_to_target": "a", "answer": {"form": "text"},
+        },
+        "tables": [{"title": "T", "rows": "model", "cell": "score"}],
+    }  # fmt: skip
+    file.write_text(json.dumps(spec))
+    with pytest.raises(HarnessError, match="nothing to keep to: any text answers turn 'answer'"):
+        harness.evaluate(file, Mock(text="so"), output_path=tmp_path / "run")
