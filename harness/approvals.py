@@ -166,7 +166,7 @@ def installed_roots() -> tuple[Path, ...]:
 def is_own(path: Path | str, *roots: Path) -> bool:
     """Whether a file may run, or a document may say what runs, with no approval; links are followed first.
 
-    What lies in the folder of a run, or among the results of a project, never is: runs travel.
+    What is in the folder of a run, or among the results of a project, never is: runs travel.
 
     Args:
         path: the file.

@@ -118,7 +118,7 @@ class LikelihoodRequest:
 
 
 class Engine(ABC):
-    """Turns requests into completions. It owns its client, retries and rate limits, and knows nothing of agents.
+    """Turns requests into completions. It owns its client, retries and rate limits, and knows nothing about agents.
 
     An engine needs `model` and `complete`, and usually `start` and `close`; the other methods have defaults. Further
     base classes declare what a run must know about an engine before it starts: `AsksPeople`, `CallsTools`,

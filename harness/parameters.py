@@ -149,7 +149,7 @@ _ATTRIBUTE: Final = re.compile(r"^    (\w+(?:, \w+)*): (.*(?:\n {8}.*)*)", re.MU
 
 
 def explanations(cls: type) -> dict[str, str]:
-    """Parameter → what the docstring of the class, or of one of its bases, says of it under "Attributes:"."""
+    """Parameter → what the docstring of the class, or of one of its bases, says about it under "Attributes:"."""
     found: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         attributes = inspect.cleandoc(base.__doc__ or "").partition("\nAttributes:\n")[2].partition("\n\n")[0]

@@ -1,4 +1,4 @@
-"""`harness validate | plan`: everything one can know of a spec before running it."""
+"""`harness validate | plan`: everything one can know about a spec before running it."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from harness.tables.table import words_of
 
 
 def print_after(run: Run) -> None:
-    """Print on stderr what readers must know of what followed a run."""
+    """Print on stderr what readers must know about what followed a run."""
     for cls in after.of_run(run):
         for line in cls.lines(run):
             print(clean_name(line), file=sys.stderr)

@@ -63,7 +63,7 @@ def report(options: argparse.Namespace) -> int:
 
 
 def _warnings(run: Run) -> Iterator[str]:
-    """What readers of a run's tables have to know of its journals: what they lack, and where they are damaged."""
+    """What readers of a run's tables must know about its journals: what they lack, and where they are damaged."""
     if run.unfinished:
         yield f"{run.folder}: {run.unfinished}"
         return  # its journals were read, and are whole

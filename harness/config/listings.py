@@ -1,4 +1,4 @@
-"""What `harness list` says of each plugin, spec and prompt set: names and descriptions, with nothing imported."""
+"""What `harness list` says about each plugin, spec and prompt set: names and descriptions, with nothing imported."""
 
 from __future__ import annotations
 

@@ -356,7 +356,7 @@ def plugins_of(root: Path) -> list[approvals.NeededApproval]:
 
 
 def _note_digests(modules: Iterable[types.ModuleType]) -> None:
-    """Let plugins' modules say which source they were made of: in a long session their files may change later."""
+    """Let plugins' modules say which source they were made from: in a long session their files may change later."""
     for module in modules:
         if module.__name__.startswith(MOUNT) and getattr(module, "__file__", None):
             setattr(module, DIGEST, hashlib.sha256(Path(str(module.__file__)).read_bytes()).hexdigest())

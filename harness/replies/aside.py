@@ -57,7 +57,7 @@ class Thinking:
 
 
 def _within(spans: Sequence[tuple[int, int]], place: int) -> bool:
-    """Whether a place lies in one of these spans, which are in order."""
+    """Whether a place is in one of these spans, which are in order."""
     at = bisect_right(spans, (place, len(spans))) - 1
     return at >= 0 and place < spans[at][1]
 

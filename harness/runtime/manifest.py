@@ -101,7 +101,7 @@ def write_spec(plan: Plan, folder: Path) -> None:
 
 
 def _has_recorded(folder: Path) -> bool:
-    """Whether a run has recorded anything: by its journals, or by what its run.json says of them."""
+    """Whether a run has recorded anything: by its journals, or by what its run.json says about them."""
     if any(path.stat().st_size for path in storage.journals(folder) if path.exists()):
         return True
     try:

@@ -34,8 +34,8 @@ class RunStoppedError(UserError):
     """The run ended before its plan did; the same command resumes it.
 
     Attributes:
-        stopped: what run.json says of it: `why` in words (or, of a budget, its `by` and `at`), and the `episodes` that
-            are finished `of` how many.
+        stopped: what run.json says about it: `why` in words (or, of a budget, its `by` and `at`), and the `episodes`
+            that are finished `of` how many.
     """
 
     stopped: Facts = MappingProxyType({})
@@ -139,7 +139,7 @@ class Work:
         return True
 
     def may_be_free(self, job: Job) -> bool:
-        """Whether an episode may come to its end without anything new being asked."""
+        """Whether an episode may end without anything new being asked."""
         has_answers = self.options.use_cache or self.plan.share_calls or episode_id(*job) in self.moves
         return bool(has_answers) or all(group.policy is not None for group in job[0].groups)
 

@@ -42,7 +42,7 @@ class Steps:
         number: how many batches were answered.
 
     Raises:
-        TypeError, RuntimeError: the protocol breaks its contract, or it does not come to an end; in words for its
+        TypeError, RuntimeError: the protocol breaks its contract, or it does not end; in words for its
             author. Whatever else its code raises.
     """
 

@@ -3,11 +3,11 @@
 A request that fails after every retry is an error of its move. But an engine that dies fails at all its requests for a
 while before that is known, and those failures are not results: a run that continues has to ask them again. So a failure
 is *pending* until a later line of the journal shows that its engine has answered again. What is still pending when the
-journal, or the part of it that one process wrote, comes to its end counts as not asked: the episode is read only up to
+journal, or the part of it that one process wrote, ends counts as not asked: the episode is read only up to
 the batch of that failure. Other turns of the same batch count, since they were asked with the same history.
 
 What an engine refuses is a result at once, since it is there and answers others. Where it has answered nothing yet it
-may be set up wrongly, and its refusals are pending too. A run that comes to its end counts them as results all the same
+may be set up wrongly, and its refusals are pending too. A run that ends counts them as results all the same
 (`taken`): then the requests themselves were at fault.
 
 The journal holds every line at once. Its readers decide, and so does the process that writes it, with the same code.

@@ -44,7 +44,7 @@ class Beside(Protocol):
         columns distinguish metrics."""
 
     def notes(self, table: TableSpec, scores: Sequence[EpisodeScore]) -> Iterable[str]:
-        """What a reader must know of them."""
+        """What a reader must know about them."""
 
 
 def build(

@@ -41,7 +41,7 @@ class GroupRows:
     bounds: Mapping[str, tuple[float, float]]
 
     def rows(self, rows: Mapping[tuple[str, ...], Row], columns: Sequence[str | None]) -> tuple[list[Row], list[str]]:
-        """A row for every group and every combination of the other labels, and what a reader must know of them.
+        """A row for every group and every combination of the other labels, and what a reader must know about them.
 
         Args:
             rows: values of the row labels, as text → row; without rows of published figures.

@@ -153,7 +153,7 @@ def _has_clusters(table: TableSpec, scores: Sequence[EpisodeScore]) -> bool:
 
 
 def of_episodes(scores: Sequence[EpisodeScore]) -> Iterable[str]:
-    """What readers of any table must know of its episodes: who played, which are left out, which met a limit."""
+    """What readers of any table must know about its episodes: who played, which are left out, which met a limit."""
     yield from who_played(scores)
     if not scores:
         yield "There are no episodes to show."

@@ -1,4 +1,4 @@
-"""What is kept of an episode once it is scored, and the standard result rows made of it."""
+"""What is kept of an episode once it is scored, and the standard result rows made from it."""
 
 from __future__ import annotations
 

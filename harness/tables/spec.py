@@ -48,7 +48,7 @@ class Derived:
 
     Attributes:
         kind: "ratio", "loss" or "cost".
-        metrics: what it is made of, in the order of the entry.
+        metrics: what it is made from, in the order of the entry.
         prices: of a cost, the price ("input" or "output") at which each metric's tokens are billed.
     """
 

@@ -1,4 +1,4 @@
-"""Labels of a table that are made of another label's values, such as what the names of conditions stand for."""
+"""Labels of a table that are made from another label's values, such as what the names of conditions stand for."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def split_labels(split: Split, labels: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def wrong_split(split: Split, labels: Labels, reserved: Collection[str]) -> Iterable[str]:
-    """What it says of labels that there are not, and does not say of values that there are."""
+    """What it says about labels that there are not, and does not say about values that there are."""
     names = {"model", *labels}
     for label, values in split.items():
         if label not in names:

@@ -133,7 +133,7 @@ _ENGINES = Path(__file__).parent
 
 
 def _is_own(file: str) -> bool:
-    """Whether a file lies in the person's folders, and not in an environment's packages there."""
+    """Whether a file is in the person's folders, and not in an environment's packages there."""
     path = Path(file)
     packages = "site-packages" in path.parts or path.is_relative_to(_ENGINES) or path.is_relative_to(sys.prefix)
     return not packages and any(path.is_relative_to(root) for root in roots())
@@ -276,7 +276,7 @@ class PythonAgent:
         return answer
 
     async def _blocked(self, job: _Job) -> str:
-        """What to say of a call that took too long, where an agent keeps all others from going on."""
+        """What to say about a call that took too long, where an agent keeps all others from going on."""
         if not job.awaits or self._loop is None or not await _agent_loop.is_blocked(self._loop):
             return ""
         return ": an agent blocks the event loop of all; await what takes long, or write `def` instead of `async def`"

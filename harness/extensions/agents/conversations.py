@@ -21,7 +21,7 @@ _numbers = itertools.count()
 
 
 class Conversation:
-    """What an agent knows of a thread, so that it is sent only what is new to it.
+    """What an agent knows about a thread, so that it is sent only what is new to it.
 
     Args:
         request: the first request that the agent gets of this thread.

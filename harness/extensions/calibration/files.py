@@ -1,6 +1,6 @@
 """Files of parameters estimated on calibration rows: read, checked, and handed to the protocols that use them.
 
-Such a file says what it is made of: which agents answered which questions. An evaluation refuses it if its own agents
+Such a file says what it is made from: which agents answered which questions. An evaluation refuses it if its own agents
 are others, or if it asks one of those questions. `fit` writes them; `protocols` is the plugins' side.
 """
 

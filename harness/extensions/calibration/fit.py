@@ -1,8 +1,8 @@
 """`harness fit`: the agents answer the calibration rows once, and what they get right becomes frozen parameters.
 
 Every file that the spec's protocols name (`calibration:`) is fitted by an ordinary run of an ordinary spec: the same
-agents, a protocol in which agents hear nothing of each other, and the task with the changes of the spec's `fit:`. It is
-journaled and resumed like any other.
+agents, a protocol in which agents hear nothing from each other, and the task with the changes of the spec's `fit:`. It
+is journaled and resumed like any other.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class Chart:
 
 
 def unit_interval(axis: Axes, bounds: tuple[float, float], unit: Units = None) -> None:
-    """The y axis of a metric: from 0 to 1 where it cannot leave that, else from 0 where nothing lies below.
+    """The y axis of a metric: from 0 to 1 where it cannot leave that, else from 0 where nothing is below.
 
     Its numbers have the unit that tables show: percent, thousands.
     """

@@ -1,4 +1,4 @@
-"""What charts are made of: runs of one spec side by side, their headline, and what distinguishes their episodes."""
+"""What charts are made from: runs of one spec side by side, their headline, and what distinguishes their episodes."""
 
 from __future__ import annotations
 

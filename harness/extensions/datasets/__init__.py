@@ -1,4 +1,4 @@
-"""Tasks made of data-set rows: reading rows, templates over their columns, questions, answers and their grades."""
+"""Tasks made from data-set rows: reading rows, templates over their columns, questions, answers and their grades."""
 
 from .task import DatasetTask
 

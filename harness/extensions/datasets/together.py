@@ -38,7 +38,7 @@ class Together:
         self._seconds = MANY
 
     def __call__(self, pairs: Pairs, *more: Any) -> Any:
-        """What the function gives. Raises what it raises; `PluginError` if it comes to no end with empty answers."""
+        """What the function gives. Raises what it raises; `PluginError` if it does not end with empty answers."""
         pairs = self.readable(pairs)
         try:
             if len(pairs) == 1:
@@ -56,7 +56,7 @@ class Together:
         return self(pairs, *more)
 
     def readable(self, pairs: Pairs) -> list[tuple[str, Sequence[str]]]:
-        """The pairs, with an empty answer for each with which the function has not come to an end."""
+        """The pairs, with an empty answer for each with which the function has not ended."""
         return [("" if answer in self._endless else answer, right) for answer, right in pairs]
 
     def _ends(self, answer: str, right: Sequence[str], more: tuple[Any, ...]) -> bool:
@@ -69,7 +69,7 @@ class Together:
         return True
 
     def _patiently(self, pairs: Pairs, more: tuple[Any, ...]) -> Any:
-        """With the time that so many answers may take, since it comes to an end with each."""
+        """With the time that so many answers may take, since it ends with each."""
         self._seconds = max(self._seconds, clock.SECONDS * len(pairs))
         try:
             return self._all(pairs, *more, seconds=self._seconds)

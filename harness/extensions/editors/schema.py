@@ -32,7 +32,7 @@ _ABOUT: Final = ("title", "description", "default")
 _UNSAID: Final[Schema] = {"doNotSuggest": True}
 """Editors accept the key and do not offer it."""
 _FOR_ALL_TYPES: Final = {"enum", "anyOf", "if", "$ref", "allOf"}
-"""Keywords that hold for values of every type; all others hold for values of one type and say nothing of others."""
+"""Keywords that hold for values of every type; all others hold for values of one type and say nothing about others."""
 _TYPES: Final = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
 
 

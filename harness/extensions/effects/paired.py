@@ -230,7 +230,7 @@ Seen = tuple[str, Hashable, Number]
 
 
 def seen(group: Group, metric: str, cluster: Sequence[str] = (), *, conditions: bool = False) -> Seen | None:
-    """What a test has to know of one side; None if it has no number. Arguments as in `test`."""
+    """What a test must know about one side; None if it has no number. Arguments as in `test`."""
     value = number(group, metric)
     if value is None:
         return None

@@ -37,7 +37,7 @@ GRAND: Final = "grand mean"
 
 
 def _of(table: TableSpec) -> Effects:
-    """What the table's entry says of effects."""
+    """What the table's entry says about effects."""
     assert isinstance(table.kind, Effects)
     return table.kind
 

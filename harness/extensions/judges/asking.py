@@ -39,7 +39,7 @@ def ask(
         began: when the run began, by `time.monotonic`.
 
     Returns:
-        metric → what run.json says of its judge.
+        metric → what run.json says about its judge.
 
     Raises:
         RunStoppedError: an engine or the disk gave up, or the budget is spent; the same command resumes the run.

@@ -113,7 +113,7 @@ def prefer(
     options: Options | None = None,
     on_more: OnMore | None = None,
 ) -> list[Table]:
-    """Let a judge choose between the answers of two sides, in both orders. The judge's run lies in the folder of `one`.
+    """Let a judge choose between the answers of two sides, in both orders. The judge's run is in the folder of `one`.
 
     Args:
         one, two: the sides.

@@ -34,7 +34,7 @@ class Judging:
         metrics: what the metrics are called that read it.
         metric: the first of them; all have the same parameters but `of`.
         plan: what the judges play.
-        digest: of all that decides what judges say of an answer.
+        digest: of all that decides what judges say about an answer.
         right: digest of the right answers, where judges see them.
     """
 

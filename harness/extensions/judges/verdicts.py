@@ -19,7 +19,7 @@ Numbers = dict[str, float | None]
 
 
 def records(judging: Judging, run: Path) -> dict[str, Facts]:
-    """What run.json says of a judge that has judged all: metric → its record. Raises `DataError`."""
+    """What run.json says about a judge that has judged all: metric → its record. Raises `DataError`."""
     folder, metric = run / judging.folder, judging.metric
     counts = dict.fromkeys(("answers", "unanswered", "left_out", "replies", "missing", "failed"), 0)
     for line in _lines(folder / CASES):

@@ -133,7 +133,8 @@ def _is_of_package(task: Task) -> bool:
 
 
 def _arguments(case: Case) -> list[tuple[Any, ...]]:
-    """What the package's requests of the document were made of; a conversation as JSON, as it has those of servers."""
+    """What the package's requests of the document were made from; a conversation as JSON, as it has those of
+    servers."""
     public = case.public
     if "continuations" not in public:
         return [(_context(public), dict(case.sampling))]

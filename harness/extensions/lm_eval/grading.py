@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 class Reads:
     """What a task's code makes of the replies to a document, under a clock.
 
-    A reply with which it does not come to an end counts as an empty one, from then on at once.
+    A reply with which it does not end counts as an empty one, from then on at once.
 
     Args:
         name: the task's.

@@ -165,7 +165,7 @@ def parts(adjacency: Adjacency) -> list[set[str]]:
 
 
 def diameter(adjacency: Adjacency) -> int:
-    """Return the longest shortest path in hops: the rounds until every agent can know of every other.
+    """Return the longest shortest path in hops: the rounds until every agent can know about every other.
 
     Floods the whole network at once with a set of agents as the bits of an integer: D·m·n/64 machine words
     of work and n²/8 bytes, 0.3 s and 25 MB for 10,000 agents of a small world.
@@ -228,7 +228,7 @@ class NetworkTask(LocalTask):
 
     What every task says, as constants of the class or as parameters:
         problem: the problem's name, in a word.
-        is_global: whether every agent must be able to know of every other; then networks must be connected.
+        is_global: whether every agent must be able to know about every other; then networks must be connected.
     """
 
     problem: str

@@ -48,7 +48,7 @@ def overflows(error: Exception) -> bool:
 # vLLM: "EngineCore encountered an issue", EngineDeadError; torch behind any server: "CUDA error: …". Memory that was
 # short for once ("CUDA out of memory") is none of them.
 _DEAD = re.compile(r"CUDA error|device-side assert|EngineDeadError|EngineCore encountered", re.IGNORECASE)
-# Statuses that say nothing of the request, besides those from 500 on: a gateway's, or of a server that is busy.
+# Statuses that say nothing about the request, besides those from 500 on: a gateway's, or of a server that is busy.
 _PASSING = {405, 408, 409, 421, 425, 426, 429, *range(500, 1000)}
 # DeepSeek: "Model Not Exist"; OpenAI and others: "model_not_found", "The model `x` does not exist"; OpenRouter:
 # "x is not a valid model ID".

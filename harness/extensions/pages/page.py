@@ -30,7 +30,7 @@ def report_page(material: Material, tables: Iterable[Table], description: str = 
     Args:
         material: the runs.
         tables: the spec's tables over all of them.
-        description: what the spec says of itself.
+        description: what the spec says about itself.
 
     Raises:
         DataError: where a journal is damaged.

@@ -252,7 +252,7 @@ _PLAIN = ("", "text", "txt", "json", "xml", "yaml", "markdown", "md")
 
 
 def _in_program(text: str, place: int) -> bool:
-    """Whether a place lies in a fence of a programming language, or in an unnamed one beside other text."""
+    """Whether a place is in a fence of a programming language, or in an unnamed one beside other text."""
     fences = list(_FENCE.finditer(text, 0, place))
     if len(fences) % 2 == 0:
         return False

@@ -37,7 +37,7 @@ Assigned = tuple[str, Case, int, Moves]
 
 @dataclass(frozen=True)
 class WorkerConfig:
-    """All that a worker has to know of a run. It travels in memory only: an engine may hold a key."""
+    """All that a worker must know about a run. It travels in memory only: an engine may hold a key."""
 
     spec: Spec
     engine: Engine | None

@@ -171,7 +171,7 @@ def blamed(
         episodes: ids; by default all whose number is not the best there is.
         limit: at most so many of these, drawn from the run's seed.
         metric: the metric whose number to explain; by default the headline's.
-        moves, permutations, messages: as of `verdict.Search`.
+        moves, permutations, messages: as in `verdict.Search`.
         model: answers the prompts that differ from those of the run.
         max_calls: of each model; what was found until then is returned. Models that the spec names are asked where
             this or `model` is given.
@@ -222,7 +222,7 @@ def _look(
     allow_code_execution: bool,
     sandbox: str,
 ) -> _Looked:
-    """Arguments and errors as of `blamed`."""
+    """Arguments and errors as in `blamed`."""
     folder = run.folder if isinstance(run, Run) else run
     parent = Parent.open(folder, project or (run.project if isinstance(run, Run) else None))
     check_execution(parent.plan, allow_code_execution, sandbox, playing=False)
@@ -276,7 +276,7 @@ def planned(
     allow_code_execution: bool = False,
     sandbox: str = "process",
 ) -> BlamePlan:
-    """How much `blamed` would play; no model is asked. Arguments and errors as of `blamed`."""
+    """How much `blamed` would play; no model is asked. Arguments and errors as in `blamed`."""
     with approvals.allowing(allow_code_execution):
         looked = _look(run, by, episodes, limit, metric, project, allow_code_execution, sandbox)
         search = Search(moves, permutations, messages, looked.lower)

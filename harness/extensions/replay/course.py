@@ -94,7 +94,7 @@ class Rehearsal:
             own player does by other seeds, those of `sample`.
         metric: name of the number.
         engines: answer models' turns (`kept.Kept`).
-        sandbox: as of `harness.runtime.options.Options`.
+        sandbox: as in `harness.runtime.options.Options`.
 
     Attributes:
         courses: how often it was played.

@@ -111,7 +111,7 @@ class Parent(PlayedEpisodes):
     def read(self, episodes: Iterable[str]) -> None:
         """Read the moves of these episodes, and check that they lead to the outcome that the journal states.
 
-        Raises `DataError` for an episode that there is not, that did not come to its end, or that plays otherwise now.
+        Raises `DataError` for an episode that there is not, that did not end, or that plays otherwise now.
         """
         wanted = {name for name in episodes if name not in self.batches}
         for name in wanted - self.jobs.keys():

@@ -65,7 +65,7 @@ class ClockedGame:
             return lost(position, error)
 
     def _act(self, position: Position, action: str | None) -> Position:
-        """The position after an action; None: one with which the environment has come to no end."""
+        """The position after an action; None: one that the environment did not finish."""
         clock = _clock(self._arguments[0])
         answer = clock("act", self._key, position.turns, action) if position is self._newest else None
         if answer is None:  # it is somewhere else, or was ended

@@ -1,6 +1,6 @@
 """What the games of a plan can tell tables of games, before any is played.
 
-What only drawn cases decide is not seen here; the tables say of it how many games are left out.
+What only drawn cases decide is not seen here; the tables say about it how many games are left out.
 """
 
 from __future__ import annotations

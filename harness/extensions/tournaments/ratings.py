@@ -42,7 +42,7 @@ _NO_ERROR: Final = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Rated:
-    """The rows of one part, the best first, and what a reader must know of them."""
+    """The rows of one part, the best first, and what a reader must know about them."""
 
     rows: Sequence[tuple[str, Sequence[Cell]]]
     notes: Sequence[str]
@@ -64,7 +64,7 @@ def rated(how: RatingTable, part: RatedGames, statistics: Sequence[str] = tuple(
 
     Bradley–Terry and Elo take games of two contestants, the others of several (Plackett–Luce of up to `MOST_SIDES`).
     Where `how` names no model it is Bradley–Terry, or Plackett–Luce if some game has more than two. A game of a
-    contestant with itself says nothing of its strength and is left out.
+    contestant with itself says nothing about its strength and is left out.
     """
     if how.model is None:
         crowded = any(len(game.returns) > 2 for game in part.games)

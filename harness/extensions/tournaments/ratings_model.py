@@ -26,7 +26,7 @@ Outcome = Sequence[tuple[int, float]]
 
 @dataclass(frozen=True, slots=True)
 class Strengths:
-    """What games say of contestants.
+    """What games say about contestants.
 
     Attributes:
         values: log-strengths, whose mean is 0.

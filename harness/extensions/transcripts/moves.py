@@ -35,7 +35,7 @@ def from_journal(
         episode: its id.
         batches: its moves in the order of the protocol.
         end: its end line; None while it is not finished.
-        problem: what the transcript says of itself.
+        problem: what the transcript says about itself.
     """
     line, turns = end or {}, tuple(turns_of(batches))
     return Transcript(

@@ -71,7 +71,7 @@ class Transcripts:
             self.problem = why if self.plan is None else _joined(f"some {why}", self.problem)
 
     def _changes(self, plan: Plan, parameters: Mapping[str, str]) -> str | None:
-        """In words: what the run used that is not the same now; `parameters`: as of `load_parameters`."""
+        """In words: what the run used that is not the same now; `parameters`: as in `load_parameters`."""
         files = changed_files(self.meta.get("code") or {}, plan, ("play", "task"))
         identity = self.meta.get("identity") or {}
         recorded = identity.get("prompts") or {}
@@ -250,7 +250,7 @@ class _Replay:
     """Plays the protocol with recorded moves, up to the first round that lacks one; that round is given too.
 
     Attributes:
-        outcome: what the moves lead to; None if they come to no end.
+        outcome: what the moves lead to; None if they do not end.
     """
 
     def __init__(self, plan: Plan, condition: Condition, case: Case, repeat: int, recorded: Recorded) -> None:

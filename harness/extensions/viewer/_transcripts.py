@@ -30,7 +30,7 @@ _CALL_FIELDS = (
 
 
 def as_json(transcript: Transcript, scenes: list[dict[str, Any]]) -> dict[str, Any]:
-    """What the page draws; its parts are those of `Transcript` by other names. `scenes` as of `views.as_json`."""
+    """What the page draws; its parts are those of `Transcript` by other names. `scenes` as in `views.as_json`."""
     case, outcome, cutter = transcript.case, transcript.outcome, _Cutter()
     private = {} if case is None else {agent: cutter.value(facts) for agent, facts in case.private.items()}
     topology = None if case is None or case.topology is None else {a: list(n) for a, n in case.topology.items()}

@@ -81,7 +81,7 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class IndexedEpisode:
-    """What the index knows of one episode.
+    """What the index knows about one episode.
 
     Attributes:
         row: its columns and `outcome`, as in `RunIndex.page`.

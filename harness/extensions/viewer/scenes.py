@@ -92,7 +92,7 @@ def agents_at(
     """A node for every agent.
 
     Args:
-        where: agent → its place, as of `places` or `ring`.
+        where: agent → its place, as in `places` or `ring`.
         texts: agent → its value at the moment, cut to 12 characters.
         marks: agent → words for its state, as in `Node`.
         colors: agent → index of its color.

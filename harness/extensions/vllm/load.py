@@ -1,4 +1,4 @@
-"""What a local engine's scheduler says of itself: how full it is, how long it had nothing to do."""
+"""What a local engine's scheduler says about itself: how full it is, how long it had nothing to do."""
 
 from __future__ import annotations
 

@@ -387,7 +387,7 @@ def template_of(path: str | None) -> str | None:
 
 
 def tokenizer_facts(tokenizer: Any, template: str | None, limit: int) -> Facts:
-    """What a run's record says of a tokenizer: its special tokens with their ids, the length of the context, and the
+    """What a run's record says about a tokenizer: its special tokens with their ids, the length of the context, and the
     chat template with its SHA-256, None if there is none.
 
     Args:

@@ -55,7 +55,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """A spec, and what a reader must know of it.
+    """A spec, and what a reader must know about it.
 
     Attributes:
         spec: the spec as plain data.
