@@ -267,7 +267,7 @@ def test_what_counts_as_one_observation() -> None:
         ({"where": {"hears": "all"}}, "effects: where leaves hears one value: there is nothing to compare"),
         ({"columns": "question"}, "effects: columns cannot stand beside it: its columns are statistics"),
         ({"error": "sem"}, "effects: error cannot stand beside it"),
-        ({"aggregate": "mean_of_conditions"}, "effects: a test is one of episodes"),
+        ({"aggregate": "mean_of_conditions"}, "effects: it is made of episodes"),
         ({"effects": "hears", "interactions": True}, "interactions: effects needs two labels or more"),
         ({"ratio": {"x": ["score", "tokens"]}, "cell": "x"}, "effects: 'x' is a ratio, which episodes have no numbers"),
         ({"compare": {"label": "model", "base": "a", "with": "b"}, "rows": "question"}, "compare: effects is another"),
