@@ -204,7 +204,7 @@ def test_every_recipe_is_validated_fitted_and_played(
 
 SAYS = "The answer is (A). #### 1"
 BASES = {
-    "worlds.md": "worlds/four_way_stop",
+    "worlds.md": "worlds/four_way_stop", "replay.md": "agentsnet_quick",
     "graph_of_agents.md": "arithmetic", "networks.md": "networks/vertex_cover", "sharded.md": "sharded/ranks",
     "team.md": "arithmetic", "engines.md": "teams/star", "scaling.md": "agentsnet_quick",
     "specs.md": "agentsnet_quick", "tables.md": "agentsnet_quick",
