@@ -209,3 +209,15 @@ def test_another_sample_of_the_same_model_takes_the_place_of_moves(tmp_path: Pat
     plan = planned(played, "model", project=TOY)
     assert first.asked <= plan.most_calls and len(models[0].asked) == first.asked  # type: ignore[attr-defined]
     assert len({*models[0].asked}) > 0  # type: ignore[attr-defined]
+
+
+@pytest.mark.slow
+def test_a_chart_counts_decisive_moves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    four_way(tmp_path / "run", {"faulty": {"at": 2}})
+    plot = ("plot", str(tmp_path / "run"), "--kind", "blame", "-o", str(tmp_path / "blame.svg"))
+    for by in ("round", "agent", "group", "turn"):
+        code, out, _ = invoke(capsys, *plot, "--by", by)
+        assert code == 0 and f"Who made episodes fail, by {by}." in out
+    assert "Episodes that a move decides" in (tmp_path / "blame.svg").read_text()
+    code, _, err = invoke(capsys, *plot, "--by", "size")
+    assert code == 2 and "moves are counted by round, agent, group, turn" in err

@@ -1,0 +1,84 @@
+"""The chart `blame`: whose moves made episodes fail, and when."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from harness.errors import DataError
+from harness.extensions.charts.chart import Chart
+from harness.extensions.charts.sources import ChartOptions, Material
+from harness.extensions.charts.style import label, ticks
+
+from .blame import blamed
+from .verdict import WORDS, BlameVerdict
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+WAYS = ("round", "agent", "group", "turn")
+_LOOKED = 200
+_MOST = 40
+
+
+def blame_chart(material: Material, choice: ChartOptions) -> Chart:
+    """Bars of how many episodes a move of each round decides; by agent, by its group, or by the template of its turn.
+
+    Raises `DataError` where no single episode is decided by a move, and as `blamed`.
+    """
+    by = choice.by or WAYS[0]
+    if by not in WAYS:
+        raise DataError(f"moves are counted by {', '.join(WAYS)}, found {by!r:.80}", hint="Choose with --by.")
+    counts: Counter[str] = Counter()
+    found: Counter[str] = Counter()
+    metric = reference = ""
+    for source in material.sources:
+        one = blamed(source.folder, metric=choice.metric, limit=_LOOKED)
+        metric, reference = one.metric, one.by
+        for verdict in one.verdicts:
+            found[WORDS[verdict.finding]] += 1
+            if verdict.finding == "blamed":
+                counts.update(_ways(by, verdict, one.roles[verdict.episode]))
+    if not counts:
+        said = "; ".join(f"{n} episodes: {words}" for words, n in found.most_common()) or "no episode failed"
+        raise DataError(f"no move decides an episode ({said})")
+    named = sorted(counts.items(), key=lambda item: (int(item[0]), 0) if by == "round" else (0, -item[1]))
+    shown, rest = named[:_MOST], len(named) - _MOST
+
+    def paint(figure: Figure) -> None:
+        axis = figure.subplots()
+        places = range(len(shown))
+        bars = axis.barh(places, [n for _, n in shown], height=0.68, color="#D55E00")
+        axis.bar_label(bars, padding=2, fontsize=7)
+        axis.set_yticks(places, ticks(name for name, _ in shown))
+        axis.invert_yaxis()
+        axis.locator_params(axis="x", integer=True)
+        axis.set_xlabel("Episodes that a move decides")
+        axis.set_ylabel(label(by))
+        axis.spines["left"].set_visible(False)
+        axis.tick_params(axis="y", length=0)
+
+    more = f" {rest} more are not shown." if rest > 0 else ""
+    looked = "; ".join(f"{n} of {found.total()}: {words}" for words, n in found.most_common())
+    of = by if by in ("agent", "group") else f"{by} of the first such move"
+    return Chart(
+        "blame",
+        f"Who made episodes fail, by {by}",
+        f"Episodes whose {metric} would have been as good as that of {reference} if a move had been another one, by "
+        f"{of}. Failed episodes that were looked at, at most {_LOOKED} a run: {looked}.{more}",
+        (by, "episodes"),
+        tuple(shown),
+        paint,
+        height=1.0 + 0.26 * len(shown),
+    )
+
+
+def _ways(by: str, verdict: BlameVerdict, roles: dict[str, str]) -> list[str]:
+    """What an episode counts for: that of its first decisive move; every agent of one."""
+    if by == "round":
+        return [str(verdict.named[0].round)]
+    if by == "turn":
+        return [verdict.named[0].turn]
+    if by == "agent":
+        return [*verdict.agents]
+    return [*dict.fromkeys(roles.get(agent, "default") for agent in verdict.agents)]
