@@ -52,7 +52,13 @@ class ActWithFields(Contract):
 
 def format_line(one: ActionParameter, required: bool) -> str:
     """How a field is written, for prompts: `CONFIDENCE: [a number from 0 to 1, or None]`."""
-    return f"{label(one.name)} [{f'{one.means}: ' if one.means else ''}{one.words}{'' if required else ', or None'}]"
+    words = "one of the actions that are legal now" if is_of_moves(one) else one.words
+    return f"{label(one.name)} [{f'{one.means}: ' if one.means else ''}{words}{'' if required else ', or None'}]"
+
+
+def is_of_moves(one: ActionParameter) -> bool:
+    """Whether a field says one of the moves, whose values are known only when an agent is asked."""
+    return one.kind == "one_of" and not one.values
 
 
 def contract_of(form: Reply) -> ActWithFields | None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Literal, TypedDict
 
 from harness.api import Range, Reply
 from harness.errors import KEY, PluginError
 from harness.extensions.worlds.actions import ActionParameter
 
-from .contract import ActWithFields, format_line
+from .contract import ActWithFields, format_line, is_of_moves
 
+MOVES = "moves"
+"""Stands for the names of the actions that are legal when an agent is asked."""
 KINDS = ("text", "number", "integer", "one_of")
 MAX_FIELDS = 20
 _TAKEN = ("act", "said", "reasoning", "think", "thinking")
@@ -23,7 +26,7 @@ class FieldEntry(TypedDict, total=False):
     text: Annotated[int, Range(ge=1, le=20_000), "one line of at most so many characters"]
     number: Annotated[tuple[float, float], "a number between two bounds, both included"]
     integer: Annotated[tuple[int, int], "a whole number between two bounds, both included"]
-    one_of: Annotated[list[str | int | float], "one of these"]
+    one_of: Annotated[list[str | int | float] | Literal["moves"], "one of these; in worlds `moves`, those legal now"]
     means: Annotated[str, "what it is, for the prompt"]
     required: Annotated[bool, "whether an agent without it is asked again; by default not"]
 
@@ -55,7 +58,7 @@ class ReplyFields:
         self.values = tuple(field_of(name, entry, act, taken or {}) for name, entry in entries.items() if name != act)
         names = [*entries]
         self.place = names.index(act) if act in entries else len(names)
-        if entries.get(act) is not None:
+        if entries.get(act) is not None and not (act == "action" and entries[act] == {"one_of": MOVES}):
             hint = f"Leave its value out: reply: {{{', '.join(names[: self.place + 1])}: }}."
             raise PluginError(f"`{act}:` in a reply says where the {act} stands", at=("reply", act), hint=hint)
         self.required = frozenset(
@@ -67,9 +70,15 @@ class ReplyFields:
         """Their names."""
         return tuple(one.name for one in self.values)
 
-    def around(self, act: Reply) -> Reply:
-        """The form of a reply with these fields; the act's own form if there are none."""
-        return ActWithFields(act, self.values, self.place, self.required) if self.values else act
+    def around(self, act: Reply, moves: tuple[str, ...] = ()) -> Reply:
+        """The form of a reply with these fields; the act's own form if there are none.
+
+        `moves` are the values of fields that say one of the moves: the actions that are legal now.
+        """
+        if not self.values:
+            return act
+        values = tuple(replace(one, values=moves) if is_of_moves(one) else one for one in self.values)
+        return ActWithFields(act, values, self.place, self.required)
 
     def lines(self) -> tuple[list[str], list[str]]:
         """How the fields before and after the act are written."""
@@ -116,6 +125,11 @@ def field_of(
     means = entry.get("means", "")
     if "text" in entry:
         return ActionParameter(name, "text", chars=entry["text"], means=means)
+    if "one_of" in entry and entry["one_of"] == MOVES:
+        if act != "action":
+            hint = "Only worlds have moves; list the values: one_of: [red, green]."
+            raise PluginError(f"{name}: there are no moves here", at=(*at, "one_of"), hint=hint)
+        return ActionParameter(name, "one_of", means=means)
     if "one_of" in entry:
         many = list(dict.fromkeys(entry["one_of"]))
         texts = {str(one).strip().casefold() for one in many}

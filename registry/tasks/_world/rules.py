@@ -206,8 +206,8 @@ class Rules:
         names = tuple(form.name for form in forms)
         noop = self.noop if self.noop in names else None
         if self.plain:
-            return self.beside.around(Labelled(names, "ACTION", noop=noop))
-        return self.beside.around(Actions(forms, "ACTION", None if noop is None else {"action": noop}))
+            return self.beside.around(Labelled(names, "ACTION", noop=noop), names)
+        return self.beside.around(Actions(forms, "ACTION", None if noop is None else {"action": noop}), names)
 
     def described_all(self) -> list[dict[str, Any]]:
         """All actions, with bounds as far as they are fixed."""

@@ -54,6 +54,7 @@ def spec(tmp_path: Path, reply: Any, protocol: Any = None, **task: Any) -> dict[
         ({"sure": {"text": 9, "number": [0, 1]}}, ("sure",), "it takes one"),
         ({"sure": {"number": [1, 0]}}, ("sure", "number"), "no number is from 1 to 0"),
         ({"pick": {"one_of": []}}, ("pick", "one_of"), "one_of is"),
+        ({"pick": {"one_of": "moves"}}, ("pick", "one_of"), "there are no moves here"),
         ({"pick": {"one_of": ["a", "A"]}}, ("pick", "one_of"), "one_of is"),
         ({"confidence": {"integer": [0, 10]}}, ("confidence",), "a number from 0 to 1"),
         ({f"f{i}": "text" for i in range(21)}, (), "at most 20"),
@@ -240,6 +241,40 @@ def test_a_world_reads_what_is_said_beside_actions_and_shows_it_apart(tmp_path: 
     assert chance.scores[0].error is None and 0 < float(chance.scores[0].numbers["sure"]) < 2  # type: ignore[arg-type]
     alone = {**world_spec(), "baseline": {"use": "expression", "act": "'GO'"}}
     assert harness.evaluate(alone, output_path=tmp_path / "alone").scores[0].numbers == {"sure": 0.0, "notes": 4.0}
+
+
+def test_moves_are_those_that_are_legal_when_an_agent_is_asked(tmp_path: Path) -> None:
+    task: dict[str, Any] = {
+        "use": "world", "agents": 2, "rules": "Say what you would do next.", "state": {"left": "1", "said_so": "[]"},
+        "actions": {
+            "TAKE": {"when": "left > 0", "effects": {"left": "left - 1"}},
+            "STAY": {"effects": {"said_so": "said_so + [said[me].next]"}},
+        },
+        "reply": {"next": {"one_of": "moves", "means": "what you do then"}, "action": {"one_of": "moves"}},
+        "noop": "STAY", "end": "rounds == 2", "scores": {"named": "len([one for one in said_so if one])"},
+    }  # fmt: skip
+    spec: dict[str, Any] = {
+        "name": "m", "task": task, "protocol": {"use": "steps", "order": "sequential", "max_timesteps": 4},
+        "prompts": "world/standard", "metrics": [{"use": "grade", "of": "named", "name": "named"}],
+        "tables": [{"title": "T", "rows": "model", "cell": "named"}],
+    }  # fmt: skip
+    forms: list[Any] = []
+
+    def model(request: Any) -> str:
+        forms.append(request.reply)
+        text = str(request.thread.messages)
+        assert "NEXT: [what you do then: one of the actions that are legal now, or None]" in text
+        return f"NEXT: TAKE\nACTION: {'TAKE' if len(forms) == 1 else 'STAY'}"
+
+    run = harness.evaluate(spec, Mock(function=model), output_path=tmp_path / "run")
+    assert [form.beside[0].values for form in forms] == [("TAKE", "STAY"), ("STAY",), ("STAY",), ("STAY",)]
+    assert dict(forms[1].constraint())["regex"].startswith("NEXT: (STAY)")
+    assert run.scores[0].numbers == {"named": 0.0}, "TAKE is no move any more where STAY was played"
+    chance = harness.evaluate({**spec, "baseline": "random"}, output_path=tmp_path / "chance")
+    assert chance.scores[0].error is None and chance.scores[0].numbers["named"] == 3.0
+    with pytest.raises(HarnessError, match="says where the action stands"):
+        other = {**spec, "task": {**task, "reply": {"action": {"one_of": ["TAKE"]}}}}
+        harness.evaluate(other, Mock(text="x"), output_path=tmp_path / "other")
 
 
 def test_talk_and_a_field_message_would_have_one_label(tmp_path: Path) -> None:
