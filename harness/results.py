@@ -94,7 +94,7 @@ class Run:
             counted = f" ({end.get('episodes')} of {end.get('of')} episodes)" if isinstance(end, Mapping) else ""
             why = f": {manifest.why_stopped(meta)}{counted}" if end else ""
             far = f"`harness report {shlex.quote(str(folder))}` shows what is there."
-            hint = f"Give the same eval command again to go on; {far}"
+            hint = f"Give the same eval command again to resume; {far}"
             raise DataError(f"the run in {folder} is not finished{why}", hint=hint)
         if not (folder / manifest.SPEC).is_file():
             raise DataError(

@@ -174,7 +174,7 @@ class Project:
             raise PluginError(
                 f"{word} {name!r} cannot be imported: {type(error).__name__}: {error}",
                 place=_line_in(error, file),
-                hint="Mend the file, or install what it imports." if isinstance(error, ImportError) else None,
+                hint="Fix the file, or install what it imports." if isinstance(error, ImportError) else None,
             ) from error
         return _tagged(module, KINDS[kind], name, file)
 
@@ -314,7 +314,7 @@ def _open(root: Path, via: tuple[Path, ...]) -> Project:
         if path in (root, *via):
             raise SpecError(f"project {parent!r} is its own parent", place=document.place("parents", i))
         if not (path / MARKER).is_file():
-            hint = f"{near(parent, [BUILTIN])} That is harness's own; all else are folders, from {root}."
+            hint = f"{near(parent, [BUILTIN])} That one is built in; all others are folders, from {root}."
             place = document.place("parents", i)
             raise SpecError(f"no project at {path} (it has no {MARKER})", place=place, hint=hint)
         parents.append(_open(path, (*via, root)))

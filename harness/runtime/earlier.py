@@ -70,7 +70,7 @@ def _check_code(earlier: Mapping[str, Any], meta: Mapping[str, Any], folder: Pat
     """Whether what is there has to be measured again, since metrics changed. Raises `DataError` for other changes."""
     if other := changed(earlier.get("cases", meta["cases"]), meta["cases"]):
         score = f"`harness score {shlex.quote(str(folder))}` grades again; or "
-        hint = f"{score if finished and other == [ANSWERS] else ''}{_ELSEWHERE}; or take the change back."
+        hint = f"{score if finished and other == [ANSWERS] else ''}{_ELSEWHERE}; or undo the change."
         raise DataError(f"the task's {' and '.join(other)} changed since the run in {folder}", hint=hint)
     files_changed = {part: changed(earlier["code"].get(part, {}), files) for part, files in meta["code"].items()}
     if not any(files_changed.values()):
@@ -80,7 +80,7 @@ def _check_code(earlier: Mapping[str, Any], meta: Mapping[str, Any], folder: Pat
         hint = f"`harness score {shlex.quote(str(folder))}` grades again; or {_ELSEWHERE}."
         raise DataError(f"code changed since the run in {folder}: {files}", hint=hint)
     if files_changed["play"] or files_changed["task"]:
-        hint = f"What was played stays as it is: {_ELSEWHERE}; or take the change back."
+        hint = f"What was played stays as it is: {_ELSEWHERE}; or undo the change."
         raise DataError(f"code changed since the run in {folder} began: {files}", hint=hint)
     return True
 
@@ -101,7 +101,7 @@ def graded_again(meta: Mapping[str, Any], plan: Plan, cases: Mapping[str, str], 
     """
     other = changed(meta.get("cases", cases), cases)
     if QUESTIONS in other:
-        hint = "Answers are to the questions of then: run it in another folder, or take the change back."
+        hint = "The answers are to the old questions: run it in another folder, or undo the change."
         raise DataError(f"the task's {' and '.join(other)} changed since the run in {folder}", hint=hint)
     current = code(plan)
     again = {part: current[part] for part in ("task", "metrics")}

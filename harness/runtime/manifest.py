@@ -145,7 +145,7 @@ def check_journals(meta: Mapping[str, Any], folder: Path) -> None:
         there = path.stat().st_size if path.exists() else 0
         if there < length:
             message = f"{path} was cut: {there:,} of {length:,} bytes are there"
-            hint = "Take it from a copy. To go on with what is left, delete `journals` from run.json."
+            hint = "Restore it from a copy. To continue with what is left, delete `journals` from run.json."
             raise DataError(message, hint=hint)
 
 

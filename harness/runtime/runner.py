@@ -54,7 +54,7 @@ class BudgetReachedError(RunStoppedError):
         self.stopped = {"by": spent.by, "at": spent.at, "episodes": done, "of": total, "asked": total_usage}
         super().__init__(
             f"{spent}: {done} of {total} episodes are finished; {spending}",
-            hint="The same command goes on where it stopped"
+            hint="The same command resumes it where it stopped"
             + (", for as long again." if spent.by == "max_time" else f", with a higher {spent.by} or without it."),
         )
 

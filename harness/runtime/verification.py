@@ -93,9 +93,9 @@ def refuse(plan: Plan, folder: Path, disputed: Mapping[str, str]) -> None:
     files = sorted(changed_files(meta.get("code") or {}, plan, ("play", "task")))
     then = (meta.get("versions") or {}).get("harness")
     if files:
-        hint = f"Changed since the run: {', '.join(files)}. If that is the reason, grade it with the code of then."
+        hint = f"Changed since the run: {', '.join(files)}. If that is the reason, grade it with the old code."
     elif then != __version__:
-        hint = f"The run is of harness {then}, this is {__version__}: grade it with the version of then."
+        hint = f"The run is of harness {then}, this is {__version__}: grade it with that version."
     else:
         hint = "The journal was changed after the run: its numbers are not those of what was played."
     raise DataError(message + "".join([*listed, *more]), hint=hint)

@@ -164,9 +164,9 @@ class Journal:
     def _fail(self, error: Exception) -> None:
         # What is there may be half a line: anything written after it would be damaged with it.
         message = getattr(error, "strerror", None) or error or type(error).__name__
-        hint = "What was written is readable. Make room, or mend the disk; then give the same command again."
+        hint = "What was written is readable. Make room, or fix the disk; then give the same command again."
         if getattr(error, "errno", None) == errno.ESTALE:
-            hint = "What is gone has to come from a copy, else the same command asks for it again."
+            hint = "Restore the missing part from a copy; otherwise the same command requests it again."
         self._failure = StorageError(f"cannot write {self.path}: {message}", hint=hint)
 
 

@@ -261,9 +261,7 @@ def aggregate(metric: Metric, scores: Sequence[EpisodeScore], name: str) -> Stat
         place = error.place if isinstance(error, UserError) else None
         why = error.message if isinstance(error, UserError) and place is not None else describe(error)
         message = f"{type(metric).__name__}.aggregate fails: {why}"
-        raise PluginError(
-            message, place=place, hint="Mend it, then `harness score RUN`: no episode is lost."
-        ) from error
+        raise PluginError(message, place=place, hint="Fix it, then `harness score RUN`: no episode is lost.") from error
     if not isinstance(statistic, Statistic):
         raise PluginError(f"{type(metric).__name__}.aggregate gives {statistic!r:.80}, not a Statistic")
     return statistic

@@ -185,7 +185,7 @@ def _played(plan: Plan, folder: Path) -> list[CalibrationEpisode]:
     for end, batches in storage.batches(*storage.journals(folder)):
         if end["error"] is not None:
             message = f"the calibration question {end['case']!r} failed: {end['error']}"
-            raise DataError(message, hint="Mend the cause, and fit again.")
+            raise DataError(message, hint="Remove the cause, and fit again.")
         case = cases[end["e"]]
         played[end["e"]] = CalibrationEpisode(task, case, batches, partial(is_right, task, case))
     return [played[name] for name in cases if name in played]

@@ -123,7 +123,7 @@ class Cache(Wrapper):
         try:
             return self._base.execute(statement, values).fetchall()
         except sqlite3.Error as error:
-            hint = "Make room, mend the file or take another one; then give the same command again."
+            hint = "Make room, fix the file or use another one; then give the same command again."
             self._failure = StorageError(f"the response cache {self.path} fails: {error}", hint=hint)
             raise self._failure from error
 

@@ -59,7 +59,7 @@ def messages(folder: Path, condition: str | None = None) -> Iterator[MessageCoun
         hint = near(condition, conditions) if conditions else "The run has no finished episode yet."
         raise DataError(f"{folder} has no finished episode of condition {condition!r}", hint=hint)
     if not conditions:
-        raise DataError(f"{folder} has no finished episode", hint="Give the command of the run again to go on with it.")
+        raise DataError(f"{folder} has no finished episode", hint="Give the command of the run again to resume it.")
     raise DataError(
         f"{folder} does not record who sent messages to whom",
         hint="In its protocol agents answer alone; your own records the fact `sent` (`panels.traffic`).",

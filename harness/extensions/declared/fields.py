@@ -115,7 +115,7 @@ def field_of(
         raise PluginError(f"{name!r:.80} cannot name a field", at=(*at, KEY), hint=hint)
     if name in taken or name in _TAKEN or name in ("answer", "action"):
         meaning = taken.get(name) or (f"this task asks for `{act}:`" if name in ("answer", "action") else "it is taken")
-        raise PluginError(f"{name!r} cannot name a field: {meaning}", at=(*at, KEY), hint="Take another name.")
+        raise PluginError(f"{name!r} cannot name a field: {meaning}", at=(*at, KEY), hint="Choose another name.")
     if entry == "text":
         entry = {"text": 200}
     kinds = [kind for kind in KINDS if entry is not None and kind in entry]

@@ -78,7 +78,7 @@ def judge(
         judges, cases = Judges(judge, _kept(plan, done, judge, metric)), survey(plan).cases
         judges.check(plan, cases, options or Options())
     if QUESTIONS in changed(done.meta.get("cases", cases), cases):
-        hint = "Answers are to the questions of then: take the change back."
+        hint = "The answers are to the old questions: undo the change."
         raise DataError(f"the task's questions changed since the run in {done.folder}", hint=hint)
     lock = Lock(done.folder)
     try:

@@ -146,7 +146,7 @@ class Rehearsal:
             if batch
         ]
         if own != recorded:
-            hint = "Its policies or its model do not do the same again: what follows from a change cannot be told."
+            hint = "Its policies or its model do not do the same again: the effects of a change cannot be determined."
             raise DataError(f"episode {self.episode} goes otherwise without any change", hint=hint)
 
     def _player(self, seat: Seat, log: _Log, watched: bool) -> Player:

@@ -124,7 +124,7 @@ class Crediting(After):
             if of not in numbers:
                 raise SpecError(f"{name} explains {of!r}, no number of an episode", place=place, hint=near(of, numbers))
             if metric.by is None and headline.floor is None:
-                hint = "Say which policy takes the place of agents: by: POLICY."
+                hint = "Say which policy replaces agents: by: POLICY."
                 raise SpecError(f"{name}: the headline names no floor", place=place, hint=hint)
             groups = {group.name for condition in plan.conditions for group in condition.groups}
             if metric.group is not None and metric.group not in groups:

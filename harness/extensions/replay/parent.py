@@ -99,11 +99,11 @@ class Parent(PlayedEpisodes):
         plan = replace(plan, model=str(run.meta["model"]))
         if key := next((key for key in plan.keys if key.seats_agents), None):
             message = f"{run.folder} is a run with {key.name}:, which seats its players as it goes on"
-            raise DataError(message, hint="Only episodes whose players stand in the spec can be played again.")
+            raise DataError(message, hint="Only episodes whose players are in the spec can be played again.")
         _check(run, plan)
         surveyed = survey(plan)
         if other := changed(run.meta.get("cases", surveyed.cases), surveyed.cases):
-            hint = "Take the change back, or play the run again."
+            hint = "Undo the change, or play the run again."
             raise DataError(f"the task's {' and '.join(other)} changed since the run in {run.folder}", hint=hint)
         jobs = {episode_id(*job): job for job in surveyed.episodes}
         return cls(run=run, plan=plan, project=project, jobs=jobs)
@@ -122,7 +122,7 @@ class Parent(PlayedEpisodes):
                 message = f"episode {name} failed, and came to no outcome: {end['error']!s:.200}"
                 raise DataError(message, hint="Only episodes that were played to their end can be played again.")
             if (why := dispute(self.plan, *self.jobs[name], end, batches)) is not None:
-                hint = "The code is other than that of the run, or its journal was changed. Play the run again."
+                hint = "The code differs from that of the run, or the journal was changed. Play the run again."
                 raise DataError(f"episode {name} cannot be played again: {why}", hint=hint)
             self.batches[name], self.ends[name] = batches, end
         for name in wanted - self.batches.keys():
@@ -153,5 +153,5 @@ def _check(run: Run, plan: Plan) -> None:
         listed = ", ".join(sorted(files)[:_LISTED]) + (
             f" and {len(files) - _LISTED} more" if len(files) > _LISTED else ""
         )
-        hint = "What follows from a change must not mix with it: take the change back, or play the run again."
+        hint = "Its effects must not mix with those of your change: undo it, or play the run again."
         raise DataError(f"changed since the run in {run.folder}: {listed}", hint=hint)

@@ -91,7 +91,7 @@ class Protections:
             return
         hint = "Run on Linux, for example in a container or a virtual machine."
         if self.system == "linux":
-            hint = "--sandbox weaker runs them all the same: only for programs that you would run without a sandbox."
+            hint = "--sandbox weaker runs them anyway: only for programs that you would run without a sandbox."
             if self.provider == "process":
                 works = bool(_bwrap.probe()[0])
                 there = "Bubblewrap works here: give --sandbox bwrap." if works else "--sandbox bwrap needs bubblewrap."

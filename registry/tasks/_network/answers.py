@@ -374,7 +374,7 @@ def _options(options: Sequence[Any], form: str) -> Mapping[str, Any]:
     texts = [str(option) for option in options]
     if len(set(texts)) < len(texts):
         twice = next(text for i, text in enumerate(texts) if text in texts[:i])
-        hint = "List each once; unique(…) leaves out what comes again."
+        hint = "List each once; unique(…) removes repetitions."
         raise PluginError(f"two options look the same: {twice!r:.80}", hint=hint, at=at)
     return {"options": tuple(texts), **({} if texts == [*options] else {"values": tuple(options)})}
 

@@ -282,7 +282,7 @@ class Rules:
                 named = parameter in self.names or parameter in AGENT
                 meaning = MEANINGS.get(parameter, "a variable of the world") if named else "a key of agents' replies"
                 message = f"{parameter!r} cannot name a parameter: it is {meaning}"
-                raise PluginError(message, at=(*at, "parameters", parameter, KEY), hint="Take another name.")
+                raise PluginError(message, at=(*at, "parameters", parameter, KEY), hint="Choose another name.")
             parameters.append(self._parameter(parameter, body, (*at, "parameters", parameter)))
         arguments = [parameter.name for parameter in parameters]
         effects = Block(

@@ -174,7 +174,7 @@ def test_an_unfinished_run_goes_on_where_only_metrics_changed(project: Path, fil
         assert "0.50" in out and {json.loads(line)["numbers"]["right"] for line in scores(project)} == {0.5}
         assert "rescore" not in meta(project) and meta(project)["code"] != started["code"]
     else:
-        assert f"{file}\n" in err and "take the change back" in err
+        assert f"{file}\n" in err and "undo the change" in err
         edit(project, file, "\nX = 1\n@plugin", "\n@plugin")
         assert play(project)[0] == 0
 

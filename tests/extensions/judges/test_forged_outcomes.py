@@ -151,7 +151,7 @@ def test_code_that_changed_since_is_named(honest: Path, tmp_path: Path) -> None:
     name = next(iter(meta["code"]["play"]))
     meta["code"]["play"][name] = "0" * 64
     (folder / "run.json").write_text(json.dumps(meta))
-    with pytest.raises(DataError, match=f"Changed since the run: {name}.*grade it with the code of then"):
+    with pytest.raises(DataError, match=f"Changed since the run: {name}.*grade it with the old code"):
         rescored(folder)
 
 
