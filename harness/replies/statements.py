@@ -17,7 +17,7 @@ LABEL = re.compile(
 """What announces an answer: "Final Answer:", "the answer is", "**Answer:**", "answer to the question is"."""
 WINDOW = 500
 """Characters after a label that are read."""
-MAX_LABELS = 1000
+MAX_LABELS = 200
 """Labels that are looked behind, from the last one back: a text of nothing but labels would be read `WINDOW` times."""
 _GAP = re.compile(r"[\s*_`#>-]*\n[\s*_`#>]*")
 _FENCE = re.compile(r"^[ \t]*(?:`{3,}\w*|\*+|_+|-{3,}|#+)?[ \t]*$")
