@@ -52,13 +52,15 @@ class Terminal:
         )
         self.settings = termios.tcgetattr(below)
         self.below = below
-        self.unread = ""
+        self.unread = self.codes = ""
 
     def until(self, text: str) -> str:
         """What is on the screen up to `text`, without codes that drive it."""
         while text not in self.unread:
             assert select.select([self.screen], [], [], 30)[0], f"{text!r} does not come after {self.unread!r}"
-            self.unread += ESCAPES.sub("", os.read(self.screen, 65536).decode(errors="replace"))
+            read = os.read(self.screen, 65536).decode(errors="replace")
+            self.codes += read
+            self.unread += ESCAPES.sub("", read)
         before, _, self.unread = self.unread.partition(text)
         return before
 
@@ -199,6 +201,7 @@ def test_control_d_stops_also_where_the_keyboard_changes_hands(tmp_path: Path) -
     terminal.until("S0> ")
     terminal.write("a\n")
     terminal.until("Enter when you are there: ")
+    assert "\x1b[2J\x1b[3J" in terminal.codes  # the screen, and what can be scrolled back to
     terminal.write("\x04")
     assert "turn" not in terminal.until("stopped; 0 of 1 episodes are in")  # Bo's question is not shown to Ann
     assert terminal.end() == 130
