@@ -82,7 +82,7 @@ class LegalAction(Reply):
 
     options: tuple[str, ...] = field()
     label: str = "ACTION"
-    also: tuple[tuple[str, str], ...] = ()
+    also: Sequence[tuple[str, str]] = ()
 
     @property
     def fields(self) -> tuple[ReplyField, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -103,10 +104,38 @@ _OTHERS: dict[str, Others] = {
 }
 
 
-def also(game: str, state: Any, seat: int, actions: Sequence[int], names: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """(what people write, the name of the action) for the legal actions of a seat, without what is a name itself."""
+class Spoken(Sequence[tuple[str, str]]):
+    """(what people write, the name of the action) of a seat's legal actions, without what is a name itself.
+
+    They are written out where they are read: most turns are of players that write names, or of policies.
+    """
+
+    def __init__(self, others: Others, state: Any, seat: int, actions: Sequence[int], names: Sequence[str]) -> None:
+        self._given = (others, state, seat, actions, names)
+
+    @functools.cached_property
+    def _pairs(self) -> tuple[tuple[str, str], ...]:
+        others, state, seat, actions, names = self._given
+        taken = {name.casefold() for name in names}
+        return tuple(pair for pair in others(state, seat, actions, names) if pair[0].casefold() not in taken)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._pairs[index]
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+    def __eq__(self, other: object) -> bool:
+        return self._pairs == (other._pairs if isinstance(other, Spoken) else other)
+
+    def __hash__(self) -> int:
+        return hash(self._pairs)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return tuple, (self._pairs,)
+
+
+def also(game: str, state: Any, seat: int, actions: Sequence[int], names: Sequence[str]) -> Sequence[tuple[str, str]]:
+    """What people write for a seat's legal actions in this state, which nothing may change: `Spoken`."""
     others = _OTHERS.get(game)
-    if others is None:
-        return ()
-    taken = {name.casefold() for name in names}
-    return tuple(pair for pair in others(state, seat, actions, names) if pair[0].casefold() not in taken)
+    return Spoken(others, state, seat, actions, names) if others is not None else ()

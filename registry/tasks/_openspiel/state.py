@@ -89,20 +89,25 @@ class Rules:
         state = self.loaded.with_seed(self.seed).new_initial_state()
         course = Course()
         events = self.draw(state, 0, course)
-        seen = self.watched(tuple(Seen() for _ in self.agents), None, state, {})
-        return GameState(self, state, events, course, {}, seen=seen)
+        seen, texts = self.watched(tuple(Seen() for _ in self.agents), (), state, {})
+        return GameState(self, state, events, course, {}, seen=seen, texts=texts)
 
-    def watched(self, seen: tuple[Seen, ...], before: Any, after: Any, moves: Mapping[int, str]) -> tuple[Seen, ...]:
-        """What each seat has seen once these moves, seat → name, have led to a state; `before` is None at the start."""
+    def watched(
+        self, seen: tuple[Seen, ...], before: tuple[str, ...], after: Any, moves: Mapping[int, str]
+    ) -> tuple[tuple[Seen, ...], tuple[str, ...]]:
+        """What each seat has seen once these moves, seat → name, have led to a state, and what the game shows each now.
+
+        `before` has the same texts of the state before; none at the start.
+        """
         if self.witness is None:
-            return ()
-        result = []
+            return (), ()
+        result, shown = [], tuple(self.text(after, seat) for seat in range(len(self.agents)))
         for seat, old in enumerate(seen):
-            texts = "" if before is None else self.text(before, seat), self.text(after, seat)
+            texts = before[seat] if before else "", shown[seat]
             waits = not (after.is_terminal() or after.is_simultaneous_node() or after.current_player() == seat)
             lines = self.witness(Played(self.loaded.name, self.agents, seat, *texts, moves, waits))
             result.append((old.turn() if seat in moves else old).add(lines, self.recent))
-        return tuple(result)
+        return tuple(result), shown
 
     def text(self, state: Any, seat: int) -> str:
         """What the game shows a seat, in its own writing."""
@@ -133,9 +138,10 @@ class GameState(World):
         pending: agent → its action, of agents that have acted on this state while others have not.
         forfeited: the agent that lost by an invalid action.
         seen: what each seat was shown while others acted, in games that hide something; else nothing.
+        texts: what the game shows each seat in this state, there; else nothing.
     """
 
-    __slots__ = ("_legal", "counts", "course", "events", "forfeited", "pending", "rules", "seen", "state")
+    __slots__ = ("_legal", "counts", "course", "events", "forfeited", "pending", "rules", "seen", "state", "texts")
 
     def __init__(
         self,
@@ -147,9 +153,10 @@ class GameState(World):
         pending: Mapping[str, int] | None = None,
         forfeited: str | None = None,
         seen: tuple[Seen, ...] = (),
+        texts: tuple[str, ...] = (),
     ) -> None:
         self.rules, self.state, self.events, self.course, self.counts = rules, state, events, course, counts
-        self.pending, self.forfeited, self.seen = pending or {}, forfeited, seen
+        self.pending, self.forfeited, self.seen, self.texts = pending or {}, forfeited, seen, texts
         self._legal: dict[int, tuple[list[int], tuple[str, ...]]] = {}
 
     def legal(self, seat: int) -> tuple[list[int], tuple[str, ...]]:
@@ -174,7 +181,9 @@ class GameState(World):
         names = self.legal(seat)[1] if self.acts(agent) else ()
         last = self.seen[seat].last(rules.recent) if self.seen else self.course.last(agent, rules.recent)
         return {
-            "state": readable(rules.loaded.name, rules.text(self.state, seat), seat),
+            "state": readable(
+                rules.loaded.name, self.texts[seat] if self.texts else rules.text(self.state, seat), seat
+            ),
             "legal": list(names[: rules.listed]),
             "legal_count": len(names),
             "moves": self.course.moves,
@@ -201,7 +210,14 @@ class GameState(World):
                 counts = {**counts, agent: counts.get(agent, 0) + 1}
                 if rules.invalid == "forfeit":
                     return GameState(
-                        rules, self.state, self.events, self.course, counts, forfeited=agent, seen=self.seen
+                        rules,
+                        self.state,
+                        self.events,
+                        self.course,
+                        counts,
+                        forfeited=agent,
+                        seen=self.seen,
+                        texts=self.texts,
                     )
                 action = legal_instead(names, rules.seed, self.state.move_number(), agent)
             pending[agent] = numbers[names.index(action)]
@@ -209,7 +225,9 @@ class GameState(World):
             return self
         if self.state.is_simultaneous_node():
             if any(agent not in pending and self.acts(agent) for agent in rules.agents):
-                return GameState(rules, self.state, self.events, self.course, counts, pending, seen=self.seen)
+                return GameState(
+                    rules, self.state, self.events, self.course, counts, pending, seen=self.seen, texts=self.texts
+                )
             state = self.state.clone()
             state.apply_actions([pending.get(agent, 0) for agent in rules.agents])
         else:
@@ -221,8 +239,8 @@ class GameState(World):
             course.add({agent: self.name(rules.seat[agent], number) for agent, number in pending.items()})
         events = rules.draw(state, self.events, course)
         moves = {rules.seat[agent]: self.name(rules.seat[agent], number) for agent, number in pending.items()}
-        seen = rules.watched(self.seen, self.state, state, moves) if rules.witness else ()
-        return GameState(rules, state, events, course, counts, seen=seen)
+        seen, texts = rules.watched(self.seen, self.texts, state, moves) if rules.witness else ((), ())
+        return GameState(rules, state, events, course, counts, seen=seen, texts=texts)
 
     def name(self, seat: int, action: int) -> str:
         """The name of a legal action."""
