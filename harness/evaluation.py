@@ -293,7 +293,7 @@ def _check(plan: Plan, surveyed: Survey) -> None:
     pooled = set().union(*(key.models() or () for key in plan.keys))
     for name in plan.engines.keys() - pooled:
         if not any(group.model == name for condition in plan.conditions for group in condition.groups):
-            message = f"a model was given and no agent takes it: {plan.model}"
+            message = f"a model was given and no agent uses it: {plan.model}"
             key = next((key for key in plan.keys if key.seats_agents), None)
             takes = key.takes_model if key else "let a group under agents: have `model: model`"
             place = plan.spec.place(key.name if key else "agents")

@@ -28,7 +28,7 @@ class Room:
             item, depth = waiting.pop()
             self.left -= 10 + (len(item) if isinstance(item, str) else 0)
             if self.left < 0:
-                message = f"what ${{…}} inserts comes to more than {MAX_EXPANDED:,} characters"
+                message = f"what ${{…}} inserts expands to more than {MAX_EXPANDED:,} characters"
                 raise SpecError(message, place=self.place, hint="Values that insert others twice grow quickly.")
             if depth > yamls.MAX_DEPTH:
                 message = f"what ${{…}} inserts is nested deeper than {yamls.MAX_DEPTH} levels"

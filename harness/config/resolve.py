@@ -211,7 +211,7 @@ class _Resolver:
             at = functools.partial(key.place, *path)
             name = body.get("model")
             if name is not None and name not in models and self.project.file("policies", name) is not None:
-                raise SpecError(f"{name!r} is a policy, no model", place=at(), hint=f"Write {{policy: {name}}}.")
+                raise SpecError(f"{name!r} is a policy, not a model", place=at(), hint=f"Write {{policy: {name}}}.")
             yield self.group(contestant, body, variant, at)
 
     def check_fit(self, variant: Variant, task: api.Task, protocol: api.Protocol) -> None:

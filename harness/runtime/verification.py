@@ -56,10 +56,10 @@ def misstated(outcome: Outcome | None, end: Mapping[str, Any]) -> str | None:
     """How the outcome of an episode's end line differs from that of its moves, in words; None if it does not."""
     stated, error = end.get("outcome"), end.get("error")
     if outcome is None:
-        return "it has an outcome, and its moves come to no end" if stated is not None else None
+        return "it has an outcome, and its moves do not end the episode" if stated is not None else None
     found = json.loads(json.dumps(storage.outcome_line(outcome)))
     if stated is None:
-        return f"it failed ({error!s:.100}), and its moves come to an outcome"
+        return f"it failed ({error!s:.100}), and its moves lead to an outcome"
     if _text(found) == _text(stated):
         return None
     path, one, two = _difference(stated, found)

@@ -165,6 +165,6 @@ def _check_agents(fitted: CalibrationFile, plan: Plan, condition: Condition, fil
             )
     for name, digest in wordings(plan, condition, fitted["templates"]).items():
         if fitted["prompts"].get(name) != digest:
-            message = f"the prompt set {name} asks in other words than when the parameters were fitted"
+            message = f"the prompt set {name} has other words than when the parameters were fitted"
             hint = "Fit again with these: `harness fit --overwrite`."
             raise NotFittedError(message, place=Place(str(file)), hint=hint)

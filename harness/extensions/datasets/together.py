@@ -74,7 +74,7 @@ class Together:
         try:
             return self._all(pairs, *more, seconds=self._seconds)
         except UnreadableTextError as error:
-            raise PluginError(f"the metric {self.name} comes to no end with {len(pairs)} answers") from error
+            raise PluginError(f"the metric {self.name} does not finish with {len(pairs)} answers") from error
 
 
 def _raising(error: Exception) -> Callable[[], None]:

@@ -54,7 +54,7 @@ class OfTexts:
         try:
             return float(self._any(items, seconds=MANY + clock.SECONDS * len(items))), items
         except UnreadableTextError as error:
-            raise PluginError(f"it comes to no end with {len(items)} values") from error
+            raise PluginError(f"it does not finish with {len(items)} values") from error
 
 
 def of_pairs(name: str) -> Callable[[Sequence[tuple[str, Sequence[Any]]]], float]:

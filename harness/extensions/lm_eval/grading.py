@@ -82,7 +82,7 @@ class Reads:
         except UnreadableTextError as error:
             bug = error
         if not any(texts):
-            message = f"task {self._name!r}: its code comes to no end with an empty reply to document {number}"
+            message = f"task {self._name!r}: its code does not finish with an empty reply to document {number}"
             raise PluginError(message) from bug
         several = {text for text in texts if text} if len(texts) > 1 else ()
         endless = {text for text in several if not self._ends(read, text)} or {text for text in texts if text}

@@ -77,7 +77,7 @@ class Ray(Executor, NeedsApproval):
             raise SetupError(message, hint="Give --executor local, or --set share_calls=false.")
         person = next((engine.model for engine in plan.engines.values() if isinstance(engine, AsksPeople)), None)
         if person is not None:
-            message = f"{person} answers in a terminal, which workers of a Ray cluster have not"
+            message = f"{person} answers in a terminal, which workers of a Ray cluster do not have"
             raise SetupError(message, hint="Give --executor local.")
         worker_class(package(), self.needs)
 

@@ -174,7 +174,7 @@ def _spec(
     """The spec of the run, with what is changed under `replay:`."""
     before = parent.run.spec
     if "replay" in before.data:
-        message = f"{parent.run.folder} was itself played again"
+        message = f"{parent.run.folder} is itself a replay"
         raise DataError(message, hint="Play the run that it comes from again, with both changes.")
     data = copy.deepcopy(before.data)
     entry: dict[str, Any] = {"run": "", "moves": parent.digest(names), "episodes": [*names]}
@@ -224,7 +224,7 @@ def _plan(
     policies = bool(parent.run.meta.get("policies_only"))
     asks = MODEL in wanted.swap.values()
     if model is not None and policies and not asks:
-        raise SpecError("a model was given and no agent takes it", place=Place("--model"), hint="--swap AGENT=model")
+        raise SpecError("a model was given and no agent uses it", place=Place("--model"), hint="--swap AGENT=model")
     if model is not None and model.model not in label.split(" + "):
         label = f"{label} + {model.model}"
 

@@ -322,7 +322,7 @@ def _engines(parent: Parent, model: Engine | None, max_calls: int | None) -> dic
     declared = {name: plan.engines[name] for name in plan.declared} if asked else {}
     engines = engines_of(parent, declared if model is None else {"model": model, **declared}, max_calls)
     if model is not None and not engines:
-        raise SpecError("a model was given and no agent takes it", place=Place("--model"), hint="Leave --model out.")
+        raise SpecError("a model was given and no agent uses it", place=Place("--model"), hint="Leave --model out.")
     return engines
 
 

@@ -90,7 +90,7 @@ class ReplayKey(SpecKey):
         """The count. Raises `SpecError` where models would be asked without their recorded replies: a run by hand."""
         asked = [name for name, engine in plan.engines.items() if not isinstance(engine, KeepsReplies)]
         if asked:
-            message = f"{asked[0]} would be asked anew: kept and changed replies of models do not stand in this spec"
+            message = f"{asked[0]} would be asked again: this spec does not contain kept and changed replies of models"
             hint = (
                 "`harness replay` on the first run plays it, with the same changes; without `replay:` it is a new run."
             )

@@ -119,7 +119,7 @@ class Parent(PlayedEpisodes):
         for end, batches in storage.batches(*storage.journals(self.run.folder), episodes=wanted):
             name = end["e"]
             if end["outcome"] is None:
-                message = f"episode {name} failed, and came to no outcome: {end['error']!s:.200}"
+                message = f"episode {name} failed, and has no outcome: {end['error']!s:.200}"
                 raise DataError(message, hint="Only episodes that were played to their end can be played again.")
             if (why := dispute(self.plan, *self.jobs[name], end, batches)) is not None:
                 hint = "The code differs from that of the run, or the journal was changed. Play the run again."

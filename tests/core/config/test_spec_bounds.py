@@ -65,7 +65,7 @@ def test_a_matrix_of_many_variables(tmp_path: Path) -> None:
 def test_values_that_double_themselves(tmp_path: Path, first: str, later: str, used: str) -> None:
     text = BASE.replace("size: 2", f"size: 2, metadata: {{x: '{used}'}}") + f"matrix:\n  v0: {first}\n"
     text += "".join(f"  v{i}: {later.replace('%s', f'v{i - 1}')}\n" for i in range(1, 41))
-    assert "what ${…} inserts comes to more than 10,000,000 characters" in refused(tmp_path, text)
+    assert "what ${…} inserts expands to more than 10,000,000 characters" in refused(tmp_path, text)
 
 
 def nested(variables: int, deep: int, used: str) -> str:
@@ -92,7 +92,7 @@ def test_data_of_thousands_of_levels() -> None:
 def test_a_long_text_inserted_often(tmp_path: Path) -> None:
     often = "${a}" * 1000
     text = BASE.replace("size: 2", f"size: 2, metadata: {{x: '{often}'}}") + f"matrix: {{a: ['{'x' * 100_000}']}}\n"
-    assert "s.yaml:7:9: what ${…} inserts comes to more than" in refused(tmp_path, text)
+    assert "s.yaml:7:9: what ${…} inserts expands to more than" in refused(tmp_path, text)
 
 
 @pytest.mark.slow

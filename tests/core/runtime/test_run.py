@@ -201,7 +201,7 @@ def test_a_table_that_cannot_be_made_is_refused_before_anything_is_played(tmp_pa
 
 
 def test_a_model_that_no_agent_uses_is_not_started(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match="no agent takes it: dice"):
+    with pytest.raises(SpecError, match="no agent uses it: dice"):
         run(tmp_path / "r", Dice(broken_start=True), ("agents={default: {policy: coin}}",))
 
 

@@ -157,7 +157,7 @@ def test_other_words_are_refused_and_words_that_agents_never_see_are_not(tmp_pat
     (own / "prompts" / "mine" / "debate.j2").write_text("Now argue.")
     assert evaluated().failed == []
     (own / "prompts" / "mine" / "question.j2").write_text("Listen: {{ question }}")
-    with pytest.raises(DataError, match=r"the prompt set mine asks in other words than"):
+    with pytest.raises(DataError, match=r"the prompt set mine has other words than"):
         evaluated()
 
 

@@ -98,7 +98,7 @@ FORGERIES: dict[Callable[[list[Line]], list[Line] | None], str] = {
     another_answer: "its outcome has answers.",
     another_fact: "its outcome has facts.",
     one_fact_more: "its outcome has facts.proof true, its moves lead to null",
-    no_outcome: "it failed (ValueError: a bug), and its moves come to an outcome",
+    no_outcome: "it failed (ValueError: a bug), and its moves lead to an outcome",
     another_move: "its outcome has answers.",
     another_turn: "playing its moves again failed: RuntimeError: batch 0 has the turns",
     one_move_less: "playing its moves again failed: RuntimeError: batch ",

@@ -90,5 +90,5 @@ def test_an_answer_with_which_an_aggregation_never_ends(tmp_path: Path, monkeypa
     )
     own = metric(metric="hit", task="own", include_path=str(tmp_path))
     assert own.aggregate(["bbb"]).value == 3
-    with pytest.raises(PluginError, match="metric 'hit': it comes to no end with 1 values"):
+    with pytest.raises(PluginError, match="metric 'hit': it does not finish with 1 values"):
         own.aggregate(["a" * 45 + "b"])

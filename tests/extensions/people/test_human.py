@@ -257,7 +257,7 @@ def test_ray_has_no_terminal(capsys: pytest.CaptureFixture[str], tmp_path: Path)
     more = ("--model", "human", "--executor", "ray", "--executor_args", "workers=1")
     with contextlib.chdir(TOY):
         code, _, err = eval_toy(capsys, tmp_path, *more)
-    assert code == 2 and "error: human answers in a terminal, which workers of a Ray cluster have not\n" in err
+    assert code == 2 and "error: human answers in a terminal, which workers of a Ray cluster do not have\n" in err
 
 
 @pytest.mark.parametrize("name", ["a\x1b[2J", " ", "n" * 41])

@@ -162,7 +162,7 @@ def test_mistakes_say_what_to_do(coins: Run) -> None:
         blamed(coins, "coin", metric="agree", project=TOY)
     with pytest.raises(DataError, match="has no episode"):
         blamed(coins, "coin", episodes=["agents=2/c9/0"], project=TOY)
-    with pytest.raises(SpecError, match="no agent takes it"):
+    with pytest.raises(SpecError, match="no agent uses it"):
         blamed(coins, "coin", model=Mock(), project=TOY)
 
 

@@ -147,7 +147,7 @@ def test_a_run_that_was_killed_asks_no_more_than_it_may(spoken: Run, tmp_path: P
 def test_the_spec_of_a_replayed_run_is_not_played_by_hand(spoken: Run, scripted: Run, tmp_path: Path) -> None:
     other = "b" if texts(spoken)[8] == "a" else "a"
     done = again(spoken, tmp_path / "run", change={8: other})
-    with pytest.raises(SpecError, match="would be asked anew"):
+    with pytest.raises(SpecError, match="would be asked again"):
         harness.evaluate(done.folder / "spec.yaml", dice(), output_path=tmp_path / "hand", project=TOY)
     assert rescored(done.folder, TOY).scores == done.scores
     by_policies = again(scripted, tmp_path / "policies", change={8: other})
@@ -242,7 +242,7 @@ def test_without_a_change_it_lists_the_turns(
         pytest.param(["--swap", "S1={a: 1}"], "{use: NAME, …}", id="reference"),
         pytest.param(["--from", "1000"], "the episode has turns 0 to ", id="from"),
         pytest.param(["--episode", "agents=3/c1/7", "--from", "1"], "has no episode", id="episode"),
-        pytest.param(["--model", "mock", "--change", "1=a"], "no agent takes it", id="model"),
+        pytest.param(["--model", "mock", "--change", "1=a"], "no agent uses it", id="model"),
     ],
 )
 def test_mistakes_say_what_to_do(
@@ -273,7 +273,7 @@ def test_a_run_that_is_gone_or_was_played_again_is_refused(scripted: Run, tmp_pa
     with pytest.raises(UserError, match="folder not found"):
         replayed(tmp_path / "none", EPISODE, since=0, project=TOY)
     done = again(scripted, tmp_path / "run", since=0)
-    with pytest.raises(DataError, match="was itself played again"):
+    with pytest.raises(DataError, match="is itself a replay"):
         again(done, tmp_path / "twice", since=0)
 
 

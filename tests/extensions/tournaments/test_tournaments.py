@@ -283,7 +283,7 @@ def test_models_and_policies_meet_and_engines_stay_for_all_rounds(tmp_path: Path
     ("keys", "message", "hint"),
     [
         ({"pool": ["modle", RANDOM]}, "there is no model 'modle'", "Did you mean model?"),
-        ({"pool": ["random", BOLD]}, "'random' is a policy, no model", "{policy: random}"),
+        ({"pool": ["random", BOLD]}, "'random' is a policy, not a model", "{policy: random}"),
         ({"pool": [{"policy": "randm"}, BOLD]}, "there is no policy 'randm'", "Did you mean random"),
         ({"pool": [RANDOM, RANDOM]}, "two contestants are called 'random'", "label:"),
         ({"pool": [RANDOM]}, "the pool has one contestant", "self_play"),
