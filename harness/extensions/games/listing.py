@@ -41,7 +41,7 @@ def understood(folders: list[Path]) -> dict[str, tuple[int, int]]:
     for folder in folders:
         scores = [score for score in Run.load(folder).scores if score.error is None]
         if not any("game" in score.labels and "kind" in score.labels for score in scores):
-            raise DataError(f"{folder} is no run of games_understood", hint="harness eval --spec games_understood")
+            raise DataError(f"{folder} is not a run of games_understood", hint="harness eval --spec games_understood")
         for score in scores:
             right, asked = counts.get(str(score.labels.get("game")), (0, 0))
             counts[str(score.labels.get("game"))] = (right + (score.numbers.get("score") == 1), asked + 1)

@@ -127,7 +127,7 @@ def hanabi(played: Played) -> list[str]:
 
 def gin_rummy(played: Played) -> list[str]:
     """Moves by name, with the card that was taken up where the seat knows it."""
-    told = []
+    lines = []
     for who, move in zip(_names(played), played.moves.values(), strict=True):
         card = move
         if move == "Draw upcard":
@@ -137,8 +137,8 @@ def gin_rummy(played: Played) -> list[str]:
             card = f"draws {' '.join(sorted(new)) or 'a card'} from the stock"
         elif len(move) == 2:
             card = f"lays off {move}" if "Phase: Layoff" in played.before else f"discards {move}"
-        told.append(f"{who}: {card}")
-    return told
+        lines.append(f"{who}: {card}")
+    return lines
 
 
 def _own(text: str) -> list[str]:

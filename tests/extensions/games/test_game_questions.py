@@ -102,7 +102,7 @@ def test_the_list_marks_games_whose_questions_a_model_fails(tmp_path: Path, caps
     source = {"name": "y", "task": "arithmetic", "protocol": "single"}
     harness.evaluate(source, model=Mock(), output_path=tmp_path / "other", limit=1)
     code, _, err = listed("nim", "other")
-    assert code == 2 and "is no run of games_understood" in err
+    assert code == 2 and "is not a run of games_understood" in err
 
 
 @pytest.mark.slow
