@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from harness.cli import options as opt
@@ -16,6 +17,7 @@ from harness.cli.usage import Parser
 
 from .blame import Blame, blamed, planned
 from .command import add_model, policy_of
+from .opinions import opinion_table, read_opinions
 from .verdict import BlameVerdict
 
 _SHOWN = 20
@@ -35,6 +37,8 @@ def options(command: Parser) -> None:
     text = "with --by model: take other seeds, of this number (0)"
     group.add_argument("--sample", type=opt.whole(0), default=0, metavar="N", help=text)
     group.add_argument("--messages", action="store_true", help="also test the effect of each message, by dropping it")
+    text = "a CSV or JSONL file of opinions (episode, agent, turn, rater) to compare with what is found"
+    group.add_argument("--labels", metavar="FILE", help=text)
     text = "try at most N single moves of an episode (200)"
     group.add_argument("--moves", type=opt.whole(1), default=200, metavar="N", help=text)
     text = "orders of agents to sample shares from, if many agents deviate (32)"
@@ -54,6 +58,7 @@ def blame(options: argparse.Namespace) -> int:
     """Find out, and print tables; as JSON all that is known of each episode."""
     if options.plan:
         return _plan(options)
+    opinions = [] if options.labels is None else read_opinions(Path(options.labels))
     done = 0
 
     def on_verdict(verdict: BlameVerdict | None, total: int) -> None:
@@ -84,11 +89,12 @@ def blame(options: argparse.Namespace) -> int:
     if not found.verdicts and not found.left:
         print("No episode failed: there is nothing to explain.")
         return 0
+    compared = [opinion_table(found, opinions)] if opinions else []
     if options.format == "json":
         write(json.dumps(as_json(found), indent=1) + "\n", options.output)
         return 0
     shown = found.episodes
-    tables = [*found.tables, shown] if len(shown.rows) <= _SHOWN else found.tables
+    tables = [*compared, *found.tables, shown] if len(shown.rows) <= _SHOWN else [*compared, *found.tables]
     show(tables, options.format, f"What made {found.run.spec.name} fail", options.output)
     return 0
 
