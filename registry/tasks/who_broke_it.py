@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from harness.api import Action, Case, Facts, Outcome, Parsed, Protocol, Range, Reply, ReplyField, plugin
 from harness.extensions.panels.questions import Question, QuestionTask
 from harness.extensions.replay.teams import BrokenTeams, transcript
-from harness.replies import fields_of
+from harness.replies import fields_of, spoken
 
 _ASKED = """{n} agents have worked on a task together, and they have failed. One single move made them fail: had its \
 agent done there what it should have, and all others as they did, the group would have succeeded. Below is what \
@@ -59,8 +59,9 @@ class Accusation(Reply):
         return known and action["agent"] in self.turns
 
     def parse(self, text: str) -> Parsed:
-        """The last AGENT and TURN of a text, in any case."""
-        found = {name: str(value).strip(" \t*_`\"'.[]") for name, value in fields_of(text, ["agent", "turn"]).items()}
+        """The last AGENT and TURN that a text says outside of its thinking, in any case."""
+        stated = fields_of(spoken(text), ["agent", "turn"])
+        found = {name: str(value).strip(" \t*_`\"'.[]") for name, value in stated.items()}
         named = found.get("agent", "").casefold()
         agent = next((one for one in dict.fromkeys(self.turns) if one.casefold() == named), None)
         number = _TURN.match(found.get("turn", ""))

@@ -36,13 +36,14 @@ def _plugin(module: str) -> Any:
     return importlib.import_module(f"{_MOUNTED}.registry.{module}")
 
 
-FINQA, LM_EVAL, NETWORK, OPENSPIEL, GRAPH, FEEDBACK, PERSONAS, TEAM = (
+FINQA, LM_EVAL, NETWORK, OPENSPIEL, BLAME, GRAPH, FEEDBACK, PERSONAS, TEAM = (
     _plugin(name)
     for name in (
         "tasks._finqa_reply",
         "tasks.lm_eval",
         "tasks._network.answers",
         "tasks._openspiel.example",
+        "tasks.who_broke_it",
         "protocols._graph_replies",
         "protocols._feedback",
         "protocols._discussion.personas",
@@ -179,6 +180,7 @@ FORMS: dict[str, tuple[Reply, str]] = {
     "agreement": (AgreeOrCounter(Number(), 7), "**AGREE**, since the sum is right."),
     "counter-proposal": (AgreeOrCounter(LETTER, "B"), "DISAGREE: Rome is in Italy.\nThe answer is (A)."),
     "flaw": (NamesFlaw(Number()), "Flaw: the last step has no proof.\nThe answer is 5"),
+    "accusation": (BLAME.Accusation(("Ann", "Bob", "Ann")), "AGENT: Bob\nTURN: 1"),
     "roster": (PERSONAS.Roster(2), "Here they are:\n1. **Chemist**: knows acids\n2. Historian: knows dates"),
     "feedback": (FEEDBACK.Feedback("approved"), "Well.\nVerdict: approved"),
     "rewritten": (FEEDBACK.AnswerAfterCritique(Number(), "approved"), "No.\nVerdict: revise\n\nAnswer: 5"),

@@ -52,7 +52,7 @@ def test_nonsense_is_refused_in_few_ways(data: object) -> None:
 def test_what_is_no_plain_data_is_named_or_refused() -> None:
     result = decode(encode([object()]))
     assert isinstance(result[0], Opaque) and repr(result[0]) == "<object object>" and result != [object()]
-    with pytest.raises(TypeError, match="no plain data"):
+    with pytest.raises(TypeError, match="not plain data"):
         encode([object()], strict=True)
 
 

@@ -256,7 +256,7 @@ def test_how_a_run_stands(tmp_path: Path) -> None:
         assert (
             "this run has the format 3" in runs["old"]["problem"] and "journal.jsonl was cut" in runs["cut"]["problem"]
         )
-        assert "the same eval command goes on" in runs["killed"]["problem"]
+        assert "the same eval command resumes it" in runs["killed"]["problem"]
         assert get(client, "/old")["tables"] == [] and get(client, "/killed/episodes")["total"] == 8
         assert get(client, "/killed")["tables"] == [] and {runs[name]["of"] for name in ("killed", "running")} == {8}
         assert {runs[name]["episodes"] for name in ("killed", "running")} == {8}
