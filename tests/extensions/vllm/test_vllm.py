@@ -299,6 +299,7 @@ def test_it_ends_without_a_sound_and_leaves_no_process(
     assert "EngineCore" in (folder / "engine.log").read_text()
 
 
+@pytest.mark.slow
 def test_what_a_killed_process_leaves_behind_ends(tmp_path: Path, tiny_model: Path) -> None:
     done = alone(tmp_path, tiny_model, "orphans")  # returns when nobody holds its streams any more
     assert done.returncode == -signal.SIGKILL, done.stderr
@@ -318,6 +319,7 @@ def ends(pid: int) -> bool:
     return bool(ready)
 
 
+@pytest.mark.slow
 def test_a_dead_engine_process_is_fatal_at_once(tmp_path: Path, tiny_model: Path) -> None:
     done = alone(tmp_path, tiny_model, "kill")
     assert done.returncode == 0, done.stderr
@@ -326,6 +328,7 @@ def test_a_dead_engine_process_is_fatal_at_once(tmp_path: Path, tiny_model: Path
     assert "was killed by SIGKILL" in text[0] and f"its output: {tmp_path}/engine.log (Most often memory" in text[0]
 
 
+@pytest.mark.slow
 def test_data_parallel_replicas_share_the_threads_and_keep_them(tmp_path: Path, tiny_model: Path) -> None:
     done = alone(tmp_path, tiny_model, "talk", data_parallel_size=2)
     assert done.returncode == 0, done.stderr

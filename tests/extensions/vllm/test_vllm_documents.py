@@ -37,6 +37,7 @@ def test_fifty_multiple_choice_rows_with_constrained_letters(roomy_engine: Drive
     assert all((score.numbers["tokens_total"] or 0) > 10 for score in run.scores)
 
 
+@pytest.mark.slow
 def test_two_models_one_engine_at_a_time_in_a_vote(tiny_model: Path, tmp_path: Path) -> None:
     args = {"use": "vllm", "pretrained": str(tiny_model), "max_model_len": 1024, "enforce_eager": True}
     who = {"default": "model", "other": {"model": "other", "agents": ["Agent-1"]}}

@@ -11,6 +11,7 @@ PLAIN = ("local_multiple_choice", "local_cloze", "local_two_filters", "local_rol
 CHAT = ("local_multiturn",)
 
 
+@pytest.mark.slow
 @pytest.mark.vllm
 @pytest.mark.parametrize("tasks", [PLAIN, CHAT], ids=["plain", "chat"])
 def test_prompts_token_ids_replies_and_numbers_are_the_same(tasks: tuple[str, ...], tmp_path: Path) -> None:
