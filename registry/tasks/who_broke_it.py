@@ -21,7 +21,8 @@ AGENT: [the agent's name, as it stands below]
 TURN: [the number of the turn]"""
 _LENGTHS = (25, 50, 100)
 """Turns up to which transcripts count as equally long, for tables."""
-_TURN = re.compile(r"\D{0,20}(\d{1,6})(?!\d)")
+_TURN = re.compile(r"(?:\W{0,5}|.{0,40}?\bturn\W{0,5}|\D{0,20})(\d{1,6})(?!\d)", re.IGNORECASE)
+"""What a line begins with, else the number after the word turn ("round 0, turn 1"), else the first one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,9 @@ def test_it_keeps_the_contract_of_tasks(shows: str) -> None:
         ("AGENT: Ben\nTURN: 1", "Ben", 1),
         ("I think Ann began it.\n\n**Agent:** ben\n**Turn:** 2 (round 0)", "Ben", 2),
         ('{"agent": "Ann", "turn": 0}', "Ann", 0),
+        ("AGENT: Ben\nTURN: round 0, turn 1", "Ben", 1),
+        ("AGENT: Ben\nTURN: in round 2: **Turn #1**", "Ben", 1),
+        ("AGENT: Ben\nTURN: 1 (after turn 0)", "Ben", 1),
         ("AGENT: Ann\nTURN: 1\nNo, wait.\nAGENT: Ben\nTURN: Turn 1.", "Ben", 1),
     ],
 )
