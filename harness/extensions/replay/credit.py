@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -229,7 +230,14 @@ def _read(folder: Path) -> dict[str, Credits]:
 def _holds(known: Credits, score: EpisodeScore, of: str) -> bool:
     """Whether what is known of an episode explains the number that it has."""
     entry = known.get(score.id)
-    return isinstance(entry, list) and len(entry) == 2 and entry[0] == score.number(of)
+    return isinstance(entry, list) and len(entry) == 2 and entry[0] == score.number(of) and _are_credits(entry[1])
+
+
+def _are_credits(found: object) -> bool:
+    """Whether it is what `_credited` writes: JSON of other programs may have NaN, infinity or text in it."""
+    if found is None:
+        return True
+    return isinstance(found, dict) and all(type(one) is float and math.isfinite(one) for one in found.values())
 
 
 def _with_credits(run: Run, found: Mapping[str, Credits]) -> Run:

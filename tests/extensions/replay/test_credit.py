@@ -68,6 +68,19 @@ def test_a_run_that_is_scored_again_keeps_its_credits(coins: Run, project: Proje
     assert {score.number("team") for score in rescored(coins.folder, project).scores} == {None}
 
 
+@pytest.mark.parametrize("damage", [["0.5"], {"S0": "0.5"}, {"S0": float("nan")}, {"S0": True}, 0.5])
+def test_credits_that_are_no_numbers_count_as_unknown(project: Project, tmp_path: Path, damage: Any) -> None:
+    how = ("baseline.bias=0.5", "agents=null", "repeats=1")
+    done = credited(project, tmp_path / "run", None, {"name": "team"}, overrides=how)
+    known = json.loads((done.folder / FILE).read_text())
+    [entries] = known.values()
+    broken, *others = entries
+    entries[broken][1] = damage
+    (done.folder / FILE).write_text(json.dumps(known))
+    numbers = {score.id: score.number("team") for score in rescored(done.folder, project).scores}
+    assert numbers[broken] is None and None not in {numbers[one] for one in others}
+
+
 def test_a_group_has_the_credit_of_its_agents(project: Project, tmp_path: Path) -> None:
     pairs = {"first": {"agents": ["S0"], "policy": {"use": "coin", "bias": 0.0}}}
     metrics = ({"name": "first", "group": "first"}, {"name": "S0", "agent": "S0"}, {"name": "rest", "group": "default"})
