@@ -152,6 +152,7 @@ def blamed(
     episodes: Sequence[str] = (),
     limit: int | None = None,
     metric: str | None = None,
+    condition: str | None = None,
     moves: int = 200,
     permutations: int = 32,
     messages: bool = False,
@@ -170,6 +171,7 @@ def blamed(
         by: the policy whose moves replace others; by default the `ceiling` of the spec's headline.
         episodes: ids; by default all whose number is not the best there is.
         limit: at most so many of these, drawn from the run's seed.
+        condition: only episodes of this one, unless `episodes` names some.
         metric: the metric whose number to explain; by default the headline's.
         moves, permutations, messages: as in `verdict.Search`.
         model: answers the prompts that differ from those of the run.
@@ -183,7 +185,7 @@ def blamed(
         DataError: as in `replay.replayed`; also where an episode goes otherwise without any change.
     """
     with approvals.allowing(allow_code_execution):
-        looked = _look(run, by, episodes, limit, metric, project, allow_code_execution, sandbox)
+        looked = _look(run, by, episodes, limit, metric, project, allow_code_execution, sandbox, condition)
         parent, names = looked.parent, looked.names
         search = Search(moves, permutations, messages, looked.lower, derive_seed(parent.plan.seed, "blame"))
         kept = _engines(parent, model, max_calls)
@@ -221,6 +223,7 @@ def _look(
     project: Project | None,
     allow_code_execution: bool,
     sandbox: str,
+    condition: str | None = None,
 ) -> _Looked:
     """Arguments and errors as in `blamed`."""
     folder = run.folder if isinstance(run, Run) else run
@@ -235,7 +238,7 @@ def _look(
             f"the run has no number {name!r} of an episode", place=Place("--metric"), hint=near(name, numbers)
         )
     lower = name == headline.metric and headline.better == "lower"
-    names = chosen(parent, name, lower, episodes, limit)
+    names = chosen(parent, name, lower, episodes, limit, condition)
     parent.read(names)
     return _Looked(parent, names, reference, _label(parent, by), name, lower)
 
@@ -340,14 +343,21 @@ def engines_of(parent: Parent, models: Mapping[str, Engine], max_calls: int | No
     return {name: Kept(memory, models.get(name), plan.model, {}, max_calls=max_calls, once=True) for name in names}
 
 
-def chosen(parent: Parent, metric: str, lower: bool, episodes: Sequence[str], limit: int | None) -> list[str]:
+def chosen(
+    parent: Parent,
+    metric: str,
+    lower: bool,
+    episodes: Sequence[str],
+    limit: int | None,
+    condition: str | None = None,
+) -> list[str]:
     """The episodes to look at: those named, or a sample of those whose number is not the best there is."""
     if episodes:
         return list(dict.fromkeys(episodes))
     least, most = parent.run.metrics[metric].bounds
     best = least if lower else most
     scores = [one for one in parent.run.headline.selected(parent.run.scores) if _failed(one, metric, best)]
-    names = [score.id for score in scores]
+    names = [score.id for score in scores if condition in (None, score.condition)]
     if limit is not None and limit < len(names):
         kept = {*random.Random(derive_seed(parent.plan.seed, "blame", "episodes")).sample(names, limit)}
         names = [name for name in names if name in kept]

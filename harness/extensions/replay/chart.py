@@ -33,7 +33,7 @@ def blame_chart(material: Material, choice: ChartOptions) -> Chart:
     found: Counter[str] = Counter()
     metric = reference = ""
     for source in material.sources:
-        one = blamed(source.folder, metric=choice.metric, limit=_LOOKED)
+        one = blamed(source.folder, metric=choice.metric, condition=choice.condition, limit=_LOOKED)
         metric, reference = one.metric, one.by
         for verdict in one.verdicts:
             found[WORDS[verdict.finding]] += 1

@@ -14,11 +14,12 @@ from .changes import receivers, without_messages
 from .course import Course, Deviation, Rehearsal, Substitution, is_unanswered
 from .shares import MOST_EXACT, AgentGame, Share
 
-Finding = Literal["blamed", "no_better", "alike", "unanswered"]
+Finding = Literal["blamed", "no_better", "alike", "unanswered", "too_many"]
 WORDS: Mapping[Finding, str] = {
     "blamed": "a move, or several together, decide it",
     "no_better": "the reference does no better: no agent is blamed",
     "alike": "all agents erred alike: no agent stands out",
+    "too_many": "it takes more moves than --moves allows: no agent is blamed",
     "unanswered": "a model would have to be asked: no agent is blamed",
 }
 
@@ -211,9 +212,10 @@ class _Trial:
         effects = [await self._effect(one, before) for one in own.deviations[: self.search.moves]]
         known = [(one.deviation, one.value) for one in effects if one.value is not None]
         saving = [deviation for deviation, value in known if not self.better(whole, before + value)]
-        named = saving or await self._together(own, whole)
+        together: list[Deviation] | None = [] if saving else await self._together(own, whole)
+        named = saving or together or []
         shares = await self.shares()
-        finding: Finding = "blamed" if named else "unanswered"
+        finding: Finding = "blamed" if named else "unanswered" if together is None else "too_many"
         if not saving and shares is not None and self._is_alike(shares, effects):
             finding, named = "alike", []
         return BlameVerdict(
@@ -253,8 +255,9 @@ class _Trial:
         except LookupError:
             return Effect(deviation, None)
 
-    async def _together(self, own: Course, whole: Fraction) -> list[Deviation]:
-        """The fewest moves found that save the episode together; none where a model would have to be asked.
+    async def _together(self, own: Course, whole: Fraction) -> list[Deviation] | None:
+        """The fewest moves found that save the episode together; none where `moves` are not enough, None where a model
+        would have to be asked.
 
         The reference's moves take the place of others one after another, as they come to deviate; then each that is
         not needed is taken back, the latest first.
@@ -276,7 +279,7 @@ class _Trial:
                 if not self.better(whole, await self.number(Substitution(places=frozenset(o.place for o in rest)))):
                     chosen = rest
         except LookupError:
-            return []
+            return None
         return chosen
 
     async def shares(self) -> dict[str, Share] | None:

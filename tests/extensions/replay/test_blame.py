@@ -1,6 +1,7 @@
 """`harness blame`: planted faults are found, and no agent is blamed where no agent stands out."""
 
 import json
+from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from harness.config.project import find
 from harness.config.spec import load
 from harness.engines.mock import Mock
 from harness.errors import DataError, SpecError, UserError
+from harness.extensions.charts import ChartOptions, chart
+from harness.extensions.charts.command import material
 from harness.extensions.replay.blame import Blame, blamed, planned
 from harness.extensions.replay.blame_command import as_json
 from harness.results import Run
@@ -115,6 +118,29 @@ def test_the_last_word_is_to_blame_where_only_it_counts(coins: Run) -> None:
     for one in lost:
         assert {move.place[1] for move in one.named} == {2}, "only the last of three rounds counts"
         assert one.last_chance is not None and one.last_chance >= len(found.roles[one.episode]) * 2
+
+
+def test_moves_that_are_too_few_to_save_an_episode_are_no_question_to_a_model(tmp_path: Path) -> None:
+    two = {"default": "model", "two": {"agents": ["S0", "S1"], "policy": {"use": "coin", "bias": 0.0}}}
+    how = ("matrix.agents=[3]", "baseline.bias=1.0", f"agents={json.dumps(two)}")
+    played = run(tmp_path / "run", overrides=how, limit=1)
+    [few], [enough] = (
+        blamed(played, {"use": "coin", "bias": 1.0}, moves=moves, project=TOY).verdicts for moves in (1, 200)
+    )
+    assert (few.finding, few.named) == ("too_many", ())
+    assert enough.finding == "blamed" and {move.place for move in enough.named} == {("S0", 2), ("S1", 2)}
+
+
+def test_a_chart_is_about_the_condition_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(TOY.root)
+    headline = {"cell": "agreed", "ceiling": {"use": "coin", "bias": 1.0}}
+    how = ("baseline.bias=0.5", "agents=null", f"headline={json.dumps(headline)}")
+    played = run(tmp_path / "run", overrides=how)
+    read = material([Run.load(tmp_path / "run")])
+    every, *each = (chart("blame", read, ChartOptions(condition=one)) for one in (None, "agents=2", "agents=3"))
+    lost = Counter(score.condition for score in played.scores if score.number("agreed") == 0)
+    assert every.rows == (("2", lost.total()),) and all(lost.values())
+    assert [one.rows for one in each] == [(("2", lost[name]),) for name in ("agents=2", "agents=3")]
 
 
 def test_a_reference_that_does_no_better_blames_nobody(coins: Run) -> None:
