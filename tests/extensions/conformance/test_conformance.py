@@ -113,7 +113,7 @@ NEEDED: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 """Parameters without a default."""
 OWN = {"agentsnet": "local_rounds", "dpbench": "steps", "silo": "action_rounds", "mas": "command_rounds",
-       "openspiel": "steps", "textarena": "steps"}  # fmt: skip
+       "openspiel": "steps", "textarena": "steps", "who_broke_it": "single"}  # fmt: skip
 """A benchmark's own policies play its own tasks, by its own protocol."""
 ONLY = {"mas/stale_reader": "mas/shared_kv"}
 """Policies for one channel."""
