@@ -16,7 +16,7 @@ import traceback
 import types
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
@@ -379,6 +379,10 @@ def _tagged(module: types.ModuleType, kind: Kind, name: str, file: Path) -> type
     cls, base = tagged[0], kind.interface.__name__
     if not issubclass(cls, kind.interface):
         raise refusal(f"class {cls.__name__} is not a subclass of {base}", f"Derive it from harness.api.{base}.")
+    taken = {key for key in vars(Engine) if isinstance(getattr(Engine, key), frozenset | types.FunctionType)}
+    if kind.interface is Engine and (hidden := sorted(taken.intersection(_parameters_of(cls)))):
+        hint = f"Call it {hidden[0]}_, which YAML writes {hidden[0]}."
+        raise refusal(f"its parameter {hidden[0]!r} hides Engine.{hidden[0]}", hint)
     try:
         unusable = list(parameters.unusable(cls))
     except (NameError, TypeError, SyntaxError) as error:  # an annotation of what is imported for type checkers only
@@ -406,3 +410,7 @@ def _line_in(error: BaseException, file: Path) -> Place:
         return Place(error.filename, error.lineno or 1, error.offset or 1)
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(file)]
     return Place(str(file), frames[-1].lineno or 1, 1) if frames else Place(str(file))
+
+
+def _parameters_of(cls: type[Any]) -> list[str]:
+    return [one.name for one in fields(cls)] if is_dataclass(cls) else []

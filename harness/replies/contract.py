@@ -169,10 +169,14 @@ class Contract(Reply):
                 return again
         if parsed.error is not None:
             kept = parsed.fallback_action
-            kept = self.act.noop if kept is None and _count(said) else kept
-            return Parsed(error=parsed.error, fallback_action=None if kept is None else self.joined(kept, said))
+            kept = self.unread(said) if kept is None else self.joined(kept, said)
+            return Parsed(error=parsed.error, fallback_action=kept)
         action = self.joined(parsed.action, said)
         return Parsed(action) if missing is None else Parsed(error=missing, fallback_action=action)
+
+    def unread(self, said: Facts) -> Action:
+        """The action of a reply whose act is unreadable: the idle act, if there is one and something is said."""
+        return self.joined(self.act.noop, said) if self.act.noop is not None and _count(said) else None
 
     def value(self, one: Value, text: str) -> Any:
         """What a field says, from the text that is there; None if it says nothing that it can say."""

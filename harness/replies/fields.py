@@ -70,7 +70,8 @@ def _by_keys(text: str, keys: dict[str, str]) -> Iterator[Candidate]:
     if not keys or first_word(text, tuple(keys)) < 0:
         return
     begin = max(0, text.rfind("\n", 0, max(0, first_word(text, tuple(keys)))))
-    matches = [(match, keys[match[2].casefold()]) for match in _key_pattern(tuple(keys)).finditer(text, begin)]
+    found = _key_pattern(tuple(keys)).finditer(text, begin)
+    matches = [(match, keys[key]) for match in found if (key := match[2].casefold()) in keys]  # "İ" matches an "i"
     start = 0
     values: dict[str, Any] = {}
     for (match, name), (after, next_name) in zip_longest(matches, matches[1:], fillvalue=(None, None)):

@@ -28,7 +28,7 @@ class MessageLine(Reply):
     """One line for the other agents, after its label. The action is the text, or None for silence.
 
     The tolerant mode takes the last label's line, or the line below if the label stands alone, without quotes and
-    brackets around it. Without such a label per message counts that is named in another way: in a JSON object, an
+    brackets around it. Without such a label a message counts that is named in another way: in a JSON object, an
     element, under a heading, after a dash, with words such as "to my neighbors" after the label. A fence below a
     label or heading encloses the message; an object with one text, {"text": "…"}, says that text. Blanks and control
     characters become single blanks, so a message never breaks out of the line in which other agents see it. none, n/a,
@@ -175,6 +175,10 @@ class ActionWithMessage(Contract):
     def allows(self, action: Action) -> bool:
         """A legal act with a legal message."""
         return isinstance(action, Mapping) and set(action) == {"act", "message"} and Contract.allows(self, action)
+
+    def unread(self, said: Facts) -> Action:
+        """A message counts without an idle act too."""
+        return None if said.get(self.line.name) is None else self.joined(self.act.noop, said)
 
     def value(self, one: Value, text: str) -> str | None:
         """The message."""

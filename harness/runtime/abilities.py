@@ -21,6 +21,7 @@ def lacking(plan: Plan, episodes: Sequence[Job]) -> Iterator[SpecError]:
     and for one that computes no log-likelihoods all cases are looked at.
     """
     cases: dict[str, list[Case]] = defaultdict(list)
+    everyone: list[tuple[Condition, Group]] = []
     for name, engine in plan.engines.items():
         own = ((c, g) for c in plan.conditions for g in c.groups if g.policy is None and (g.model or "model") == name)
         # Where each player sits changes nothing.
@@ -40,7 +41,8 @@ def lacking(plan: Plan, episodes: Sequence[Job]) -> Iterator[SpecError]:
                 )
                 yield _refusal(plan, what, "task", ComputesLikelihoods)
         yield from _toolless(plan, engine, playing)
-        yield from _unconstrained(plan, playing)
+        everyone += playing
+    yield from _unconstrained(plan, everyone)
 
 
 def _toolless(plan: Plan, engine: Engine, playing: Sequence[tuple[Condition, Group]]) -> Iterator[SpecError]:
@@ -70,17 +72,19 @@ def _toolless(plan: Plan, engine: Engine, playing: Sequence[tuple[Condition, Gro
 def _unconstrained(plan: Plan, playing: Sequence[tuple[Condition, Group]]) -> Iterator[SpecError]:
     """Why `constrained: true` changes nothing: none of the turns has a form that decoding could keep to."""
     seen: set[tuple[object, ...]] = set()
+    free: list[str] = []
     for condition, group in playing:
-        if not condition.constrained or (key := (repr(condition.protocol), type(condition.task), group.name)) in seen:
+        if not condition.constrained or (key := (repr(condition.protocol), id(condition.task), group.name)) in seen:
             continue
         seen.add(key)
-        asked = [*_turns(plan, condition, group, lambda turn: True)]
-        kept = _turns(plan, condition, group, lambda turn: turn.reply.constraint() is not None)
-        if asked and next(kept, None) is None:
-            what = f"constrained: true has nothing to keep to: any text answers {', '.join(dict.fromkeys(asked))}"
-            hint = "Leave it out, or give the answer a form, such as answer: {form: letter}."
-            yield SpecError(what, place=plan.spec.place("constrained"), hint=hint)
+        asked = [*_turns(plan, condition, group, lambda turn: not turn.reply.tools)]
+        if next(_turns(plan, condition, group, lambda turn: turn.reply.constraint() is not None), None) is not None:
             return
+        free += asked
+    if free:
+        what = f"constrained: true has nothing to keep to: any text answers {', '.join(dict.fromkeys(free))}"
+        hint = "Leave it out, or give the answer a form, such as answer: {form: letter}."
+        yield SpecError(what, place=plan.spec.place("constrained"), hint=hint)
 
 
 def _turns(plan: Plan, condition: Condition, group: Group, wanted: Callable[[Turn], bool]) -> Iterator[str]:

@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Literal
 
 from harness.api import Action, Facts, Parsed, Reply, as_text
 from harness.replies.aside import spoken, unfenced
-from harness.replies.characters import says_nothing
+from harness.replies.characters import marker_pattern, says_nothing
 from harness.replies.contract import Contract, Value
-from harness.replies.extract import Statement, field_of
+from harness.replies.extract import Statement, field_of, line_end
 from harness.replies.fields import broken_object, fields_by_key, json_fields
 from harness.replies.options import KEYS as ANSWERS
 from harness.replies.wrapped import WrappedReply, has_fields
@@ -30,6 +30,7 @@ _NUMBER = re.compile(
     r"(?:\s*(?:(%|percent)|(?:/|out of|of)\s*([1-9]\d{0,3})))?(?![\w/]|[.,]\d)",
     re.IGNORECASE,
 )
+_ANYWHERE = marker_pattern("confidence:")
 _SENTENCE = re.compile(r"=|\S\s+\S+\s+\S+\s+\S")
 _TAIL = 4_000
 """Characters at the end of a reply in which the line with the confidence is looked for."""
@@ -244,6 +245,12 @@ def _field(text: str) -> tuple[Statement | None, float | None]:
     """The field with the confidence, and the number that it says; none of a program."""
     field = field_of(text, "confidence", "confidence level")
     value = None if field is None or _in_program(text, field.start) else _first_confidence(field.value)
+    if value is None and field is not None and field.inline:  # in words there, and perhaps as a number further on
+        for label in reversed([*_ANYWHERE.finditer(text, field.start)]):
+            end = line_end(text, label.end())
+            later = _first_confidence(text[label.end() : end])
+            if later is not None and not _in_program(text, label.start()):
+                return Statement(text[label.end() : end], label.end(), end, inline=True, label=label.start()), later
     return field, value
 
 

@@ -48,8 +48,11 @@ class Readers(After):
     @classmethod
     def lines(cls, run: Run) -> Iterator[str]:
         """The headline by each reader, and how far apart they are."""
-        found: Mapping[str, Mapping[str, Any]] = run.meta.get(KEY, {})
+        found = run.meta.get(KEY, {})
         if not found:
+            return
+        if not _is_summary(found):  # run.json may be a stranger's
+            yield f"run.json says under {KEY!r} what no reader has written; `harness score --readers all` reads again"
             return
         yield f"{run.headline.title}: the recorded replies, read by other rules"
         yield from (_line(reader, one) for reader, one in found.items())
@@ -100,6 +103,17 @@ def _interval(run: Run) -> str:
     if cell.low is None or cell.high is None:
         return ""
     return f", beside a 95 % interval from {cell.low:.4f} to {cell.high:.4f}"
+
+
+def _is_summary(found: Any) -> bool:
+    return isinstance(found, dict) and all(
+        reader in READERS
+        and isinstance(one, dict)
+        and isinstance(one.get("value", ""), int | float | None)
+        and all(type(one.get(key)) is int for key in ("read", "asked", "other_course"))
+        and isinstance(one.get("dropped_fields"), dict)
+        for reader, one in found.items()
+    )
 
 
 def _summary(run: Run, reading: Reading) -> dict[str, Any]:

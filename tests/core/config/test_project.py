@@ -204,3 +204,19 @@ def test_one_name_is_found_as_all_are(kind: str) -> None:
 def test_what_is_no_name_is_no_file(kind: str, name: str) -> None:
     project = builtin()
     assert project.file(kind, name) == project.files(kind).get(name)
+
+
+def test_a_parameter_that_hides_a_method_of_engines_is_refused(tmp_path: Path) -> None:
+    engine = """from harness.api import Completion, plugin
+from harness.engine_api import Engine
+@plugin
+class Loc(Engine):
+    '''Somewhere.'''
+    model: str = "loc"
+    location: str = "europe"
+    async def complete(self, request): return Completion("0")
+"""
+    write(tmp_path, "registry/engines/loc.py", engine)
+    with pytest.raises(PluginError, match="its parameter 'location' hides Engine") as refused:
+        make(tmp_path).load("engines", "loc")
+    assert "location_" in str(refused.value)

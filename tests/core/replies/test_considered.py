@@ -65,6 +65,18 @@ def test_a_line_states_the_confidence(line: str, stated: float | None) -> None:
     assert read(f"Work.\nThe answer is (B).\n{line}") == ("B", stated, False)
 
 
+@pytest.mark.parametrize(
+    ("text", "stated"),
+    [
+        ("Answer: B\nConfidence: Confidence: 0.3", 0.3),
+        ("My confidence: high\nAnswer: B Confidence: 0.3", 0.3),
+        ("Confidence: high (confidence: 0.8)\nAnswer: B", 0.8),
+    ],
+)
+def test_the_last_confidence_that_is_a_number_counts(text: str, stated: float) -> None:
+    assert read(text)[:2] == ("B", stated)
+
+
 def test_the_line_is_no_part_of_the_answer() -> None:
     assert read("#### 12\nConfidence: 0.5", Number()) == (12, 0.5, False)
     assert read("It makes 12\nConfidence: 0.5", Number()) == (12, 0.5, True), "readable, but in no form"

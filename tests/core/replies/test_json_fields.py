@@ -109,3 +109,8 @@ def test_any_text_gives_json_values_of_wanted_keys(text: str) -> None:
 )  # fmt: skip
 def test_confidence(value: Any, number: float | None) -> None:
     assert confidence(value) == (None if number is None else pytest.approx(number))
+
+
+def test_a_key_that_only_looks_alike_is_none() -> None:
+    """İ matches i where case is ignored, and is two characters in lower case."""
+    assert json_fields('{"conf\u0130dence": 0.8', ["confidence"]) == {}

@@ -210,3 +210,10 @@ def test_no_text_raises_and_a_message_is_one_line(text: str) -> None:
 def test_messages_are_read_in_linear_time(text: str) -> None:
     for long in (lambda n: text * (n // len(text)), lambda n: text + "_" * n, lambda n: text + "x\n" * (n // 2)):
         assert steps(FORM, long(20_000)) <= 2.3 * steps(FORM, long(10_000)) + 300
+
+
+@pytest.mark.parametrize("form", [FORM, MOVES], ids=["with an idle act", "without one"])
+def test_a_message_beside_an_unreadable_action_is_heard(form: ActionWithMessage) -> None:
+    parsed = form.parse("MESSAGE: hi all\nACTION: zzz")
+    assert parsed.error is not None
+    assert parsed.fallback_action == {"act": form.act.noop, "message": "hi all"}

@@ -126,3 +126,10 @@ def test_nothing_to_keep_to_is_refused(tmp_path: Path) -> None:
     file.write_text(json.dumps(spec))
     with pytest.raises(HarnessError, match="nothing to keep to: any text answers turn 'answer'"):
         harness.evaluate(file, Mock(text="so"), output_path=tmp_path / "run")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spec", ["silo_calls", "mas_calls"])
+def test_conditions_without_a_form_beside_others_are_played(spec: str, tmp_path: Path) -> None:
+    """Their turns with tools are free; those with calls in text are constrained."""
+    harness.evaluate(spec, Mock(), overrides=["constrained=true"], limit=1, output_path=tmp_path / "run")

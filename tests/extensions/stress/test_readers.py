@@ -130,6 +130,19 @@ def test_reports_show_the_spread_over_readers_beside_the_error(
     assert "by other rules, which errors leave out: mock from 0.25 to 0.5" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("readers", ["x", [1], {"tolerant": 3}, {"tolerant": {"value": "\x1b[1m"}}, {"other": {}}])
+def test_what_no_reader_has_written_is_said_and_shown_to_no_one(
+    readers: object, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(run, folder)
+    meta = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps({**meta, "readers": readers}))
+    assert main(["report", str(folder)]) == 0
+    err = capsys.readouterr().err
+    assert "run.json says under 'readers' what no reader has written" in err and "\x1b" not in err
+
+
 @pytest.mark.slow
 def test_the_card_of_a_page_has_the_spread_too(spread: Path) -> None:
     page = spread.parent / "page.html"
