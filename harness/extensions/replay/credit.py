@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -95,12 +96,13 @@ class Crediting(After):
 
     @classmethod
     def lines(cls, run: Run) -> Iterable[str]:
-        """How many episodes have no credit."""
+        """How many episodes have no credit, and why."""
+        found = _read(run.folder)
         for name, metric in _metrics(run.metrics).items():
-            lacking = sum(score.error is None and score.number(name) is None for score in run.scores)
-            if lacking:
-                why = "a model would have to be asked: give it max_calls" if metric.max_calls == 0 else "max_calls"
-                yield f"{name}: {lacking} of {len(run.scores)} episodes have none ({why})"
+            known, of = found.get(_key(metric, run.headline), {}), _of(metric, run.headline)
+            lacking = [score for score in run.scores if score.error is None and score.number(name) is None]
+            for why, count in Counter(_why_none(metric, known, score, of) for score in lacking).items():
+                yield f"{name}: {count} of {len(run.scores)} episodes have none ({why})"
 
     @classmethod
     def score(cls, folder: str, options: Any) -> Run:
@@ -231,6 +233,14 @@ def _holds(known: Credits, score: EpisodeScore, of: str) -> bool:
     """Whether what is known of an episode explains the number that it has."""
     entry = known.get(score.id)
     return isinstance(entry, list) and len(entry) == 2 and entry[0] == score.number(of) and _are_credits(entry[1])
+
+
+def _why_none(metric: CreditMetric, known: Credits, score: EpisodeScore, of: str) -> str:
+    if not _holds(known, score, of):
+        return "not measured yet: the same eval command measures them"
+    if known[score.id][1] is not None:
+        return "no such agent in them"
+    return "a model would have to be asked: give it max_calls" if metric.max_calls == 0 else "max_calls"
 
 
 def _are_credits(found: object) -> bool:

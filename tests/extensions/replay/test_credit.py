@@ -12,7 +12,7 @@ from harness.config.project import Project, find
 from harness.errors import UserError
 from harness.evaluation import rescored
 from harness.extensions.replay.blame import blamed
-from harness.extensions.replay.credit import FILE
+from harness.extensions.replay.credit import FILE, Crediting
 from harness.results import Run
 from tests.helpers.toy import TOY
 
@@ -81,6 +81,19 @@ def test_credits_that_are_no_numbers_count_as_unknown(project: Project, tmp_path
     assert numbers[broken] is None and None not in {numbers[one] for one in others}
 
 
+def test_a_note_says_why_episodes_have_no_credit(project: Project, tmp_path: Path) -> None:
+    how = ("baseline.bias=0.5", "agents=null")
+    metrics = ({"name": "team"}, {"name": "of S9", "agent": "S9"})
+    done = credited(project, tmp_path / "run", None, *metrics, overrides=how)
+    assert [*Crediting.lines(done)] == ["of S9: 8 of 8 episodes have none (no such agent in them)"]
+    (done.folder / FILE).write_text("[1")
+    why = "not measured yet: the same eval command measures them"
+    damaged = [*Crediting.lines(rescored(done.folder, project))]
+    assert damaged == [f"{name}: 8 of 8 episodes have none ({why})" for name in ("team", "of S9")]
+    again = credited(project, tmp_path / "run", None, *metrics, overrides=how)
+    assert [score.to_json() for score in again.scores] == [score.to_json() for score in done.scores]
+
+
 def test_a_group_has_the_credit_of_its_agents(project: Project, tmp_path: Path) -> None:
     pairs = {"first": {"agents": ["S0"], "policy": {"use": "coin", "bias": 0.0}}}
     metrics = ({"name": "first", "group": "first"}, {"name": "S0", "agent": "S0"}, {"name": "rest", "group": "default"})
@@ -95,6 +108,7 @@ def test_models_are_asked_only_where_the_metric_may(project: Project, tmp_path: 
     none = credited(project, tmp_path / "none", model, {})
     calls = len(model.asked)  # type: ignore[attr-defined]
     assert None in {score.number("credit") for score in none.scores}
+    assert ["a model would have to be asked: give it max_calls" in line for line in Crediting.lines(none)] == [True]
     again = resolve.engine({"use": "dice"}, TOY)
     some = credited(project, tmp_path / "some", again, {"max_calls": 10_000})
     assert None not in {score.number("credit") for score in some.scores if score.error is None}
