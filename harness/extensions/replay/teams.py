@@ -70,12 +70,16 @@ class BrokenTeams:
         project: where names are looked up; default: the project around the working directory.
 
     Raises:
-        SpecError, PluginError: the spec has a mistake, no ceiling, or a task whose grading runs programs.
+        SpecError, PluginError: there is no fault, or the spec has a mistake, no ceiling, or a task whose grading runs
+            programs.
     """
 
     def __init__(
         self, spec: str, changes: Sequence[str], faults: Sequence[str], project: Project | None = None
     ) -> None:
+        if not faults:
+            hint = "Name at least one: faults: [wrong, silent]."
+            raise PluginError("no fault is planted, and a team without one does not fail", at=("faults",), hint=hint)
         self.faults, self.project = tuple(faults), (project := project or find())
         first = load(spec, project, changes)
         ceiling = (first.data.get("headline") or {}).get("ceiling")

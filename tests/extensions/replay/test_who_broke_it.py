@@ -117,3 +117,8 @@ def test_the_floors_and_the_ceiling_play(tmp_path: Path) -> None:
 def test_a_team_without_a_ceiling_or_without_decisive_faults_is_refused() -> None:
     with pytest.raises(PluginError, match="names no ceiling"):
         BrokenTeams("discussion_quick", [], ["wrong"])
+
+
+def test_a_task_without_a_fault_to_plant_is_refused() -> None:
+    with pytest.raises(PluginError, match=r"(?s)no fault is planted.*faults: \[wrong, silent\]"):
+        next(TASK(**SMALL, faults=[]).cases(1, 0))
