@@ -251,9 +251,9 @@ class BlamePlan:
         episodes: how many it would look at.
         deviations: moves in them that the reference would not have made.
         replays, most_replays: how often episodes would be played: if no agent comes to deviate that does not now, and
-            one of the moves saves its episode alone; and at most.
-        calls, most_calls: turns of models in these that may be asked something else than in the run, if episodes do not
-            become longer. Those whose prompts stay the same are not asked.
+            one of the moves saves its episode alone; and at most, if episodes do not become longer by other moves.
+        calls, most_calls: turns of models in these that may be asked something else than in the run, under the same
+            conditions. Those whose prompts stay the same are not asked.
     """
 
     episodes: int

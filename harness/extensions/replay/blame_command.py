@@ -14,6 +14,7 @@ from harness.cli.evaluate import engine_of
 from harness.cli.output import show, write
 from harness.cli.progress import notes
 from harness.cli.usage import Parser
+from harness.results import Run
 
 from .blame import Blame, blamed, planned
 from .command import add_model, policy_of
@@ -58,7 +59,9 @@ def blame(options: argparse.Namespace) -> int:
     """Find out, and print tables; as JSON all that is known of each episode."""
     if options.plan:
         return _plan(options)
-    opinions = [] if options.labels is None else read_opinions(Path(options.labels))
+    opinions = []
+    if options.labels is not None:  # before anything is played: a mistake in the file must not cost the results
+        opinions = read_opinions(Path(options.labels), {score.id for score in Run.load(options.run).scores})
     done = 0
 
     def on_verdict(verdict: BlameVerdict | None, total: int) -> None:
@@ -119,8 +122,8 @@ def _plan(options: argparse.Namespace) -> int:
         return 0
     lines = [
         f"{plan.episodes} episodes, {plan.deviations} moves that the reference would not have made",
-        f"replays: {plan.replays:,}, at most {plan.most_replays:,}",
-        f"calls of models: up to {plan.calls:,}, at most {plan.most_calls:,}",
+        f"replays: about {plan.replays:,}, at most {plan.most_replays:,} if episodes do not become longer",
+        f"calls of models: about {plan.calls:,}, at most {plan.most_calls:,} if episodes do not become longer",
     ]
     if plan.most_calls:
         lines.append(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -35,23 +35,28 @@ class BlameLabel:
     turn: int | None
 
 
-def read_opinions(path: Path) -> list[BlameLabel]:
+def read_opinions(path: Path, episodes: Collection[str]) -> list[BlameLabel]:
     """The lines of a CSV or JSON-lines file: `episode`, `agent`, and where there are some `turn` and `rater`.
 
-    Raises `DataError`, with the place.
+    Raises `DataError`, with the place; also for an episode that is none of `episodes`, those of the run, and where
+    the file has no line.
     """
     found = []
+    columns = "A line has the columns episode and agent, and may have turn and rater."
     for place, row in _rows(path):
         lacking = [name for name in ("episode", "agent") if row.get(name) in (None, "")]
         if lacking:
-            hint = "A line has the columns episode and agent, and may have turn and rater."
-            raise DataError(f"the line has no {lacking[0]}", place=place, hint=hint)
+            raise DataError(f"the line has no {lacking[0]}", place=place, hint=columns)
+        if (episode := str(row["episode"])) not in episodes:
+            raise DataError(f"the run has no episode {episode!r:.80}", place=place, hint=near(episode, episodes))
         text = str(row.get("turn") if row.get("turn") is not None else "").strip()
         if text and not (text.isascii() and text.isdecimal() and len(text) < 10):
             hint = "Turns are numbered from 0; `harness replay RUN --episode E` lists them."
             raise DataError(f"{text!r:.40} is no turn", place=place, hint=hint)
         rater = clean_name(str(row.get("rater") or "labels"))[:60]
-        found.append(BlameLabel(rater, str(row["episode"]), str(row["agent"]), int(text) if text else None))
+        found.append(BlameLabel(rater, episode, str(row["agent"]), int(text) if text else None))
+    if not found:
+        raise DataError("the file has no opinions", place=Place(str(path)), hint=columns)
     if len({one.rater for one in found}) > MAX_RATERS:
         raise DataError(f"more than {MAX_RATERS} raters", place=Place(str(path)))
     return found
@@ -60,35 +65,41 @@ def read_opinions(path: Path) -> list[BlameLabel]:
 def _rows(path: Path) -> Iterator[tuple[Place, Mapping[str, Any]]]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            if path.suffix == ".csv":
+            if path.suffix.lower() == ".csv":
                 reader = csv.DictReader(file)
                 for row in reader:
                     yield Place(str(path), reader.line_num, 1), {k.strip(): v for k, v in row.items() if k}
                 return
             for number, line in enumerate(file, 1):
                 if line.strip():
-                    value = json.loads(line)
+                    place = Place(str(path), number, 1)
+                    try:
+                        value = json.loads(line)
+                    except (ValueError, RecursionError) as error:
+                        hint = "A file that does not end in .csv has one JSON object a line."
+                        raise DataError(f"the line is no JSON: {error}", place=place, hint=hint) from None
                     if not isinstance(value, dict):
-                        raise DataError("the line is no object", place=Place(str(path), number, 1))
-                    yield Place(str(path), number, 1), value
-    except (OSError, ValueError, RecursionError, csv.Error) as error:
+                        raise DataError("the line is no object", place=place)
+                    yield place, value
+    except (OSError, ValueError, csv.Error) as error:
         raise DataError(f"cannot be read: {error}", place=Place(str(path))) from None
 
 
 def opinion_table(found: Blame, opinions: list[BlameLabel]) -> Table:
     """A row a rater: of the episodes that a move decides, in how many it names an agent and a turn of such a move.
 
-    Raises `DataError` for an opinion on an episode that was not looked at.
+    A note says how many opinions are on episodes that were not looked at.
     """
     verdicts = {one.episode: one for one in found.verdicts}
     rows: dict[str, list[tuple[bool, bool | None]]] = {}
     others: dict[str, int] = {}
+    unseen = 0
     for one in opinions:
         verdict = verdicts.get(one.episode)
-        if verdict is None:
-            hint = near(one.episode, verdicts)
-            raise DataError(f"no failed episode {one.episode!r:.80} was looked at", place=Place("--labels"), hint=hint)
         own = rows.setdefault(one.rater, [])
+        if verdict is None:
+            unseen += 1
+            continue
         if verdict.finding != "blamed":
             others[one.rater] = others.get(one.rater, 0) + 1
             continue
@@ -104,6 +115,7 @@ def opinion_table(found: Blame, opinions: list[BlameLabel]) -> Table:
         notes=(
             "Of the episodes that a move decides: shares in which an opinion names an agent and a turn of such moves. "
             "Last: episodes in which it names an agent and the experiment blames none.",
+            *([f"Opinions on episodes that were not looked at: {unseen}."] if unseen else []),
         ),
     )
 

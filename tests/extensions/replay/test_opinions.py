@@ -58,13 +58,39 @@ def test_the_command_prints_the_table(
     assert (code, err) == (0, "") and out.lstrip().startswith("Opinions beside experiments") and "\x1b" not in out
 
 
+def test_an_episode_that_is_left_over_or_did_not_fail_costs_no_result(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(TOY.root)
+    played = run(tmp_path / "run", overrides=("baseline.bias=0.5", "agents=null"))
+    lines = "".join(f"{score.id},S0,0,judge\n" for score in played.scores)
+    (tmp_path / "labels.CSV").write_text(f"episode,agent,turn,rater\n{lines}")
+    by = ("blame", str(played.folder), "--by", "{use: coin, bias: 1.0}", "--quiet", "--limit", "2")
+    code, out, err = invoke(capsys, *by, "--labels", str(tmp_path / "labels.CSV"))
+    assert (code, err) == (0, "") and f"not looked at: {len(played.scores) - 2}." in out
+
+
+def test_labels_are_checked_before_anything_is_played(
+    coins: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(TOY.root)
+    (tmp_path / "labels.csv").write_text("episode,agent\nagents=2/c9/0,S0\n")
+    monkeypatch.setattr("harness.extensions.replay.blame_command.blamed", pytest.fail)
+    by = ("blame", str(coins.folder), "--by", "{use: coin, bias: 1.0}", "--quiet")
+    code, _, err = invoke(capsys, *by, "--labels", str(tmp_path / "labels.csv"))
+    assert code == 2 and "labels.csv:2:1: the run has no episode 'agents=2/c9/0'" in err and "Did you mean" in err
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
         pytest.param("a.csv", "episode,agent,turn\nx,S0,last\n", r":2:1: 'last' is no turn", id="turn"),
         pytest.param("a.csv", "episode,turn\nx,1\n", r":2:1: the line has no agent", id="agent"),
         pytest.param("a.jsonl", "[1]\n", r":1:1: the line is no object", id="object"),
-        pytest.param("a.jsonl", "{\n", "cannot be read", id="json"),
+        pytest.param("a.jsonl", '{"episode": "x", "agent": "S0"}\n\n{\n', r":3:1: the line is no JSON", id="json"),
+        pytest.param("a.csv", "", r"(?s)a.csv: the file has no opinions.*columns episode and agent", id="empty"),
+        pytest.param("a.csv", "episode,agent\n", "the file has no opinions", id="header"),
+        pytest.param("a.jsonl", "\n", "the file has no opinions", id="blank"),
         pytest.param("b.csv", None, "cannot be read", id="file"),
     ],
 )
@@ -72,9 +98,4 @@ def test_a_file_that_is_no_opinions_is_refused(tmp_path: Path, name: str, text: 
     if text is not None:
         (tmp_path / name).write_text(text)
     with pytest.raises(DataError, match=message):
-        read_opinions(tmp_path / name)
-
-
-def test_an_episode_that_was_not_looked_at_is_refused(found: Blame) -> None:
-    with pytest.raises(DataError, match="was looked at"):
-        opinion_table(found, [BlameLabel("judge", "agents=2/c9/0", "S0", 0)])
+        read_opinions(tmp_path / name, ["x"])
