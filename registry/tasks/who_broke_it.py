@@ -19,10 +19,19 @@ the agents were told and what they did. Find the agent and the turn of that move
 _INSTRUCTION = """Think step by step, then end your reply with two lines:
 AGENT: [the agent's name, as it stands below]
 TURN: [the number of the turn]"""
+_OUTSIDE = re.compile(
+    r"(?im)^[ \t]*(?:```+\w*[ \t]*|(?P<agent>\W{0,5}AGENT\b[^\n]{0,200}?)[ \t,;|]+(?P<turn>TURN\W{1,5}\d))"
+)
+"""Fences around the two lines, and both of them on one line."""
 _LENGTHS = (25, 50, 100)
 """Turns up to which transcripts count as equally long, for tables."""
 _TURN = re.compile(r"(?:\W{0,5}|.{0,40}?\bturn\W{0,5}|\D{0,20})(\d{1,6})(?!\d)", re.IGNORECASE)
 """What a line begins with, else the number after the word turn ("round 0, turn 1"), else the first one."""
+
+
+def _apart(found: re.Match[str]) -> str:
+    """Nothing for a fence, and two lines for both fields on one."""
+    return "" if found["agent"] is None else f"{found['agent']}\n{found['turn']}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +70,7 @@ class Accusation(Reply):
 
     def parse(self, text: str) -> Parsed:
         """The last AGENT and TURN that a text says outside of its thinking, in any case."""
-        stated = fields_of(spoken(text), ["agent", "turn"])
+        stated = fields_of(_OUTSIDE.sub(_apart, spoken(text)), ["agent", "turn"])
         found = {name: str(value).strip(" \t*_`\"'.[]") for name, value in stated.items()}
         named = found.get("agent", "").casefold()
         agent = next((one for one in dict.fromkeys(self.turns) if one.casefold() == named), None)

@@ -73,7 +73,8 @@ class ActionParameter:
         if self.kind == "one_of":
             return any(value == one and type(value) is type(one) for one in self.values)
         if self.kind == "text":
-            return isinstance(value, str) and len(value) <= self.chars
+            # one line: what a policy or an agent of one's own writes is shown to others beside the harness's words
+            return isinstance(value, str) and len(value) <= self.chars and len(f"{value}.".splitlines()) == 1
         if isinstance(value, bool) or not isinstance(value, int if self.kind == "integer" else (int, float)):
             return False
         return self.low <= value <= self.high

@@ -315,7 +315,7 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"draw": {"limit": "1", "data": "5"}}, "only a list, a text, or a mapping of them can be cut"),
     ({"draw": {"limit": "1", "shards": "[[1]]"}}, "one shard for each of 3 agents; it has 1"),
     ({"draw": {"limit": "1", "shards": "[[1]] * 3"}, "cut": "random"}, "shards are not cut"),
-    ({"draw": {"limit": "1", "shards": "[1, 2, 3]"}}, "no parts of one input"),
+    ({"draw": {"limit": "1", "shards": "[1, 2, 3]"}}, "are not part of one input"),
     ({"until": "limit > 99"}, "until does not hold for any of 1,000 draws"),
     ({"until": "[0 for x in range(10 ** 6)] == limit"}, "steps"),
     ({"truth": "sum(x for x in range(10 ** 9))"}, "2,000,000"),
