@@ -217,7 +217,7 @@ NOBODY: dict[str, tuple[str, tuple[str, ...], str]] = {
 }
 
 
-def nobody(name: str, folder: Path) -> list[Any]:
+def unblamed(name: str, folder: Path) -> list[Any]:
     """The row of the table for failures that no agent caused; in place of agents found: how often none is blamed."""
     spec, changes, player = NOBODY[name]
     headline = load(spec, find(), changes).data["headline"]
@@ -254,7 +254,7 @@ def main() -> None:
             print(row.format(*two_faults(name, family, Path(folder))), flush=True)
         print("\nagent: nobody is blamed", flush=True)
         for name in NOBODY if options.only is None else ():
-            print(row.format(*nobody(name, Path(folder))), flush=True)
+            print(row.format(*unblamed(name, Path(folder))), flush=True)
 
 
 if __name__ == "__main__":

@@ -105,7 +105,7 @@ class WhoBrokeIt(QuestionTask):
         set: changes of it, as `--set` takes them, such as `matrix.size=[8]`.
         faults: the kinds of faults that are planted (`harness schema policies faulty`).
         episodes: the number of transcripts.
-        shows: "moves": what agents were told at first, and what they did; "prompts": also what each turn showed them.
+        shows: "moves": the instructions of agents, and what they did; "prompts": also what each turn showed them.
     """
 
     spec: str = "agentsnet_quick"

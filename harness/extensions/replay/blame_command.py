@@ -74,17 +74,10 @@ def blame(options: argparse.Namespace) -> int:
         found = blamed(
             options.run,
             options.by and policy_of(options.by, "--by"),
-            episodes=options.episode,
-            limit=options.limit,
-            metric=options.metric,
-            moves=options.moves,
-            permutations=options.permutations,
-            messages=options.messages,
+            **_choices(options),
             sample=options.sample,
             model=engine_of(options),
             max_calls=options.max_calls,
-            allow_code_execution=options.allow_code_execution,
-            sandbox=options.sandbox,
             on_verdict=on_verdict,
         )
     if found.left:
@@ -102,20 +95,19 @@ def blame(options: argparse.Namespace) -> int:
     return 0
 
 
+def _choices(options: argparse.Namespace) -> dict[str, Any]:
+    """What `blamed` and `planned` take alike."""
+    names = ("limit", "metric", "moves", "permutations", "messages", "allow_code_execution", "sandbox")
+    return {"episodes": options.episode, **{name: getattr(options, name) for name in names}}
+
+
 def _plan(options: argparse.Namespace) -> int:
     """Print how much there is to play."""
     with notes(options.quiet):
         plan = planned(
             options.run,
             options.by and policy_of(options.by, "--by"),
-            episodes=options.episode,
-            limit=options.limit,
-            metric=options.metric,
-            moves=options.moves,
-            permutations=options.permutations,
-            messages=options.messages,
-            allow_code_execution=options.allow_code_execution,
-            sandbox=options.sandbox,
+            **_choices(options),
         )
     if options.format == "json":
         write(json.dumps(asdict(plan), indent=1) + "\n", options.output)

@@ -38,7 +38,7 @@ class BrokenEpisode:
 
     Attributes:
         agents: all, in their order.
-        told: agent → what it was told before its first turn.
+        instructions: agent → the messages before its first turn.
         shown: for each turn what its agent was shown.
         turns: what was played.
         culprit: the number of the decisive turn.
@@ -47,7 +47,7 @@ class BrokenEpisode:
     """
 
     agents: tuple[str, ...]
-    told: Mapping[str, str]
+    instructions: Mapping[str, str]
     shown: Sequence[str]
     turns: Sequence[ParentTurn]
     culprit: int
@@ -135,9 +135,9 @@ class BrokenTeams:
         if not found.single or [one.place for one in found.named] != [(agent, at)]:
             return None
         turns = trial.parent.played(trial.episode)
-        told = _told(turns, trial.seats)
+        instructions = _instructions(turns, trial.seats)
         shown = [trial.seats[one.turn.agent].group.prompts.render(one.turn.name, _variables(one)) for one in turns]
-        return BrokenEpisode(tuple(trial.seats), told, shown, turns, found.named[0].number, fault, found)
+        return BrokenEpisode(tuple(trial.seats), instructions, shown, turns, found.named[0].number, fault, found)
 
     def _rehearsal(self, condition: Condition, case: Case, repeat: int) -> Rehearsal:
         name = episode_id(condition, case, repeat)
@@ -172,15 +172,15 @@ def _variables(one: ParentTurn) -> dict[str, Any]:
     return {**one.turn.context, **one.turn.observation}
 
 
-def _told(turns: Sequence[ParentTurn], seated: Mapping[str, Seat]) -> dict[str, str]:
+def _instructions(turns: Sequence[ParentTurn], seated: Mapping[str, Seat]) -> dict[str, str]:
     """Agent → the opening of its conversation."""
-    told: dict[str, str] = {}
+    instructions: dict[str, str] = {}
     for one in turns:
         agent = one.turn.agent
-        if agent not in told:
+        if agent not in instructions:
             messages = seated[agent].group.prompts.opening(one.turn.context)
-            told[agent] = "\n\n".join(message["content"] for message in messages).strip()
-    return told
+            instructions[agent] = "\n\n".join(message["content"] for message in messages).strip()
+    return instructions
 
 
 def _now(work: Coroutine[Any, Any, T]) -> T:
@@ -194,11 +194,11 @@ def _now(work: Coroutine[Any, Any, T]) -> T:
 
 
 def transcript(episode: BrokenEpisode, shows: bool) -> Iterator[str]:
-    """The episode as a reader is shown it: what agents were told, and all that they did, turn by turn.
+    """The episode as a reader is shown it: agents' instructions, and all that they did, turn by turn.
 
     `shows`: also what each turn showed its agent.
     """
-    lines = {agent: text.splitlines() for agent, text in episode.told.items()}
+    lines = {agent: text.splitlines() for agent, text in episode.instructions.items()}
     first = next(iter(lines.values()), [])
     common = [line for line in first if all(line in other for other in lines.values())]
     if any(line.strip() for line in common):
