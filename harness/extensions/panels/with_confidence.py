@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -12,7 +13,7 @@ from harness.api import Action, Facts, Parsed, Reply, as_text
 from harness.replies.aside import spoken, unfenced
 from harness.replies.characters import marker_pattern, says_nothing
 from harness.replies.contract import Contract, Value
-from harness.replies.extract import Statement, field_of, line_end
+from harness.replies.extract import Statement, field_of
 from harness.replies.fields import broken_object, fields_by_key, json_fields
 from harness.replies.options import KEYS as ANSWERS
 from harness.replies.wrapped import WrappedReply, has_fields
@@ -30,6 +31,7 @@ _NUMBER = re.compile(
     r"(?:\s*(?:(%|percent)|(?:/|out of|of)\s*([1-9]\d{0,3})))?(?![\w/]|[.,]\d)",
     re.IGNORECASE,
 )
+_LEAD = re.compile("[*_`\"'“‘«()\\[\\] \t\r\n\u00a0]*")
 _ANYWHERE = marker_pattern("confidence:")
 _SENTENCE = re.compile(r"=|\S\s+\S+\s+\S+\s+\S")
 _TAIL = 4_000
@@ -244,27 +246,34 @@ def _without_confidence(text: str) -> tuple[float | None, str]:
 def _field(text: str) -> tuple[Statement | None, float | None]:
     """The field with the confidence, and the number that it says; none of a program."""
     field = field_of(text, "confidence", "confidence level")
-    value = None if field is None or _in_program(text, field.start) else _first_confidence(field.value)
-    if value is None and field is not None and field.inline:  # in words there, and perhaps as a number further on
+    if field is None:
+        return None, None
+    fences = [*_FENCE.finditer(text)]
+    value = None if _in_program(text, fences, field.start) else _first_confidence(field.value)
+    if value is None and field.inline:  # in words there, and perhaps as a number further on
+        end = len(text)
         for label in reversed([*_ANYWHERE.finditer(text, field.start)]):
-            end = line_end(text, label.end())
-            later = _first_confidence(text[label.end() : end])
-            if later is not None and not _in_program(text, label.start()):
+            line = text.find("\n", label.end(), end)  # no further than the label that stands below or after this one
+            end = end if line < 0 else line
+            later = _first_confidence(text, label.end(), end)
+            if later is not None and not _in_program(text, fences, label.start()):
                 return Statement(text[label.end() : end], label.end(), end, inline=True, label=label.start()), later
     return field, value
 
 
 _FENCE = re.compile(r"^[ \t]*`{3,}[ \t]*(\w*)", re.MULTILINE)
-_PLAIN = ("", "text", "txt", "json", "xml", "yaml", "markdown", "md")
+_WHOLE = re.compile(r"\s*```")
+_PLAIN = ("text", "txt", "json", "xml", "yaml", "markdown", "md")
 
 
-def _in_program(text: str, place: int) -> bool:
+def _in_program(text: str, fences: Sequence[re.Match[str]], place: int) -> bool:
     """Whether a place is in a fence of a programming language, or in an unnamed one beside other text."""
-    fences = list(_FENCE.finditer(text, 0, place))
-    if len(fences) % 2 == 0:
+    before = bisect_left(fences, place, key=re.Match.start)
+    if before % 2 == 0:
         return False
-    language, whole = fences[-1][1].lower(), text.lstrip().startswith("```") and text.rstrip().endswith("```")
-    return language not in _PLAIN or (not language and not (whole and len(fences) == 1))
+    if language := fences[before - 1][1].lower():
+        return language not in _PLAIN
+    return before > 1 or not (_WHOLE.match(text) and text.rstrip().endswith("```"))
 
 
 def confidence(value: Any) -> float | None:
@@ -296,7 +305,9 @@ def confidence(value: Any) -> float | None:
     return number if 0 <= number <= 1 else None
 
 
-def _first_confidence(text: str) -> float | None:
+def _first_confidence(text: str, start: int = 0, end: int | None = None) -> float | None:
     """A confidence out of the rest of its line: 0.85, 85%, "85 out of 100", 0.9 (quite sure)."""
-    match = _NUMBER.match(text.lstrip("*_`\"'“‘«()[] \t\r\n\u00a0"))
+    end = len(text) if end is None else end
+    lead = _LEAD.match(text, start, end)
+    match = _NUMBER.match(text, lead.end() if lead else start, end)
     return confidence(match[0]) if match else None
