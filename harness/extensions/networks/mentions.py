@@ -12,6 +12,7 @@ _AROUND = 300
 """Characters beside a mention that are looked at."""
 _BEGINS = re.compile(r"[ \t]*(?:(?:[-*+•]|\d{1,3}[.)])[ \t]+)?[\s*_`\"'“‘«„]*")
 _ENDS = re.compile(r"[\s*_`\"'”’»“.,;]*")
+_QUOTED_LINE = re.compile(r"^[^\S\n]*>", re.MULTILINE)
 _MEMBER = re.compile(r"[\"']\w{1,40}[\"'][ \t]*:[ \t]*\[?[ \t]*[\"']$")
 """The key of a JSON object before a quote: what is there is a value, not a quotation."""
 
@@ -29,6 +30,7 @@ class Mentions:
             if not self._spans or span[0] >= self._spans[-1][1]:
                 self._spans.append(span)
         self._starts = [start for start, _ in self._spans]
+        self._quotes_lines = ">" in text and _QUOTED_LINE.search(text) is not None
 
     def end(self, start: int, end: int) -> int | None:
         """Where the mention ends in which the text from `start` to `end` stands; None if it is meant.
@@ -40,6 +42,8 @@ class Mentions:
         span = self._spans[at] if at >= 0 and start < self._spans[at][1] else None
         if span is not None and text.startswith("<!--", span[0]):
             return span[1]
+        if span is None and not self._quotes_lines and text[start - 1 : start] not in _QUOTES:  # most calls
+            return None
         first, last = span if span is not None and end <= span[1] else (start, end)
         before = text[max(0, first - _AROUND) : first]
         line, after = before.rpartition("\n")[2], text[last : last + _AROUND].partition("\n")[0]
