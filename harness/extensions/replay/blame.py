@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import random
 import statistics
 from collections import Counter
@@ -26,12 +27,15 @@ from harness.printable import clean_name
 from harness.results import Run
 from harness.runtime.session import session
 from harness.tables import Cell, Column, EpisodeScore, Row, Table
+from harness.tables.headline import Better
 
 from .course import Rehearsal
 from .kept import Kept, Memory
 from .key import MODEL
 from .parent import Parent
-from .verdict import WORDS, BlameVerdict, Search, effort, verdict
+from .verdict import WORDS, BlameVerdict, Search, effort, is_worse, verdict
+
+_PASSED = "{} episodes did not fail: the reference does no better"
 
 OnVerdict = Callable[[BlameVerdict | None, int], None]
 """Called with every verdict and how many there will be; once with None before the first."""
@@ -47,6 +51,8 @@ class Blame:
         metric: the metric whose number to explain.
         verdicts: one for each episode that was looked at.
         roles: episode → agent → its group.
+        passed: how many were looked at and did not fail, by a metric without a best number: with the reference in all
+            seats theirs is no better.
         left: how many episodes were not looked at since the budget was used up.
         asked: how many calls of a model were made.
     """
@@ -56,6 +62,7 @@ class Blame:
     metric: str
     verdicts: tuple[BlameVerdict, ...]
     roles: dict[str, dict[str, str]]
+    passed: int = 0
     left: int = 0
     asked: int = 0
 
@@ -90,6 +97,8 @@ class Blame:
     def _notes(self, blamed: Sequence[BlameVerdict]) -> Iterator[str]:
         found = Counter(one.finding for one in self.verdicts)
         yield "; ".join(f"{n} of {len(self.verdicts)} episodes: {WORDS[what]}" for what, n in found.most_common())
+        if self.passed:
+            yield f"Besides, {_PASSED.format(self.passed)}."
         yield "Share: Shapley value. Alone, last: what replacing the agent changes where no other, and every other is."
         if any(share.low is not None for one in blamed for share in one.shares.values()):
             yield "Shares of some episodes are sampled; --format json has their intervals."
@@ -152,6 +161,8 @@ def blamed(
     episodes: Sequence[str] = (),
     limit: int | None = None,
     metric: str | None = None,
+    better: Better | None = None,
+    threshold: float | None = None,
     condition: str | None = None,
     moves: int = 200,
     permutations: int = 32,
@@ -169,10 +180,13 @@ def blamed(
     Args:
         run: the run, or its folder.
         by: the policy whose moves replace others; by default the `ceiling` of the spec's headline.
-        episodes: ids; by default all whose number is not the best there is.
+        episodes: ids; by default all that failed: their number is not the best there is or, if the metric has no best
+            number (bounds on both sides), worse than that of the reference in all seats.
         limit: at most so many of these, drawn from the run's seed.
         condition: only episodes of this one, unless `episodes` names some.
         metric: the metric whose number to explain; by default the headline's.
+        better: which way that number is better; by default as the headline or the metric says.
+        threshold: those failed whose number is worse than this one.
         moves, permutations, messages: as in `verdict.Search`.
         model: answers the prompts that differ from those of the run.
         max_calls: of each model; what was found until then is returned. Models that the spec names are asked where
@@ -181,11 +195,13 @@ def blamed(
         on_verdict: called as episodes are done.
 
     Raises:
-        SpecError: no such metric or policy, or none is given and the spec names no ceiling.
+        SpecError: no such metric or policy, or none is given and the spec names no ceiling; nothing says which way the
+            metric is better.
         DataError: as in `replay.replayed`; also where an episode goes otherwise without any change.
     """
     with approvals.allowing(allow_code_execution):
-        looked = _look(run, by, episodes, limit, metric, project, allow_code_execution, sandbox, condition)
+        choice = _Choice(tuple(episodes), limit, metric, better, threshold, condition)
+        looked = _look(run, by, choice, project, allow_code_execution, sandbox)
         parent, names = looked.parent, looked.names
         search = Search(moves, permutations, messages, looked.lower, derive_seed(parent.plan.seed, "blame"))
         kept = _engines(parent, model, max_calls)
@@ -196,15 +212,35 @@ def blamed(
             )
         trials = {one: Rehearsal(parent, one, looked.reference, looked.metric, kept, sandbox, sample) for one in names}
         with session() as this:
-            verdicts = this.run(_verdicts(trials, search, kept, on_verdict or (lambda verdict, total: None)))
+            tell = on_verdict or (lambda verdict, total: None)
+            verdicts, passed = this.run(_verdicts(trials, search, kept, tell, looked))
+    if looked.is_relative:  # they were looked at in the order of a sample
+        order = {one: number for number, one in enumerate(parent.jobs)}
+        verdicts.sort(key=lambda one: order[one.episode])
     roles = {one: {a: parent.jobs[one][1].roles.get(a, "default") for a in trials[one].seats} for one in names}
     asked = sum(engine.asked for engine in kept.values())
-    return Blame(parent.run, looked.label, looked.metric, tuple(verdicts), roles, len(names) - len(verdicts), asked)
+    left = 0 if len(verdicts) == looked.most else len(names) - len(verdicts) - passed
+    return Blame(parent.run, looked.label, looked.metric, tuple(verdicts), roles, passed, left, asked)
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """Which episodes are looked at, and of which number: arguments of `blamed`."""
+
+    episodes: Sequence[str] = ()
+    limit: int | None = None
+    metric: str | None = None
+    better: Better | None = None
+    threshold: float | None = None
+    condition: str | None = None
 
 
 @dataclass(frozen=True)
 class _Looked:
-    """What `blamed` and `planned` work on: the run, the chosen episodes, the reference and the number."""
+    """What `blamed` and `planned` work on: the run, the chosen episodes, the reference and the number.
+
+    `is_relative`: only the reference's number says which of these failed; `most` of them are wanted.
+    """
 
     parent: Parent
     names: list[str]
@@ -212,35 +248,49 @@ class _Looked:
     label: str
     metric: str
     lower: bool
+    is_relative: bool
+    most: int | None
 
 
 def _look(
     run: Run | Path | str,
     by: Reference | None,
-    episodes: Sequence[str],
-    limit: int | None,
-    metric: str | None,
+    choice: _Choice,
     project: Project | None,
     allow_code_execution: bool,
     sandbox: str,
-    condition: str | None = None,
 ) -> _Looked:
     """Arguments and errors as in `blamed`."""
     folder = run.folder if isinstance(run, Run) else run
     parent = Parent.open(folder, project or (run.project if isinstance(run, Run) else None))
     check_execution(parent.plan, allow_code_execution, sandbox, playing=False)
     reference = _reference(parent, by)
-    headline = parent.run.headline
-    name = metric or headline.metric
+    name = choice.metric or parent.run.headline.metric
     if name not in parent.run.metrics or isinstance(parent.run.metrics[name], CorpusMetric):
         numbers = [key for key, one in parent.run.metrics.items() if not isinstance(one, CorpusMetric)]
         raise SpecError(
             f"the run has no number {name!r} of an episode", place=Place("--metric"), hint=near(name, numbers)
         )
-    lower = name == headline.metric and headline.better == "lower"
-    names = chosen(parent, name, lower, episodes, limit, condition)
+    lower = _is_lower(parent.run, name, choice.better)
+    bounds = parent.run.metrics[name].bounds
+    is_relative = not choice.episodes and choice.threshold is None and not all(map(math.isfinite, bounds))
+    names = _chosen(parent, choice, name, lower, None if is_relative else bounds[0 if lower else 1])
     parent.read(names)
-    return _Looked(parent, names, reference, _label(parent, by), name, lower)
+    most = choice.limit if is_relative else None
+    return _Looked(parent, names, reference, _label(parent, by), name, lower, is_relative, most)
+
+
+def _is_lower(run: Run, name: str, better: Better | None) -> bool:
+    """Whether a lower number is better. Raises `SpecError` where nothing says so."""
+    if better is None and name == run.headline.metric:
+        better = run.headline.better
+    if better is None:
+        higher = getattr(run.metrics[name], "higher_is_better", None)
+        if higher is None:
+            hint = "Say so: --better higher, or --better lower."
+            raise SpecError(f"nothing says which way {name} is better", place=Place("--metric"), hint=hint)
+        better = "higher" if higher else "lower"
+    return better == "lower"
 
 
 @dataclass(frozen=True)
@@ -272,6 +322,8 @@ def planned(
     episodes: Sequence[str] = (),
     limit: int | None = None,
     metric: str | None = None,
+    better: Better | None = None,
+    threshold: float | None = None,
     moves: int = 200,
     permutations: int = 32,
     messages: bool = False,
@@ -281,41 +333,53 @@ def planned(
 ) -> BlamePlan:
     """How much `blamed` would play; no model is asked. Arguments and errors as in `blamed`."""
     with approvals.allowing(allow_code_execution):
-        looked = _look(run, by, episodes, limit, metric, project, allow_code_execution, sandbox)
+        choice = _Choice(tuple(episodes), limit, metric, better, threshold)
+        looked = _look(run, by, choice, project, allow_code_execution, sandbox)
         search = Search(moves, permutations, messages, looked.lower)
         kept = _engines(looked.parent, None, None)
 
-        async def count() -> list[tuple[int, int, int, int, int]]:
-            return [
-                await effort(Rehearsal(looked.parent, one, looked.reference, looked.metric, kept, sandbox), search)
-                for one in looked.names
-            ]
+        async def count() -> list[tuple[int, int, int, int, int, int]]:
+            counts, failed = list[tuple[int, int, int, int, int, int]](), 0
+            for one in looked.names:
+                rehearsal = Rehearsal(looked.parent, one, looked.reference, looked.metric, kept, sandbox)
+                if looked.is_relative and await is_worse(rehearsal, search) is False:
+                    counts.append((0, 0, rehearsal.courses, rehearsal.courses, 0, 0))
+                    continue
+                counts.append((1, *await effort(rehearsal, search)))
+                failed += 1
+                if failed == looked.most:
+                    break
+            return counts
 
         with session() as this:
             counts = this.run(count())
-    return (
-        BlamePlan(len(counts), *(sum(column) for column in zip(*counts, strict=True)))
-        if counts
-        else BlamePlan(*[0] * 6)
-    )
+    return BlamePlan(*(sum(column) for column in zip((0,) * 6, *counts, strict=True)))
 
 
 async def _verdicts(
-    trials: dict[str, Rehearsal], search: Search, kept: dict[str, Kept], on_verdict: OnVerdict
-) -> list[BlameVerdict]:
-    found: list[BlameVerdict] = []
-    on_verdict(None, len(trials))
+    trials: dict[str, Rehearsal], search: Search, kept: dict[str, Kept], on_verdict: OnVerdict, looked: _Looked
+) -> tuple[list[BlameVerdict], int]:
+    """The verdicts of episodes that failed, and how many others were looked at."""
+    found, passed = list[BlameVerdict](), 0
+    total = len(trials)
+    on_verdict(None, total)
     try:
         for rehearsal in trials.values():
-            found.append(await verdict(rehearsal, search))
-            on_verdict(found[-1], len(trials))
+            one = await verdict(rehearsal, search)
+            if looked.is_relative and one.finding == "no_better":
+                passed += 1
+            else:
+                found.append(one)
+            on_verdict(one, total)
+            if len(found) == looked.most:
+                break
     except BudgetSpentError:
         pass  # what is found stays
     finally:
         async with contextlib.AsyncExitStack() as stack:
             for engine in kept.values():
                 stack.push_async_callback(engine.close)
-    return found
+    return found, passed
 
 
 def _engines(parent: Parent, model: Engine | None, max_calls: int | None) -> dict[str, Kept]:
@@ -343,30 +407,30 @@ def engines_of(parent: Parent, models: Mapping[str, Engine], max_calls: int | No
     return {name: Kept(memory, models.get(name), plan.model, {}, max_calls=max_calls, once=True) for name in names}
 
 
-def chosen(
-    parent: Parent,
-    metric: str,
-    lower: bool,
-    episodes: Sequence[str],
-    limit: int | None,
-    condition: str | None = None,
-) -> list[str]:
-    """The episodes to look at: those named, or a sample of those whose number is not the best there is."""
-    if episodes:
-        return list(dict.fromkeys(episodes))
-    least, most = parent.run.metrics[metric].bounds
-    best = least if lower else most
-    scores = [one for one in parent.run.headline.selected(parent.run.scores) if _failed(one, metric, best)]
-    names = [score.id for score in scores if condition in (None, score.condition)]
-    if limit is not None and limit < len(names):
-        kept = {*random.Random(derive_seed(parent.plan.seed, "blame", "episodes")).sample(names, limit)}
+def _chosen(parent: Parent, choice: _Choice, metric: str, lower: bool, best: float | None) -> list[str]:
+    """The episodes to look at: those named, or those that failed, or a sample of these.
+
+    `best`: the best number there is; None: all may have failed, and come in the order of the sample.
+    """
+    if choice.episodes:
+        return list(dict.fromkeys(choice.episodes))
+
+    def may_have_failed(score: EpisodeScore) -> bool:
+        number = score.number(metric)
+        if score.error is not None or number is None or choice.condition not in (None, score.condition):
+            return False
+        if choice.threshold is not None:
+            return number > choice.threshold if lower else number < choice.threshold
+        return best is None or number != best
+
+    names = [score.id for score in parent.run.headline.selected(parent.run.scores) if may_have_failed(score)]
+    if choice.limit is not None and choice.limit < len(names):
+        rng = random.Random(derive_seed(parent.plan.seed, "blame", "episodes"))
+        if best is None and choice.threshold is None:
+            return rng.sample(names, len(names))
+        kept = {*rng.sample(names, choice.limit)}
         names = [name for name in names if name in kept]
     return names
-
-
-def _failed(score: EpisodeScore, metric: str, best: float) -> bool:
-    number = score.number(metric)
-    return score.error is None and number is not None and number != best
 
 
 def _label(parent: Parent, by: Reference | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -32,6 +33,10 @@ def options(command: Parser) -> None:
     group.add_argument("--episode", action="append", default=[], metavar="E", help=text)
     group.add_argument("--limit", type=opt.whole(1), metavar="N", help="a sample of at most N episodes that failed")
     group.add_argument("--metric", metavar="NAME", help="the metric whose number to explain (default: the headline's)")
+    text = "which way that number is better: higher or lower (default: as the headline or the metric says)"
+    group.add_argument("--better", choices=("higher", "lower"), help=text)
+    text = "an episode failed if its number is worse than X (default: than the best there is, or than the reference's)"
+    group.add_argument("--threshold", type=_finite, metavar="X", help=text)
     group = command.group("how")
     text = "the policy whose moves replace others (default: the ceiling of the spec's headline), or model"
     group.add_argument("--by", metavar="POLICY", help=text)
@@ -53,6 +58,16 @@ def options(command: Parser) -> None:
     opt.add_output(command)
     command.group("output").add_argument("--quiet", action="store_true", help="no progress")
     opt.add_run_options(command.group("more"), "allow_code_execution", "sandbox")
+
+
+def _finite(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise argparse.ArgumentTypeError(f"must be a number, found {text!r:.40}")
+    return number
 
 
 def blame(options: argparse.Namespace) -> int:
@@ -97,7 +112,17 @@ def blame(options: argparse.Namespace) -> int:
 
 def _choices(options: argparse.Namespace) -> dict[str, Any]:
     """What `blamed` and `planned` take alike."""
-    names = ("limit", "metric", "moves", "permutations", "messages", "allow_code_execution", "sandbox")
+    names = (
+        "limit",
+        "metric",
+        "better",
+        "threshold",
+        "moves",
+        "permutations",
+        "messages",
+        "allow_code_execution",
+        "sandbox",
+    )
     return {"episodes": options.episode, **{name: getattr(options, name) for name in names}}
 
 
@@ -132,6 +157,7 @@ def as_json(found: Blame) -> dict[str, Any]:
         "metric": found.metric,
         "by": found.by,
         "asked": found.asked,
+        "passed": found.passed,
         "left": found.left,
         "episodes": [_episode(one, found) for one in found.verdicts],
     }

@@ -14,13 +14,14 @@ from .changes import receivers, without_messages
 from .course import Course, Deviation, Rehearsal, Substitution, is_unanswered
 from .shares import MOST_EXACT, AgentGame, Share
 
-Finding = Literal["blamed", "no_better", "alike", "unanswered", "too_many"]
+Finding = Literal["blamed", "no_better", "alike", "unanswered", "too_many", "no_number"]
 WORDS: Mapping[Finding, str] = {
     "blamed": "a move, or several together, decide it",
     "no_better": "the reference does no better: no agent is blamed",
     "alike": "all agents erred alike: no agent stands out",
     "too_many": "it takes more moves than --moves allows: no agent is blamed",
     "unanswered": "a model would have to be asked: no agent is blamed",
+    "no_number": "with the reference in all seats they have no such number: no agent is blamed",
 }
 
 
@@ -90,6 +91,17 @@ class Search:
 async def verdict(rehearsal: Rehearsal, search: Search) -> BlameVerdict:
     """Find out. Raises `DataError` if the episode does not go as recorded without any change."""
     return await _Trial(rehearsal, search).verdict()
+
+
+async def is_worse(rehearsal: Rehearsal, search: Search) -> bool | None:
+    """Whether the episode's number is worse than that of the reference in all seats; None where that is not known."""
+    trial = _Trial(rehearsal, search)
+    try:
+        own = await trial.course(Substitution())
+        assert own.value is not None
+        return trial.better(await trial.whole(own), own.value)
+    except LookupError:
+        return None
 
 
 async def shares(rehearsal: Rehearsal, search: Search) -> Mapping[str, Share] | None:
@@ -206,7 +218,10 @@ class _Trial:
         rehearsal.check(own)
         before = own.value
         assert before is not None
-        whole = await self._whole(own)
+        try:
+            whole = await self.whole(own)
+        except LookupError:  # the reference in all seats asks no model
+            return BlameVerdict(name, "no_number", before, courses=rehearsal.courses)
         if not self.better(whole, before):
             return BlameVerdict(name, "no_better", before, whole, courses=rehearsal.courses)
         effects = [await self._effect(one, before) for one in own.deviations[: self.search.moves]]
@@ -232,8 +247,11 @@ class _Trial:
             rehearsal.courses,
         )
 
-    async def _whole(self, own: Course) -> Fraction:
-        """The number with the reference in all seats: those that never deviate need not be replaced."""
+    async def whole(self, own: Course) -> Fraction:
+        """The number with the reference in all seats: those that never deviate need not be replaced.
+
+        Raises `LookupError` if it has none.
+        """
         course, replaced = own, frozenset[str]()
         try:
             while course.deviations:

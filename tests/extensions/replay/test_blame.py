@@ -144,8 +144,55 @@ def test_a_chart_is_about_the_condition_asked_for(tmp_path: Path, monkeypatch: p
 
 
 def test_a_reference_that_does_no_better_blames_nobody(coins: Run) -> None:
-    found = blamed(coins, {"use": "coin", "bias": 0.5}, project=TOY)
-    assert {one.finding for one in found.verdicts} == {"no_better"}
+    by, names = {"use": "coin", "bias": 0.5}, [score.id for score in coins.scores if score.number("agreed") == 0]
+    found = blamed(coins, by, episodes=names, project=TOY)
+    assert [one.finding for one in found.verdicts] == ["no_better"] * len(names) and names
+
+
+def test_without_a_best_number_episodes_failed_that_are_worse_than_the_reference(coins: Run) -> None:
+    """`agreed` of the toy project says of no number that it is the best."""
+    same = blamed(coins, {"use": "coin", "bias": 0.5}, project=TOY)
+    assert (same.verdicts, same.passed, same.left) == ((), len(coins.scores), 0)
+    lost = [score.id for score in coins.scores if score.number("agreed") == 0]
+    found = blamed(coins, {"use": "coin", "bias": 1.0}, project=TOY)
+    assert [one.episode for one in found.verdicts] == lost and found.passed == len(coins.scores) - len(lost)
+    assert f"Besides, {found.passed} episodes did not fail" in " ".join(found.tables[0].notes)
+    some = blamed(coins, {"use": "coin", "bias": 1.0}, limit=2, project=TOY)
+    assert [one for one in found.verdicts if one in some.verdicts] == [*some.verdicts] and len(some.verdicts) == 2
+    assert some.left == 0
+    plan = planned(coins, {"use": "coin", "bias": 1.0}, limit=2, project=TOY)
+    assert plan.episodes == 2
+
+
+def test_episodes_fail_below_a_threshold(coins: Run) -> None:
+    by = {"use": "coin", "bias": 0.5}
+    every, none = (blamed(coins, by, threshold=number, project=TOY) for number in (2.0, 0.0))
+    assert [one.finding for one in every.verdicts] == ["no_better"] * len(coins.scores) and none.verdicts == ()
+
+
+def test_a_number_of_which_less_is_better_is_explained_that_way(coins: Run) -> None:
+    by = {"use": "coin", "bias": 1.0}
+    with pytest.raises(SpecError, match=r"(?s)nothing says which way parse_retries is better.*--better lower"):
+        blamed(coins, by, metric="parse_retries", project=TOY)
+    agreed = blamed(coins, by, better="lower", project=TOY)  # to agree is a failure then
+    assert agreed.verdicts == () and agreed.passed == len(coins.scores)
+    apart = blamed(coins, {"use": "coin", "bias": 0.0}, better="lower", threshold=0.5, project=TOY)
+    assert {one.value for one in apart.verdicts} == {1}
+
+
+def test_a_number_that_the_reference_does_not_have_blames_nobody(tmp_path: Path) -> None:
+    (tmp_path / "harness.yaml").write_text(f"name: apart\nparents: [{TOY.root}]\n")
+    (tmp_path / "metrics").mkdir()
+    (tmp_path / "metrics" / "apart.py").write_text(
+        "from harness.api import Episode, Metric, plugin\n\n\n@plugin\nclass Apart(Metric):\n"
+        '    """0.5 if they did not agree."""\n\n    bounds = (0, 1)\n\n'
+        "    def measure(self, episode: Episode) -> float | None:\n"
+        '        return None if episode.grade["agreed"] else 0.5\n'
+    )
+    how = ("metrics=[apart]", "baseline.bias=0.5", "agents=null", "tables=[]")
+    played = harness.evaluate("toy", overrides=how, output_path=tmp_path / "run", project=find(tmp_path))
+    found = blamed(played, {"use": "coin", "bias": 1.0}, project=find(tmp_path), better="higher")
+    assert {(one.finding, one.value) for one in found.verdicts} == {("no_number", Fraction(1, 2))}
 
 
 def test_without_a_model_it_says_what_cannot_be_answered(tmp_path: Path) -> None:
@@ -162,7 +209,8 @@ def test_without_a_model_it_says_what_cannot_be_answered(tmp_path: Path) -> None
     some = blamed(
         played, {"use": "coin", "bias": 1.0}, model=resolve.engine({"use": "dice"}, TOY), max_calls=3, project=TOY
     )
-    assert (some.asked, some.left) == (3, len(asked.verdicts) - len(some.verdicts)) and some.left
+    looked = len(some.verdicts) + some.passed
+    assert (some.asked, some.left) == (3, len(asked.verdicts) + asked.passed - looked) and some.left
 
 
 def test_the_command_prints_tables_or_all_it_knows(
