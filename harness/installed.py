@@ -35,6 +35,7 @@ _SHAPES: Final[Mapping[str, Any]] = {
     "reports": "reference",
     "charts": {**_RUN, "help": "text"},
     "exports": "reference",
+    "findings": {**_RUN, "file": "text"},
 }
 """Table of a manifest → the type of its values: a word of `_IS`, keys (with "?": optional), or either."""
 _IS: Final[Mapping[str, Callable[[Any], bool]]] = {

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from harness.api import Completion
+from harness.extensions.transcripts.findings import Finding
 from harness.view_api import RecordedTurn, Transcript
 
 from .texts import plain
@@ -32,8 +33,11 @@ class Events:
         usage_of_models, usage_of_agents: name → tokens.
     """
 
-    def __init__(self, transcript: Transcript, name: str, start: datetime) -> None:
-        """`name` is unique to the sample; ids of events and messages begin with it."""
+    def __init__(
+        self, transcript: Transcript, name: str, start: datetime, found: Sequence[tuple[str, Finding]] = ()
+    ) -> None:
+        """`name` is unique to the sample; ids of events and messages begin with it. `found`: out about the episode."""
+        self._found = found
         self._transcript, self._name, self._start = transcript, name, start
         self.events: list[Json] = []
         self.messages: list[Json] = []
@@ -59,7 +63,7 @@ class Events:
                 span = self._agent(turn.agent)
                 if turn.agent not in joined:
                     joined.add(turn.agent)
-                    self._span(span, turn.agent, "agent", outer, self.clock)
+                    self._span(span, turn.agent, "agent", outer, self.clock, self._share(turn.agent))
                 before = len(self.events)
                 end = self._turn(turn, span, self.clock)
                 uuids = [event["uuid"] for event in self.events[before:]]
@@ -138,6 +142,9 @@ class Events:
         policy = self._transcript.policies.get(agent)
         source = "no action" if move.error is not None else "action" if policy is None else f"action of policy {policy}"
         self._add("info", at, span, source=source, data=what)
+        for name, one in self._found:
+            if (own := one.turns.get(turn.number)) is not None:
+                self._add("info", at, span, source=f"found: {name}", data=plain(own.facts))
         return at
 
     def _model(
@@ -152,8 +159,13 @@ class Events:
             completed=timestamp(completed(self._start, at + took)), working_time=took,
         )  # fmt: skip
 
-    def _span(self, span: str, name: str, kind: str, parent: str | None, at: float) -> None:
-        self._add("span_begin", at, span, id=span, name=name, type=kind, parent_id=parent)
+    def _share(self, agent: str) -> Json:
+        """The agent's shares of what was found out, as metadata of its span; nothing where there are none."""
+        shares = {f"{name}: {one.title}": one.shares[agent] for name, one in self._found if agent in one.shares}
+        return {"metadata": {"shares": shares}} if shares else {}
+
+    def _span(self, span: str, name: str, kind: str, parent: str | None, at: float, more: Json | None = None) -> None:
+        self._add("span_begin", at, span, id=span, name=name, type=kind, parent_id=parent, **(more or {}))
 
     def _add(self, event: str, at: float, span: str, **more: Any) -> None:
         when = {"timestamp": timestamp(completed(self._start, at)), "working_start": at}

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.api import CorpusMetric, RatioMetric
+from harness.extensions.transcripts.findings import Finding, findings
 from harness.printable import clean_name
 from harness.results import Run
 from harness.tables import EpisodeScore
@@ -96,7 +97,8 @@ def sample_of(run: Run, transcript: Transcript, score: EpisodeScore, start: date
     takes one second and the sample has no `total_time`.
     """
     name = _id(run, transcript.id)
-    events = Events(transcript, name, start)
+    found = [*findings(run.folder, transcript)]
+    events = Events(transcript, name, start, found)
     events.add_all(score.error)
     sample: Json = {
         "id": clean_name(transcript.id.rpartition("/")[0]),
@@ -106,7 +108,7 @@ def sample_of(run: Run, transcript: Transcript, score: EpisodeScore, start: date
         "messages": _messages(transcript),
         "output": output_of(str(run.meta["model"]), _answer(transcript)),
         "scores": _scores(run, transcript, score),
-        "metadata": _metadata(transcript, score),
+        "metadata": _metadata(transcript, score) | _found(found),
         "store": {},
         "events": events.events,
         "timelines": events.timelines(),
@@ -203,6 +205,14 @@ def _metadata(transcript: Transcript, score: EpisodeScore) -> Json:
     if transcript.outcome is not None:
         facts["facts"] = dict(transcript.outcome.facts)
     return {key: plain(value) for key, value in facts.items()}
+
+
+def _found(found: Iterable[tuple[str, Finding]]) -> Json:
+    """Name → what was found out about the episode: a list, since there may be several references."""
+    facts: Json = {}
+    for name, one in found:
+        facts.setdefault(f"found: {name}", []).append(plain(one.facts))
+    return facts
 
 
 def _player(transcript: Transcript, agent: str) -> str:

@@ -19,6 +19,7 @@ from harness.results import Run
 
 from .blame import Blame, blamed, planned
 from .command import add_model, policy_of
+from .findings import keep
 from .opinions import opinion_table, read_opinions
 from .verdict import BlameVerdict
 
@@ -100,6 +101,10 @@ def blame(options: argparse.Namespace) -> int:
     if not found.verdicts and not found.left:
         print("No episode failed: there is nothing to explain.")
         return 0
+    try:
+        keep(found.run.folder, as_json(found))
+    except OSError as error:
+        print(f"the viewer and exports will not know of it: {error}", file=sys.stderr)
     compared = [opinion_table(found, opinions)] if opinions else []
     if options.format == "json":
         write(json.dumps(as_json(found), indent=1) + "\n", options.output)

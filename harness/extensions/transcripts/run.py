@@ -22,7 +22,7 @@ def transcripts(run: Run) -> Iterator[Transcript]:
 
 def tidy(run: Run) -> Tidy:
     """`Run.tidy`."""
-    return Tidy(run.meta, run.scores, run.metrics)
+    return Tidy(run.meta, run.scores, run.metrics, run.folder)
 
 
 def frame(run: Run, rows: str) -> pandas.DataFrame:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, Literal
 
 from harness.api import Completion, CorpusMetric, Metric, RatioMetric
 from harness.printable import utf8
 from harness.tables import EpisodeScore
 from harness.view_api import RecordedTurn, Transcript
+
+from .findings import findings, kept
 
 Kind = Literal["text", "integer", "number", "flag", "json", "texts", "messages"]
 """What a column holds where it is not None: str, int, float, bool, anything that JSON can write, a list of str, or a
@@ -105,24 +108,33 @@ class Tidy:
 
     Labels and metrics are columns of their own. A metric that is called like one of the columns that every run has
     becomes `metric_NAME`; a label that is called like any of these becomes `label_NAME`. The label `model` is the
-    column `model`. A ratio metric also has its two parts, `NAME_numerator` and `NAME_denominator`.
+    column `model`. A ratio metric also has its two parts, `NAME_numerator` and `NAME_denominator`. Findings of
+    extensions (`findings`) are columns where the run has some.
 
     Attributes:
         episode_columns: the columns of an episode's row: what was played, labels, metrics, then everything else.
         turn_columns: the columns of a turn's row.
     """
 
-    turn_columns = TURN_COLUMNS
-
-    def __init__(self, meta: Mapping[str, Any], scores: Iterable[EpisodeScore], metrics: Mapping[str, Metric]) -> None:
+    def __init__(
+        self,
+        meta: Mapping[str, Any],
+        scores: Iterable[EpisodeScore],
+        metrics: Mapping[str, Metric],
+        folder: Path | None = None,
+    ) -> None:
         """Args:
         meta: the content of run.json.
         scores: all of the run's.
         metrics: name → metric.
+        folder: the run's, whose findings are to be in the rows.
         """
-        self._meta = meta
+        self._meta, self._folder = meta, folder
         self._scores = {score.id: score for score in scores}
-        taken = {column.name for column in (*_FIRST, *_LAST)}
+        taken = {column.name for column in (*_FIRST, *_LAST, *TURN_COLUMNS)}
+        found = {name: _free(name, "found_", taken) for name in (kept(folder) if folder is not None else ())}
+        self._found = found
+        taken = {column.name for column in (*_FIRST, *_LAST)} | {*found.values()}
         self._metrics: dict[str, tuple[str, str | None, str | None]] = {}
         metric_columns: list[TidyColumn] = []
         for metric, plugin in metrics.items():
@@ -147,16 +159,35 @@ class Tidy:
         label_columns = [
             TidyColumn(self._labels[label], kind or "text", f"the label {label}") for label, kind in kinds.items()
         ]
-        self.episode_columns = (*_FIRST, *label_columns, *metric_columns, *_LAST)
+        more = [
+            TidyColumn(column, "json", f"what `harness {name}` found out: a list") for name, column in found.items()
+        ]
+        self.episode_columns = (*_FIRST, *label_columns, *metric_columns, *_LAST, *more)
+        self.turn_columns = (*TURN_COLUMNS, *more)
 
     def rows(self, transcripts: Iterable[Transcript]) -> Iterator[tuple[Row, Iterator[Row]]]:
         """(the episode's row, its turns' rows) of every transcript, then those of episodes that were never finished."""
         left = dict(self._scores)
         for transcript in transcripts:
             if (score := left.pop(transcript.id, None)) is not None:
-                yield self._episode(score, transcript), turn_rows(str(self._meta["run"]), transcript)
+                yield self._with_findings(self._episode(score, transcript), transcript)
         for score in left.values():
             yield self._episode(score, None), iter(())
+
+    def _with_findings(self, row: Row, transcript: Transcript) -> tuple[Row, Iterator[Row]]:
+        """The rows of an episode and of its turns, with what was found out about them."""
+        turns = turn_rows(str(self._meta["run"]), transcript)
+        if not self._found or self._folder is None:
+            return row, turns
+        own: dict[str, list[Any]] = {column: [] for column in self._found.values()}
+        of_turns: dict[int, dict[str, list[Any]]] = {}
+        for name, one in findings(self._folder, transcript):
+            own[self._found[name]].append(dict(one.facts))
+            for number, turn in one.turns.items():
+                of_turns.setdefault(number, {}).setdefault(self._found[name], []).append(dict(turn.facts))
+        nothing = dict.fromkeys(self._found.values())
+        found = {column: facts or None for column, facts in own.items()}
+        return {**row, **found}, ({**turn, **nothing, **of_turns.get(turn["turn"], {})} for turn in turns)
 
     def _episode(self, score: EpisodeScore, transcript: Transcript | None) -> Row:
         row: Row = dict.fromkeys(column.name for column in self.episode_columns)

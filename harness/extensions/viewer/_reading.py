@@ -20,11 +20,12 @@ from typing import Any
 
 from harness.config.project import find
 from harness.errors import DataError, UserError
+from harness.extensions.transcripts.findings import findings
 from harness.extensions.transcripts.moves import from_journal
 from harness.view_api import Transcript
 
 from ._recorded import Recording
-from ._transcripts import as_json, dumped, part_of
+from ._transcripts import as_json, dumped, found_json, part_of
 
 SECONDS = 30.0
 """What a transcript may take; the first one of a run resolves its whole spec."""
@@ -158,7 +159,8 @@ class _Jobs:
     def episode(self, recording: Recording, more: dict[str, Any]) -> bytes:
         """A transcript as JSON; `more` has further entries."""
         transcript, scenes = self._transcript(recording)
-        return dumped({**as_json(transcript, scenes), **more}).encode()
+        found = [found_json(name, one) for name, one in findings(recording.folder, transcript)]
+        return dumped({**as_json(transcript, scenes), "findings": found, **more}).encode()
 
     def text(self, recording: Recording, turn: int, part: str) -> str | None:
         """One text of a transcript, whole; None if there is none."""

@@ -97,6 +97,7 @@ function turnOf(turn, context) {
   });
   for (const retry of retries.slice(calls.length)) said_.push(message("retry", retry.text, turn, retry.part, context));
   const copy = (event) => context.onLink(event, turn);
+  const found = (context.data.findings ?? []).flatMap((one) => one.turns).find((one) => one.turn === turn.number && one.words);
   return h(
     "article",
     {
@@ -114,6 +115,7 @@ function turnOf(turn, context) {
         `Round ${turn.round + 1}`,
         h("span", { class: "muted" }, " · ", said(turn.name), turn.fresh && turn.index > 0 && " · new conversation"),
       ),
+      found && h("span", { class: "found-mark" }, said(found.words)),
       h("a", { class: "permalink", href: context.link(turn), title: "Link to this turn", on: { click: copy } }, "link"),
     ),
     turn.tools && message("tools", turn.tools, turn, "tools", context),

@@ -3,6 +3,7 @@
 import { get, watch } from "./api.js";
 import { h, loading, set } from "./dom.js";
 import { conversation } from "./conversation.js";
+import { drawLanes, markLanes } from "./lanes.js";
 import { drawBars, drawFacts, drawSheets } from "./panels.js";
 import { Picture } from "./picture.js";
 import { link } from "./episodes.js";
@@ -88,6 +89,7 @@ class EpisodePage {
         },
         sign,
       );
+    this.lanes = h("div", {});
     this.facts = h("div", {});
     this.bars = h("div", { class: "all-bars" });
     this.sheets = h("div", { class: "all-sheets" });
@@ -154,6 +156,7 @@ class EpisodePage {
         this.where,
         this.playback.speeds,
       ),
+      this.lanes,
       this.facts,
       this.bars,
       this.sheets,
@@ -227,6 +230,7 @@ class EpisodePage {
     this.picker.value = this.agent ?? "";
     drawHead(this.head, data, this.run, this.list);
     drawResult(this.result, data);
+    drawLanes(this.lanes, data, (turn) => this.open(turn));
   }
 
   /** News of an episode that goes on: nothing moves for a reader who looks at an earlier round. */
@@ -289,6 +293,7 @@ class EpisodePage {
       drawBars(this.bars, scene.bars);
       drawSheets(this.sheets, scene.sheets, this.agents, this.picked ?? null, (agent) => this.pick(agent, true));
     } else set(this.caption, "There is no picture of this episode; its conversations are beside.");
+    markLanes(this.lanes, this.round - 1);
     this.drawTalk(turn, quietly);
     if (this.tab === "story") this.drawStory(!quietly);
     this.address();
@@ -308,6 +313,15 @@ class EpisodePage {
     if (scene) drawSheets(this.sheets, scene.sheets, this.agents, this.picked ?? null, (name) => this.pick(name, true));
     this.drawTalk(null, false);
     this.address();
+  }
+
+  /** Show a turn in the conversation of its agent. */
+  open(turn) {
+    this.pause();
+    this.agent = turn.agent;
+    this.picker.value = turn.agent;
+    this.showTab("talk");
+    this.go(turn.round + 1, false, false, turn);
   }
 
   nextAgent(by) {
@@ -362,13 +376,7 @@ class EpisodePage {
       this.pause();
       this.go(round, true);
     };
-    const open = (turn) => {
-      this.agent = turn.agent;
-      this.picker.value = turn.agent;
-      this.showTab("talk");
-      this.go(turn.round + 1, false, false, turn);
-    };
-    drawStory(this.story, this, go, open);
+    drawStory(this.story, this, go, (turn) => this.open(turn));
     if (scroll) this.reveal(this.story.querySelector(".now"), false);
   }
 

@@ -1,0 +1,140 @@
+"""What `harness blame` found, kept beside the run: for the viewer, and for exports."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from harness import storage
+from harness.api import Move
+from harness.extensions.transcripts.findings import Finding, TurnFinding
+from harness.storage.files import write_atomically
+from harness.view_api import Transcript
+
+from .verdict import WORDS
+
+FILE = "blame.json"
+_FORMAT = 1
+_LARGEST = 256 << 20  # bytes of the file
+_NAMED = 8  # moves that a sentence names
+
+
+def keep(folder: Path, found: Mapping[str, Any]) -> None:
+    """Add what was found to `blame.json` of the run; it replaces what the same reference said of the same episodes.
+
+    Args:
+        folder: the run's.
+        found: as `blame_command.as_json` has it.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    episodes = {one["episode"]: {**one} for one in found["episodes"]}
+    for end, batches in storage.batches(*storage.journals(folder), episodes={*episodes}):
+        episodes[end["e"]]["moves"] = _digest(move for batch in batches for move in batch)
+    whole = {key: value for key, value in _read(folder).items() if isinstance(value, dict)}
+    key = f"{found['metric']} by {found['by']}"
+    before = whole.get(key, {}).get("episodes")
+    known = {**before} if isinstance(before, dict) else {}
+    whole[key] = {"metric": found["metric"], "by": found["by"], "episodes": {**known, **episodes}}
+    write_atomically(folder / FILE, json.dumps({"format": _FORMAT, "found": whole}) + "\n")
+
+
+def of_episode(folder: Path, transcript: Transcript) -> Iterator[Finding]:
+    """What was found out about an episode, of each reference; nothing where its moves are others now."""
+    digest = None
+    for entry in _read(folder).values():
+        try:
+            one = entry["episodes"].get(transcript.id)
+            if one is None:
+                continue
+            digest = digest or _digest(turn.move for turn in transcript.turns if turn.move is not None)
+            if one["moves"] == digest:
+                yield _finding(one, str(entry["metric"]), str(entry["by"]), transcript)
+        except (KeyError, TypeError, ValueError, AttributeError):  # JSON of someone else
+            continue
+
+
+def _digest(moves: Iterable[Move]) -> str:
+    """A digest of what agents did and said in an episode."""
+    lines = [[move.agent, move.turn, move.action, move.text] for move in moves]
+    return hashlib.sha256(json.dumps(lines, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def _read(folder: Path) -> Mapping[str, Any]:
+    """What the file has; nothing where there is none, or it is not as `keep` writes it."""
+    try:
+        stat = (folder / FILE).stat()
+        return _parsed(folder / FILE, stat.st_mtime_ns, stat.st_size) if stat.st_size <= _LARGEST else {}
+    except OSError:
+        return {}
+
+
+@functools.lru_cache(maxsize=2)
+def _parsed(file: Path, time: int, size: int) -> Mapping[str, Any]:
+    try:
+        data = json.loads(file.read_text("utf-8"))
+    except (ValueError, RecursionError):
+        return {}
+    found = data.get("found") if isinstance(data, dict) and data.get("format") == _FORMAT else None
+    return found if isinstance(found, dict) else {}
+
+
+def _finding(one: Mapping[str, Any], metric: str, by: str, transcript: Transcript) -> Finding:
+    """Raises `KeyError`, `TypeError`, `ValueError` or `AttributeError` where it is not as `keep` wrote it."""
+    agents = [turn.agent for turn in transcript.turns]
+    value, reference = _number(one["value"]), _number(one["reference"])
+    decisive = {int(move["turn"]): str(move["agent"]) for move in one["decisive"]}
+    effects = {int(move["turn"]): _number(move["effect"]) for move in one["effects"]}
+    messages = {int(turn): _number(effect) for turn, effect in one["messages"].items()}
+    last = None if one["last_chance"] is None else int(one["last_chance"])
+    shares = {str(agent): own for agent, share in one["shares"].items() if (own := _number(share["share"])) is not None}
+    turns: dict[int, TurnFinding] = {}
+    for number in sorted({*decisive, *effects, *messages, *([] if last is None else [last])}):
+        if not 0 <= number < len(agents):  # it comes where another move was made
+            continue
+        words = [word for word, is_so in (("decisive", number in decisive), ("last chance", number == last)) if is_so]
+        facts: dict[str, Any] = {"by": by, "decisive": number in decisive, "last_chance": number == last}
+        facts |= {"effect": effects.get(number), "effect_of_message": messages.get(number)}
+        turns[number] = TurnFinding(", ".join(words), facts)
+    facts = {"metric": metric, "by": by, "finding": str(one["finding"]), "value": value, "reference": reference}
+    facts |= {"decisive": [{"turn": turn, "agent": agent} for turn, agent in decisive.items()], "last_chance": last}
+    facts |= {"alone": bool(one["alone"]), "shares": shares}
+    text = [_sentence(str(one["finding"]), decisive, bool(one["alone"]), by)]
+    if value is not None and reference is not None:
+        text.append(f"{metric}: {value:.4g}; with “{by}” in all seats: {reference:.4g}.")
+    if last is not None and decisive:
+        text.append(
+            f"Last chance: turn {last}. From there on “{by}” in all seats still saves it; from later turns on not."
+        )
+    if any(number >= len(agents) for number in decisive):
+        text.append(f"Turns from {len(agents)} on come only once an earlier move is another one.")
+    title = f"Who made it fail, measured with “{by}”"
+    return Finding(title=title, text=" ".join(text), turns=turns, shares=shares, facts=facts)
+
+
+def _sentence(finding: str, decisive: Mapping[int, str], alone: bool, by: str) -> str:
+    named = [f"{agent} at turn {turn}" for turn, agent in decisive.items()]
+    who = ", ".join(named[:_NAMED]) + (f" and {len(named) - _NAMED} more" if len(named) > _NAMED else "")
+    if finding != "blamed" or not named:
+        words = next((text for name, text in WORDS.items() if name == finding), "no agent is blamed")
+        return f"{words[0].upper()}{words[1:]}."
+    if len(named) == 1:
+        return f"{who} decides it: with the move of “{by}” there, and nothing else changed, it does not fail."
+    if alone:
+        return f"Any one of these moves decides it: {who}. With one of them made by “{by}” it does not fail."
+    return f"These {len(named)} moves decide it together: {who}. With all of them made by “{by}” it does not fail."
+
+
+def _number(value: Any) -> float | None:
+    """A finite number, or None. Raises `TypeError` for anything else."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{value!r:.40} is no number")
+    return float(value) if math.isfinite(value) else None

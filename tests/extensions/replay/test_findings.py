@@ -1,0 +1,146 @@
+"""What `harness blame` found is kept beside the run, and shown and exported as long as the moves are those."""
+
+import json
+import shutil
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.extensions.exports import export
+from harness.extensions.replay.findings import FILE, keep, of_episode
+from harness.extensions.transcripts.findings import Finding, findings
+from harness.results import Run
+from harness.view_api import Transcript
+from tests.helpers.commands import invoke
+from tests.helpers.toy import TOY, run
+from tests.helpers.viewing import get, serving
+
+BY = "{use: coin, bias: 1.0}"
+
+
+@pytest.fixture(scope="module")
+def coins(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return run(tmp_path_factory.mktemp("coins") / "run", overrides=("baseline.bias=0.5", "agents=null"))
+
+
+@pytest.fixture
+def blamed_run(coins: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.chdir(TOY.root)
+    shutil.copytree(coins.folder, tmp_path / "run")
+    assert invoke(capsys, "blame", str(tmp_path / "run"), "--by", BY, "--quiet")[0] == 0
+    return Run.load(tmp_path / "run", TOY)
+
+
+def found_in(done: Run) -> dict[str, list[Finding]]:
+    return {one.id: [found for _, found in findings(done.folder, one)] for one in done.transcripts()}
+
+
+def test_a_failed_episode_has_a_finding_with_its_decisive_turn(blamed_run: Run) -> None:
+    found = found_in(blamed_run)
+    blamed = [one for own in found.values() for one in own if one.facts["finding"] == "blamed"]
+    assert blamed and all(len(own) <= 1 for own in found.values())
+    for one in blamed:
+        decisive = [number for number, turn in one.turns.items() if "decisive" in turn.words]
+        assert decisive and [move["turn"] for move in one.facts["decisive"]] == decisive
+        assert one.shares == one.facts["shares"] and "“coin”" in one.text
+
+
+def test_findings_of_other_moves_are_left_out(blamed_run: Run) -> None:
+    file = blamed_run.folder / FILE
+    data = json.loads(file.read_text())
+    [entry] = data["found"].values()
+    name = next(iter(entry["episodes"]))
+    entry["episodes"][name]["moves"] = "0" * 16
+    file.write_text(json.dumps(data))
+    found = found_in(blamed_run)
+    assert found[name] == [] and any(found.values())
+
+
+def test_a_second_look_adds_to_the_first(blamed_run: Run) -> None:
+    before = json.loads((blamed_run.folder / FILE).read_text())["found"]
+    [(key, entry)] = before.items()
+    first, *others = entry["episodes"].values()
+    other = {"metric": entry["metric"], "by": "someone", "episodes": [first]}
+    keep(blamed_run.folder, other)
+    keep(blamed_run.folder, {**other, "by": entry["by"], "episodes": [{**first, "last_chance": 0}]})
+    after = json.loads((blamed_run.folder / FILE).read_text())["found"]
+    assert {len(one["episodes"]) for one in after.values()} == {1, 1 + len(others)}
+    assert after[key]["episodes"][first["episode"]]["last_chance"] == 0
+    assert len(found_in(blamed_run)[first["episode"]]) == 2
+
+
+def test_rows_have_a_column_only_where_something_was_found(blamed_run: Run, coins: Run) -> None:
+    assert "blame" not in next(iter(coins.episodes())) and "blame" not in next(iter(coins.turns()))
+    episodes = {row["episode"]: row for row in blamed_run.episodes()}
+    turns = [row for row in blamed_run.turns() if row["blame"]]
+    assert turns and all(list(row)[-1] == "blame" for row in (*episodes.values(), *turns))
+    for row in turns:
+        [of_episode_], [of_turn] = episodes[row["episode"]]["blame"], row["blame"]
+        assert of_turn["decisive"] == (row["turn"] in {move["turn"] for move in of_episode_["decisive"]})
+    assert [column.name for column in blamed_run.tidy.turn_columns][-1] == "blame"
+
+
+def test_inspect_logs_carry_it(blamed_run: Run, tmp_path: Path) -> None:
+    export(blamed_run, "inspect", tmp_path / "logs")
+    [log] = (tmp_path / "logs").glob("*.eval")
+    with zipfile.ZipFile(log) as archive:
+        samples = [json.loads(archive.read(name)) for name in archive.namelist() if name.startswith("samples/")]
+    told = [sample for sample in samples if "found: blame" in sample["metadata"]]
+    assert told
+    for sample in told:
+        [facts] = sample["metadata"]["found: blame"]
+        events = [one["data"] for one in sample["events"] if one.get("source") == "found: blame"]
+        assert sum(one["decisive"] for one in events) == len(facts["decisive"])
+        shares = [
+            one["metadata"]["shares"] for one in sample["events"] if one["event"] == "span_begin" and "metadata" in one
+        ]
+        assert sorted(value for own in shares for value in own.values()) == sorted(facts["shares"].values())
+
+
+@pytest.mark.slow
+def test_the_viewer_gets_it_also_where_it_came_later(coins: Run, blamed_run: Run) -> None:
+    shutil.copytree(coins.folder, later := blamed_run.folder.parent / "later")
+    with serving(blamed_run.folder.parent) as client:
+        name = next(name for name, own in found_in(blamed_run).items() if own and own[0].facts["finding"] == "blamed")
+        assert get(client, "/later/episode", episode=name)["findings"] == []
+        shutil.copy(blamed_run.folder / FILE, later / FILE)
+        [found] = get(client, "/later/episode", episode=name)["findings"]
+    assert found["name"] == "blame" and any("decisive" in turn["words"] for turn in found["turns"])
+    assert set(found["shares"]) <= {"S0", "S1", "S2"} and sum(found["shares"].values()) == 1
+
+
+ODD = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
+)
+
+
+@pytest.fixture(scope="module")
+def fine(coins: Run, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Transcript, Any]:
+    """A folder with a finding of one episode, the episode, and what its file holds."""
+    folder, transcript = tmp_path_factory.mktemp("fine"), next(iter(coins.transcripts()))
+    shutil.copy(coins.folder / "journal.jsonl", folder)
+    one: dict[str, Any] = {"episode": transcript.id, "finding": "blamed", "value": 0.0, "reference": 1.0}
+    one |= {"alone": True, "decisive": [], "effects": [], "messages": {}, "shares": {}, "last_chance": None}
+    keep(folder, {"metric": "m", "by": "p", "episodes": [one]})
+    assert len([*of_episode(folder, transcript)]) == 1
+    return folder, transcript, json.loads((folder / FILE).read_text())
+
+
+FIELDS = ["decisive", "effects", "messages", "shares", "value", "finding", "last_chance"]
+
+
+@given(data=ODD, field=st.sampled_from(FIELDS))
+def test_a_file_of_someone_else_never_raises(fine: tuple[Path, Transcript, Any], data: Any, field: str) -> None:
+    folder, transcript, whole = fine
+    whole = json.loads(json.dumps(whole))
+    whole["found"]["m by p"]["episodes"][transcript.id][field] = data
+    for odd in (whole, {"format": 1, "found": data}, data):
+        (folder / FILE).write_text(json.dumps(odd))
+        assert len([*of_episode(folder, transcript)]) <= 1
+    (folder / FILE).write_bytes(b"\xff{")
+    assert [*of_episode(folder, transcript)] == []
