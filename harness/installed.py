@@ -22,6 +22,7 @@ from harness.manifests import GROUP, MANIFEST, OWN, POINTS, SHIPPED, Extension, 
 _RUN: Final = {"run": "reference"}
 _SHAPES: Final[Mapping[str, Any]] = {
     "projects": "text",
+    "kinds": {**_RUN, "singular": "text", "help": "text", "home?": "text"},
     "keys": "reference",
     "tables": ("reference", {**_RUN, "key?": "yes or no"}),
     "after": {**_RUN, "parameters?": "names", "eval?": "reference", "score?": "reference"},
@@ -62,6 +63,7 @@ _WORDS: Final = {
 }
 _KEYS: Final = {"name": "name", "summary": "text", "extra?": "text", "packages?": "texts", "needs?": "texts"}
 OF_THE_CORE: Final[Mapping[str, Set[str]]] = {
+    "kinds": {"prompts", "specs"},
     "keys": {
         *("name", "task", "protocol", "prompts", "metrics", "description", "extends", "agents", "models", "matrix"),
         *("baseline", "generation_kwargs", "constrained", "limits", "share_calls", "executor", "seed", "repeats"),

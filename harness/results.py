@@ -35,8 +35,6 @@ from harness.tables import (
 if TYPE_CHECKING:
     import pandas
 
-    from harness.view_api import Transcript
-
 
 @dataclass(frozen=True)
 class Run:
@@ -163,13 +161,13 @@ class Run:
         """Makes the rows of `episodes` and `turns`; has their columns (`episode_columns`, `turn_columns`)."""
         return report_part("tidy", "rows of episodes")(self)
 
-    def transcripts(self) -> Iterator[Transcript]:
+    def transcripts(self) -> Iterator[Any]:
         """Every finished episode, with the conversations of its agents, one in memory at a time.
 
         They come in the order in which they finished. Raises `DataError` for a damaged journal.
         """
         manifest.check_journals(self.meta, self.folder)
-        found: Iterator[Transcript] = report_part("transcripts", "transcripts")(self)
+        found: Iterator[Any] = report_part("transcripts", "transcripts")(self)
         return found
 
     def episodes(self) -> Iterator[dict[str, Any]]:

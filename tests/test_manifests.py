@@ -25,6 +25,11 @@ summary = "Says things again."
 [projects]
 echo = "plugins"
 
+[kinds.cheers]
+run = "command:Cheer"
+singular = "cheer"
+help = "what to say first"
+
 [keys]
 twice = "key:Twice"
 
@@ -56,6 +61,9 @@ def echo(options):
 
 def options(command):
     command.add_argument("word")
+
+class Cheer:
+    times = 1
 """,
     "harness_echo/parrot.py": '''
 from harness.api import Completion, plugin
@@ -71,6 +79,16 @@ class Parrot(Engine):
         return Completion("0")
 ''',
     "harness_echo/plugins/harness.yaml": "name: echo\n",
+    "harness_echo/plugins/registry/cheers/loud.py": '''
+from harness.api import plugin
+from harness_echo.command import Cheer
+
+@plugin
+class Loud(Cheer):
+    """Hooray."""
+
+    times: int = 3
+''',
     "harness_echo/plugins/metrics/loudness.py": '''
 from harness.api import Metric, plugin
 
@@ -229,10 +247,14 @@ def harness(site: Path, *commands: tuple[str, ...]) -> list[tuple[str, str]]:
 
 def test_a_package_of_someone_else_adds_a_command_and_an_engine(installed: Path) -> None:
     run = ("eval", "--spec", "arithmetic", "--limit", "2", "--model", "echo", "--output_path", str(installed / "r"))
-    about, said, engines, played = harness(installed, ("--help",), ("echo", "hello"), ("list", "engines"), run)
+    lists = (("list", "engines"), ("list",), ("list", "cheers"), ("schema", "cheers", "loud"))
+    commands = (("--help",), ("echo", "hello"), *lists, run)
+    about, said, engines, kinds, cheers, schema, played = harness(installed, *commands)
     assert "  echo         say a word again" in about[0]
     assert said[0] == "hello hello\n"
     assert "echo     Answers with what it was asked." in engines[0]
+    assert re.search(r"cheers +1  what to say first", kinds[0]) and cheers[0] == "loud  Hooray.\n"
+    assert json.loads(schema[0])["properties"]["times"]["default"] == 3
     assert "parrot" in played[0]
 
 

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from harness.absent import missing
-from harness.cli.parser import KINDS
+from harness.cli.parser import kinds
 from harness.config.project import find
 from harness.errors import DataError
 from harness.manifests import offers
@@ -24,7 +24,7 @@ def listing(options: argparse.Namespace) -> int:
             return listed_elsewhere
     project = find()
     if options.kind is None:
-        for kind, about in KINDS.items():
+        for kind, about in kinds().items():
             print(f"{kind:<10} {len(project.listing(kind)):>4}  {about}")
         print("\nharness list KIND names them; harness schema KIND NAME says what one can be given.")
         for name, why in missing().items():

@@ -12,17 +12,11 @@ from harness.cli.usage import Parser
 from harness.errors import UserError
 from harness.manifests import offers
 
-KINDS = {
-    "tasks": "cases, and how answers are graded",
-    "protocols": "which agent acts when, and what it observes",
-    "channels": "how messages of agents reach other agents",
-    "policies": "scripted agents",
-    "prompts": "sets of templates",
-    "metrics": "what is measured in an episode",
-    "engines": "sources of replies: models in this process, servers, stand-ins",
-    "views": "how an episode is drawn",
-    "specs": "experiments, ready to run",
-}
+
+def kinds() -> dict[str, str]:
+    """What `harness list` lists, and what each kind is."""
+    of_plugins = {name: offer.value["help"] for name, offer in offers("kinds").items()}
+    return {**of_plugins, "prompts": "sets of templates", "specs": "experiments, ready to run"}
 
 
 def parser(command: str | None = None) -> argparse.ArgumentParser:
@@ -111,8 +105,8 @@ def show_options(command: Parser) -> None:
 
 def list_options(command: Parser) -> None:
     """Of `harness list`."""
-    kinds = f"{', '.join(KINDS)} (default: the number of each)"
-    command.add_argument("kind", nargs="?", metavar="KIND", choices=KINDS, help=kinds)
+    text = f"{', '.join(kinds())} (default: the number of each)"
+    command.add_argument("kind", nargs="?", metavar="KIND", choices=kinds(), help=text)
     for name, offer in offers("lists").items():
         text = f"tasks: {offer.value['help']}, whose names contain WORD"
         command.add_argument(f"--{name}", nargs="?", const="", metavar="WORD", help=text)
@@ -122,8 +116,8 @@ def list_options(command: Parser) -> None:
 
 def schema_options(command: Parser) -> None:
     """Of `harness schema`."""
-    kinds = [kind for kind in KINDS if kind not in ("prompts", "specs")]
-    command.add_argument("kind", nargs="?", metavar="KIND", choices=kinds, help=", ".join(kinds))
+    of_plugins = offers("kinds")
+    command.add_argument("kind", nargs="?", metavar="KIND", choices=of_plugins, help=", ".join(of_plugins))
     command.add_argument("name", nargs="?", metavar="NAME", help="the plugin whose parameters to print")
 
 

@@ -18,10 +18,9 @@ from harness.config.project import find
 from harness.config.spec import Spec
 from harness.errors import DataError, NotFittedError, SpecError, near
 from harness.replies import Likelihoods, likelihoods_of
-from harness.runtime.prompt_reader import PromptReader
+from harness.runtime.prompt_reader import PromptReader, RecordedTurn
 from harness.runtime.seats import seats, without_models
 from harness.runtime.steps import drive
-from harness.view_api import RecordedTurn
 
 
 def show(options: argparse.Namespace) -> int:

@@ -8,8 +8,9 @@ from typing import Any
 
 from harness import parameters
 from harness.approvals import NotApprovedError
-from harness.config.project import KINDS, Project
+from harness.config.project import Project
 from harness.errors import Place, SpecError, UserError, raise_all
+from harness.manifests import offers
 from harness.storage.plugin_errors import describe
 
 Reference = str | Mapping[str, Any]
@@ -36,7 +37,7 @@ def parts_of(kind: str, reference: Reference, project: Project, place_of: PlaceO
     name, arguments = split(reference)
     cls = project.load(kind, name, place_of("use") if not isinstance(reference, str) else place_of())
     raise_all(
-        SpecError(f"{KINDS[kind].singular} {name!r}: {what}", place=place_of(*path))
+        SpecError(f"{offers('kinds')[kind].value['singular']} {name!r}: {what}", place=place_of(*path))
         for path, what in parameters.faults(cls, arguments)
     )
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
-from harness import api, approvals, parameters
+from harness import approvals, parameters
 from harness.approvals import BUILTIN, MARKER
 from harness.config import yamls
 from harness.config._mounting import mount
@@ -30,33 +30,6 @@ from harness.errors import DataError, HarnessError, Place, PluginError, SpecErro
 from harness.manifests import Offer, offers
 from harness.storage.plugin_errors import DIGEST, MOUNT
 
-
-@dataclass(frozen=True)
-class Kind:
-    """One kind of plugin: which folder is its home, and which class, or `module:class`, its plugins derive from."""
-
-    singular: str
-    folder: str
-    base: type | str
-
-    @property
-    def interface(self) -> type:
-        """The class that its plugins derive from."""
-        if isinstance(self.base, type):
-            return self.base
-        module, _, name = self.base.partition(":")
-        return getattr(importlib.import_module(module), name)  # type: ignore[no-any-return]
-
-
-KINDS = {
-    "tasks": Kind("task", "registry/tasks", api.Task),
-    "protocols": Kind("protocol", "registry/protocols", api.Protocol),
-    "channels": Kind("channel", "registry/channels", api.Channel),
-    "policies": Kind("policy", "registry/policies", api.Policy),
-    "metrics": Kind("metric", "metrics", api.Metric),
-    "engines": Kind("engine", "registry/engines", Engine),
-    "views": Kind("view", "registry/views", "harness.view_api:View"),
-}
 PROMPT_SET = "prompts.yaml"
 PATTERNS = {"specs": "*.yaml", "prompts": PROMPT_SET}
 
@@ -135,7 +108,8 @@ class Project:
 
     def _homes(self, kind: str) -> list[Path]:
         """The folders in which plugins of a kind, specs or prompt sets lie; the nearest project's first."""
-        folder = KINDS[kind].folder if kind in KINDS else kind
+        offer = offers("kinds").get(kind)
+        folder = kind if offer is None else offer.value.get("home", f"registry/{kind}")
         return [project.root / folder for project in self.lineage()]
 
     def listing(self, kind: str) -> list[Listed]:
@@ -151,7 +125,7 @@ class Project:
         return self._loaded[kind, name]
 
     def _import(self, kind: str, name: str, place: Place | None) -> type[Any]:
-        word, file = KINDS[kind].singular, self.file(kind, name)
+        word, file = offers("kinds")[kind].value["singular"], self.file(kind, name)
         if file is None:
             from harness.absent import bringer
 
@@ -176,7 +150,7 @@ class Project:
                 place=_line_in(error, file),
                 hint="Fix the file, or install what it imports." if isinstance(error, ImportError) else None,
             ) from error
-        return _tagged(module, KINDS[kind], name, file)
+        return _tagged(module, offers("kinds")[kind], name, file)
 
     def _module(self, kind: str, file: Path) -> str:
         if (offer := next((one for one in _offered(kind).values() if one.source == file), None)) is not None:
@@ -328,7 +302,7 @@ def _offered(kind: str) -> Mapping[str, Offer]:
 
 def _names_one(kind: str, parts: Sequence[str]) -> bool:
     """Whether these parts of a path can be a name: of plugins, files that begin with `_` or `.` are helpers."""
-    if kind in KINDS:
+    if kind in offers("kinds"):
         return not any(part.startswith(("_", ".")) or not part for part in parts)
     return not any(part in ("", ".", "..") for part in parts)
 
@@ -362,11 +336,11 @@ def _note_digests(modules: Iterable[types.ModuleType]) -> None:
             setattr(module, DIGEST, hashlib.sha256(Path(str(module.__file__)).read_bytes()).hexdigest())
 
 
-def _tagged(module: types.ModuleType, kind: Kind, name: str, file: Path) -> type[Any]:
+def _tagged(module: types.ModuleType, kind: Offer, name: str, file: Path) -> type[Any]:
     """The plugin class of a module. Raises `PluginError` if it is none that a spec can use."""
 
     def refusal(what: str, hint: str | None = None) -> PluginError:
-        return PluginError(f"{kind.singular} {name!r}: {what}", place=Place(str(file)), hint=hint)
+        return PluginError(f"{kind.value['singular']} {name!r}: {what}", place=Place(str(file)), hint=hint)
 
     tagged = [
         value
@@ -376,11 +350,12 @@ def _tagged(module: types.ModuleType, kind: Kind, name: str, file: Path) -> type
     if len(tagged) != 1:
         hint = "A plugin file has exactly one class tagged @plugin; helpers live in files that start with '_'."
         raise refusal(f"found {len(tagged)} tagged classes", hint)
-    cls, base = tagged[0], kind.interface.__name__
-    if not issubclass(cls, kind.interface):
-        raise refusal(f"class {cls.__name__} is not a subclass of {base}", f"Derive it from harness.api.{base}.")
+    cls, base = tagged[0], kind.load_instance(type)
+    if not issubclass(cls, base):
+        hint = f"Derive it from {base.__module__}.{base.__name__}."
+        raise refusal(f"class {cls.__name__} is not a subclass of {base.__name__}", hint)
     taken = {key for key in vars(Engine) if isinstance(getattr(Engine, key), frozenset | types.FunctionType)}
-    if kind.interface is Engine and (hidden := sorted(taken.intersection(_parameters_of(cls)))):
+    if base is Engine and (hidden := sorted(taken.intersection(_parameters_of(cls)))):
         hint = f"Call it {hidden[0]}_, which YAML writes {hidden[0]}."
         raise refusal(f"its parameter {hidden[0]!r} hides Engine.{hidden[0]}", hint)
     try:

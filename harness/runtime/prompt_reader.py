@@ -2,14 +2,63 @@
 
 from __future__ import annotations
 
-from harness.api import Move, Turn
+from dataclasses import dataclass
+
+from harness.api import Facts, Move, Turn
 from harness.config.prompts import PromptSet
 from harness.engines.mock import Mock
 from harness.replies import likelihoods_of
 from harness.runtime.players import ModelPlayer
-from harness.view_api import RecordedTurn
 
 _UNANSWERED = "unanswered"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTurn:
+    """A turn as it was played: what the agent saw, and what it did.
+
+    Attributes:
+        number: the turn's place in the episode, over all agents, from 0.
+        round: the batch that it belongs to, from 0; the turns of a round are simultaneous.
+        agent: the agent.
+        index: the agent's own turns before this one.
+        name: the template of its prompt.
+        context: what the agent knows from the start; None if the turn could not be played again.
+        observation: what the agent saw; None as for `context`.
+        prompt: the messages of the agent's conversation between its last turn and its first reply in this one: (role,
+            text), role "system", "user", or "tool" for the result of a tool call. Empty if the turn could not be played
+            again.
+        retries: the messages to the agent after each unreadable reply.
+        fresh: whether a new conversation starts here.
+        move: the move; None while the agent has not answered yet.
+        scored: the texts that the turn scored by log-likelihood; empty if the turn asked for a reply.
+        tools: functions that the agent could call from this turn on, each {"name", "description", "parameters"}; empty
+            if they are those of its previous turn.
+    """
+
+    number: int
+    round: int
+    agent: str
+    index: int
+    name: str
+    context: Facts | None = None
+    observation: Facts | None = None
+    prompt: tuple[tuple[str, str], ...] = ()
+    retries: tuple[str, ...] = ()
+    fresh: bool = False
+    move: Move | None = None
+    scored: tuple[str, ...] = ()
+    tools: tuple[Facts, ...] = ()
+
+    @property
+    def signatures(self) -> str:
+        """The tools, one per line: `send_message(target_id, content): what it is for`."""
+        return "\n".join(map(signature, self.tools))
+
+
+def signature(tool: Facts) -> str:
+    """A function that a model may call, in a line."""
+    return f"{tool['name']}({', '.join(tool['parameters']['properties'])}): {tool['description']}"
 
 
 class PromptReader(ModelPlayer):

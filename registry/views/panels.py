@@ -11,9 +11,19 @@ from harness.extensions.panels.panels import Panel, candidate
 from harness.extensions.panels.questions import QuestionTask
 from harness.extensions.panels.traffic import EVERY_OTHER
 from harness.extensions.panels.with_confidence import split_confidence
+from harness.extensions.transcripts.view_api import (
+    Bars,
+    Edge,
+    Flight,
+    Node,
+    RecordedTurn,
+    Scene,
+    Sheet,
+    Transcript,
+    View,
+)
 from harness.extensions.viewer.scenes import brief, count, ring, verdict
 from harness.replies.likelihoods import shares
-from harness.view_api import Bars, Edge, Flight, Node, RecordedTurn, Scene, Sheet, Transcript, View
 
 from ..protocols.team import Team
 from ._answers import Answers

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from harness.api import Action, Facts, Protocol, Task, plugin
 from harness.extensions.panels.questions import QuestionTask
 from harness.extensions.panels.with_confidence import split_confidence
+from harness.extensions.transcripts.view_api import Bars, Edge, Flight, RecordedTurn, Scene, Sheet, Transcript, View
 from harness.extensions.viewer.scenes import Places, agents_at, brief, count, ring, verdict
-from harness.view_api import Bars, Edge, Flight, RecordedTurn, Scene, Sheet, Transcript, View
 
 from ..protocols.team import Team
 from ._answers import Answers

@@ -18,10 +18,10 @@ from harness.extensions.charts import ChartOptions, ChartRun, Material
 from harness.extensions.charts import messages as traffic
 from harness.extensions.charts import plot as draw_chart
 from harness.extensions.leaderboards.leaderboard import RunScores
+from harness.extensions.transcripts.view_api import Scene, Transcript
 from harness.manifests import offers
 from harness.results import Run, run_folder
 from harness.runtime.manifest import META, check_journals, read_meta
-from harness.view_api import Scene, Transcript
 
 
 def material(runs: Sequence[Run]) -> Material:

@@ -12,8 +12,8 @@ from harness.api import Metric
 from harness.config.plan import Plan
 from harness.errors import DataError, near
 from harness.extensions.leaderboards.leaderboard import RunScores, combined
+from harness.extensions.transcripts.view_api import Scene, Transcript
 from harness.tables import EpisodeScore, HeadlineSpec, Price, text
-from harness.view_api import Scene, Transcript
 
 from .tally import Tally, Use, tally
 

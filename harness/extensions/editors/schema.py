@@ -16,11 +16,11 @@ from typing import Any, Final
 from harness import parameters
 from harness.config.additions import ADDS
 from harness.config.keys import SpecKey
-from harness.config.project import KINDS, Listed, Project
+from harness.config.project import Listed, Project
 from harness.config.schema import SPEC, MetricEntry, key_shape
 from harness.config.spec import ALIASES
 from harness.errors import PluginError, UserError
-from harness.manifests import usable
+from harness.manifests import offers, usable
 from harness.parameters import PLUGIN, Schema, json_schema
 from harness.tables.kinds import whole_entry_type
 
@@ -38,9 +38,9 @@ _TYPES: Final = {str: "string", bool: "boolean", int: "integer", float: "number"
 
 def spec_schema(project: Project) -> Schema:
     """JSON Schema (draft 2020-12) of the project's spec files."""
-    kinds = [kind for kind in KINDS if kind in parameters.REFERENCES.values()]
-    listed = {kind: [entry for entry in project.listing(kind) if entry.problem is None] for kind in kinds}
-    bodies = {kind: {entry.name: _body(project, kind, entry.name) for entry in listed[kind]} for kind in kinds}
+    named = [kind for kind in offers("kinds") if kind in parameters.REFERENCES.values()]
+    listed = {kind: [entry for entry in project.listing(kind) if entry.problem is None] for kind in named}
+    bodies = {kind: {entry.name: _body(project, kind, entry.name) for entry in listed[kind]} for kind in named}
     spec = whole_schema()
     properties = {name: _File(sweeps=False).value(shape) for name, shape in spec["properties"].items()}
     adding = {
@@ -57,8 +57,8 @@ def spec_schema(project: Project) -> Schema:
             "swept": {"type": "string", "pattern": r"\$\{"},
             "later": {"type": ["string", "null"], "pattern": r"\$\{"},
             "prompts": _name(_names(project.listing("prompts"))),
-            "needed": {kind: {"required": ["use"], **_by_use(bodies[kind], _needed)} for kind in kinds},
-            **{kind: _reference(kind, listed[kind], bodies[kind]) for kind in kinds},
+            "needed": {kind: {"required": ["use"], **_by_use(bodies[kind], _needed)} for kind in named},
+            **{kind: _reference(kind, listed[kind], bodies[kind]) for kind in named},
         },
     }
 
@@ -104,7 +104,7 @@ def _reference(kind: str, listed: Sequence[Listed], bodies: Mapping[str, Schema]
         return {"properties": {**shapes, "use": {}}, "additionalProperties": body.get("additionalProperties", True)}
 
     return {
-        "title": KINDS[kind].singular,
+        "title": offers("kinds")[kind].value["singular"],
         "if": {"type": "object"},
         "then": {"if": _uses(_SWEPT), "else": {"properties": {"use": names}, **_by_use(bodies, known)}},
         "else": _name(names),
@@ -142,7 +142,7 @@ def _by_use(bodies: Mapping[str, Schema], part: Callable[[Schema], Schema | None
 
 def _needed(shape: Schema) -> Schema | None:
     """What must be there in a spec that extends none; None if nothing must."""
-    if shape.get(PLUGIN) in KINDS:
+    if shape.get(PLUGIN) in offers("kinds"):
         return {"$ref": f"#/$defs/needed/{shape[PLUGIN]}"}
     mappings = [branch for branch in shape.get("anyOf", [shape]) if branch.get("type") == "object"]
     if len(mappings) != 1:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from harness.api import Completion
 from harness.extensions.transcripts.findings import Finding
-from harness.view_api import RecordedTurn, Transcript
+from harness.extensions.transcripts.view_api import RecordedTurn, Transcript
 
 from .texts import plain
 

@@ -18,11 +18,11 @@ from typing import Any, Final
 
 from harness.api import CorpusMetric, RatioMetric
 from harness.extensions.transcripts.findings import Finding, findings
+from harness.extensions.transcripts.view_api import Transcript
 from harness.printable import clean_name
 from harness.results import Run
 from harness.tables import EpisodeScore
 from harness.tables.scores import aggregate
-from harness.view_api import Transcript
 
 from ._headline import headline_cell, metrics_of
 from ._inspect_events import Events, Json, added, completed, output_of, timestamp

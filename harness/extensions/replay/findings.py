@@ -13,8 +13,8 @@ from typing import Any
 from harness import storage
 from harness.api import Move
 from harness.extensions.transcripts.findings import Finding, TurnFinding
+from harness.extensions.transcripts.view_api import Transcript
 from harness.storage.files import write_atomically
-from harness.view_api import Transcript
 
 from .verdict import WORDS
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UserError
+from harness.extensions.transcripts.view_api import Transcript
 from harness.manifests import Offer, offers
-from harness.view_api import Transcript
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from harness.errors import SetupError
 from harness.extensions.transcripts.reader import Transcripts
 from harness.extensions.transcripts.tidy import Tidy
+from harness.extensions.transcripts.view_api import Transcript
 from harness.results import Run
-from harness.view_api import Transcript
 
 if TYPE_CHECKING:
     import pandas

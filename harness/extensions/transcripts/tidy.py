@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from harness.api import Completion, CorpusMetric, Metric, RatioMetric
+from harness.extensions.transcripts.view_api import RecordedTurn, Transcript
 from harness.printable import utf8
 from harness.tables import EpisodeScore
-from harness.view_api import RecordedTurn, Transcript
 
 from .findings import findings, kept
 

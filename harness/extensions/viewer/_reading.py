@@ -22,7 +22,7 @@ from harness.config.project import find
 from harness.errors import DataError, UserError
 from harness.extensions.transcripts.findings import findings
 from harness.extensions.transcripts.moves import from_journal
-from harness.view_api import Transcript
+from harness.extensions.transcripts.view_api import Transcript
 
 from ._recorded import Recording
 from ._transcripts import as_json, dumped, found_json, part_of

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from harness.api import Completion
 from harness.extensions.transcripts.findings import Finding
+from harness.extensions.transcripts.view_api import RecordedTurn, Transcript
 from harness.replies.likelihoods import shares, sums
 from harness.storage.files import finite
-from harness.view_api import RecordedTurn, Transcript
 
 LONGEST: Final = 20_000
 """Characters of one text in a transcript."""

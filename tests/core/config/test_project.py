@@ -7,8 +7,9 @@ import pytest
 
 from harness.approvals import BUILTIN
 from harness.config import project
-from harness.config.project import KINDS, builtin
+from harness.config.project import builtin
 from harness.errors import Place, PluginError, SpecError, UserError
+from harness.manifests import offers
 
 TOY = Path(__file__).parents[2] / "toy"
 
@@ -190,7 +191,7 @@ def test_what_only_the_built_in_project_has_is_hinted_at(tmp_path: Path) -> None
         make(tmp_path / "typo", "parents: [harness_bultin]\n")
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "specs", "prompts"])
+@pytest.mark.parametrize("kind", [*offers("kinds"), "specs", "prompts"])
 def test_one_name_is_found_as_all_are(kind: str) -> None:
     project = builtin()
     files = project.files(kind)

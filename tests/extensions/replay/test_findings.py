@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from harness.extensions.exports import export
 from harness.extensions.replay.findings import FILE, keep, of_episode
 from harness.extensions.transcripts.findings import Finding, findings
+from harness.extensions.transcripts.view_api import Transcript
 from harness.results import Run
-from harness.view_api import Transcript
 from tests.helpers.commands import invoke
 from tests.helpers.toy import TOY, run
 from tests.helpers.viewing import get, serving

@@ -1,7 +1,7 @@
 """What an episode looks like: its transcript, and the scenes that a view draws of it. The vocabulary of view authors.
 
 A view turns a transcript into scenes of plain parts (nodes, edges, messages, bars, grids). The pages draw those
-parts; a view writes no HTML and no JavaScript. This module imports the standard library only.
+parts; a view writes no HTML and no JavaScript.
 """
 
 from __future__ import annotations
@@ -11,55 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.api import Case, Facts, Move, Outcome, Protocol, Task
+from harness.api import Case, Facts, Outcome, Protocol, Task
+from harness.runtime.prompt_reader import RecordedTurn
 
-
-@dataclass(frozen=True, slots=True)
-class RecordedTurn:
-    """A turn as it was played: what the agent saw, and what it did.
-
-    Attributes:
-        number: the turn's place in the episode, over all agents, from 0.
-        round: the batch that it belongs to, from 0; the turns of a round are simultaneous.
-        agent: the agent.
-        index: the agent's own turns before this one.
-        name: the template of its prompt.
-        context: what the agent knows from the start; None if the turn could not be played again.
-        observation: what the agent saw; None as for `context`.
-        prompt: the messages of the agent's conversation between its last turn and its first reply in this one: (role,
-            text), role "system", "user", or "tool" for the result of a tool call. Empty if the turn could not be played
-            again.
-        retries: the messages to the agent after each unreadable reply.
-        fresh: whether a new conversation starts here.
-        move: the move; None while the agent has not answered yet.
-        scored: the texts that the turn scored by log-likelihood; empty if the turn asked for a reply.
-        tools: functions that the agent could call from this turn on, each {"name", "description", "parameters"}; empty
-            if they are those of its previous turn.
-    """
-
-    number: int
-    round: int
-    agent: str
-    index: int
-    name: str
-    context: Facts | None = None
-    observation: Facts | None = None
-    prompt: tuple[tuple[str, str], ...] = ()
-    retries: tuple[str, ...] = ()
-    fresh: bool = False
-    move: Move | None = None
-    scored: tuple[str, ...] = ()
-    tools: tuple[Facts, ...] = ()
-
-    @property
-    def signatures(self) -> str:
-        """The tools, one per line: `send_message(target_id, content): what it is for`."""
-        return "\n".join(map(signature, self.tools))
-
-
-def signature(tool: Facts) -> str:
-    """A function that a model may call, in a line."""
-    return f"{tool['name']}({', '.join(tool['parameters']['properties'])}): {tool['description']}"
+__all__ = ["Bars", "Edge", "Flight", "Node", "RecordedTurn", "Scene", "Sheet", "Transcript", "View"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
