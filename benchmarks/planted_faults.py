@@ -27,6 +27,7 @@ from harness.extensions.replay.blame import blamed
 from harness.extensions.replay.parent import Parent
 from harness.results import Run
 from harness.runtime.players import starts_over
+from harness.tables.headline import Better
 
 SIMULATED = {"use": "simulated", "accuracy": 1.0, "conformity": 1.0}
 DISCUSSION: dict[str, Any] = {
@@ -135,9 +136,14 @@ def places(run: Run, episodes: Collection[str], faults: list[dict[str, Any]]) ->
     return found
 
 
+def better(run: Run, metric: str) -> Better:
+    """Which way a number is better: of those that are not the headline, the higher one."""
+    return run.headline.better if metric == run.headline.metric else "higher"
+
+
 def worse(run: Run, than: Run, metric: str) -> set[str]:
     """The episodes that go worse than in the other run."""
-    sign = -1 if metric == run.headline.metric and run.headline.better == "lower" else 1
+    sign = 1 if better(run, metric) == "higher" else -1
     numbers = [{score.id: score.number(metric) for score in one.scores} for one in (run, than)]
     both = ((name, numbers[0][name], numbers[1][name]) for name in numbers[0])
     return {name for name, one, other in both if one is not None and other is not None and sign * one < sign * other}
@@ -157,7 +163,9 @@ def one_fault(name: str, family: Family, folder: Path) -> Iterator[list[Any]]:
             metric = family.metric or run.headline.metric
             began = time.perf_counter()
             lost = worse(run, without, metric)
-            found = blamed(run, team, metric=metric, episodes=sorted(lost)) if lost else None
+            found = (
+                blamed(run, team, metric=metric, better=better(run, metric), episodes=sorted(lost)) if lost else None
+            )
             seconds += time.perf_counter() - began
             planted_at = places(run, lost, faults) if lost else {}
             looked += len(run.scores)
@@ -191,7 +199,7 @@ def two_faults(name: str, family: Family, folder: Path) -> list[Any]:
         if not lost:
             continue
         began = time.perf_counter()
-        found = blamed(runs[0], team, metric=metric, episodes=sorted(lost))
+        found = blamed(runs[0], team, metric=metric, better=better(runs[0], metric), episodes=sorted(lost))
         seconds += time.perf_counter() - began
         # Once one fault is corrected, the other may come at another turn than in the recorded course.
         planted_at, *alone = (places(run, lost, version) for run, version in zip(runs[:3], versions, strict=False))

@@ -71,7 +71,7 @@ def plot_options(command: Parser) -> None:
     text = "the label that makes lines, points or bars (default: the model, or what the spec compares)"
     command.add_argument("--by", metavar="LABEL", help=text)
     command.add_argument("--condition", metavar="ID", help="episodes of this condition only")
-    command.add_argument("--episode", metavar="ID", help="this episode (heatmap, network)")
+    command.add_argument("--episode", metavar="ID", help="this episode (heatmap, network, blame)")
 
 
 def messages(options: argparse.Namespace) -> int:

@@ -12,20 +12,24 @@ import random
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 
 from harness import approvals
 from harness.api import CorpusMetric, Policy, derive_seed
 from harness.config.building import Reference, make, parts_of, policy_name
 from harness.config.permissions import check_execution
-from harness.config.plan import Plan
+from harness.config.plan import Condition, Plan
 from harness.config.project import Project
 from harness.engine_api import Engine
-from harness.errors import BudgetSpentError, Place, SpecError, near
+from harness.errors import BudgetSpentError, Place, SpecError, UserError, near
 from harness.printable import clean_name
 from harness.results import Run
+from harness.runtime.seats import seats
 from harness.runtime.session import session
+from harness.runtime.steps import Steps
+from harness.storage.plugin_errors import describe
 from harness.tables import Cell, Column, EpisodeScore, Row, Table
 from harness.tables.headline import Better
 
@@ -33,8 +37,11 @@ from .course import Rehearsal
 from .kept import Kept, Memory
 from .key import MODEL
 from .parent import Parent
+from .samples import spread
 from .verdict import WORDS, BlameVerdict, Search, effort, is_worse, verdict
 
+_NUMBERS = ("Decisive", "Share", "Alone", "Last")
+_MOST_NAMED = 5
 _PASSED = "{} episodes did not fail: the reference does no better"
 
 OnVerdict = Callable[[BlameVerdict | None, int], None]
@@ -54,7 +61,8 @@ class Blame:
         passed: how many were looked at and did not fail, by a metric without a best number: with the reference in all
             seats theirs is no better.
         left: how many episodes were not looked at since the budget was used up.
-        asked: how many calls of a model were made.
+        asked: how many calls of a model were made, for all samples.
+        further: the same of further samples, where another sample of a model is the reference.
     """
 
     run: Run
@@ -65,21 +73,42 @@ class Blame:
     passed: int = 0
     left: int = 0
     asked: int = 0
+    further: tuple[Blame, ...] = ()
+
+    @property
+    def samples(self) -> tuple[Blame, ...]:
+        """This one and the further ones."""
+        return self, *self.further
 
     @property
     def tables(self) -> list[Table]:
-        """Who and when: by agent, by group where there are several, by round; and what was found how often."""
+        """Who and when: by agent, by group where there are several, by round; and what was found how often. Of several
+        samples the means, with their standard deviation."""
+        if not self.further:
+            return self._tables()
+        found = Counter(one.finding for sample in self.samples for one in sample.verdicts)
+        notes = (
+            f"Means over {len(self.samples)} samples; ±: the standard deviation between them.",
+            "; ".join(f"{n} of {found.total()} verdicts: {WORDS[what]}" for what, n in found.most_common()),
+        )
+        each = zip(*(sample._tables() for sample in self.samples), strict=True)
+        return [spread(tables, () if i else notes) for i, tables in enumerate(each)]
+
+    def _tables(self) -> list[Table]:
         blamed = [one for one in self.verdicts if one.finding == "blamed"]
         tables = [_shared("agent", _by_agent(blamed), self._title("By agent"), self._notes(blamed))]
         if len({role for roles in self.roles.values() for role in roles.values()}) > 1:
-            tables.append(_shared("group", self._by_role(blamed), self._title("By group"), ()))
+            note = "Decisive: an agent of the group is. Share: the sum of its agents' shares."
+            tables.append(_shared("group", self._by_role(blamed), self._title("By group"), [note]))
         rounds = Counter(one.named[0].round for one in blamed)
         tables.append(_counted("round", rounds, self._title("By round of the first decisive move")))
         return tables
 
     @property
     def episodes(self) -> Table:
-        """A row per episode: what was found, whose move decided it, and when."""
+        """A row per episode: what was found, whose move decided it, and when; of several samples, in how many."""
+        if self.further:
+            return self._often()
         rows = []
         for one in self.verdicts:
             who = ", ".join(f"{clean_name(d.place[0])} at turn {d.number}" for d in one.named)
@@ -90,6 +119,21 @@ class Blame:
         names = ("Episode", "Finding", "Decisive moves", "Save it", "Last chance")
         labels = ("episode", "finding", "moves", "how", "last")
         return Table("Episodes", labels, (), (), tuple(rows), row_names=names)
+
+    def _often(self) -> Table:
+        verdicts: dict[str, list[BlameVerdict]] = {}
+        for sample in self.samples:
+            for one in sample.verdicts:
+                verdicts.setdefault(one.episode, []).append(one)
+        rows = []
+        for name, own in verdicts.items():
+            counts = Counter(f"{clean_name(d.place[0])} at turn {d.number}" for one in own for d in one.named)
+            decided = f"{sum(one.finding == 'blamed' for one in own)} of {len(self.samples)} samples"
+            often = ", ".join(f"{move} ({n})" for move, n in counts.most_common(_MOST_NAMED))
+            more = f", {len(counts) - _MOST_NAMED} more" if len(counts) > _MOST_NAMED else ""
+            rows.append(Row({"episode": name}, (clean_name(name), decided, often + more), ()))
+        names = ("Episode", "Decided in", "Decisive moves (in how many samples)")
+        return Table("Episodes", ("episode", "finding", "moves"), (), (), tuple(rows), row_names=names)
 
     def _title(self, what: str) -> str:
         return f"{what}: what {self.metric} lost, and {self.by} would have kept"
@@ -104,14 +148,17 @@ class Blame:
             yield "Shares of some episodes are sampled; --format json has their intervals."
 
     def _by_role(self, blamed: Sequence[BlameVerdict]) -> dict[str, list[list[float]]]:
+        """Group → for each episode whether it is blamed, and the sum of its agents' shares.
+
+        What replacing a whole group changes is no sum of what replacing its agents does, and was not played.
+        """
         found: dict[str, list[list[float]]] = {}
         for one in blamed:
             roles = self.roles[one.episode]
             for role in dict.fromkeys(roles.get(agent, "default") for agent in one.shares):
                 members = [agent for agent in one.shares if roles.get(agent, "default") == role]
-                rows = [_numbers(one, agent) for agent in members]
-                sums = [sum(column) for column in zip(*rows, strict=True)]
-                found.setdefault(role, []).append([min(sums[0], 1.0), *sums[1:]])
+                total = sum((one.shares[agent].value for agent in members), Fraction(0))
+                found.setdefault(role, []).append([float(any(agent in one.agents for agent in members)), float(total)])
         return found
 
 
@@ -129,8 +176,8 @@ def _by_agent(blamed: Iterable[BlameVerdict]) -> dict[str, list[list[float]]]:
 
 
 def _shared(label: str, found: dict[str, list[list[float]]], title: str, notes: Iterable[str]) -> Table:
-    names = ("Decisive", "Share", "Alone", "Last")
-    columns = tuple(Column({"statistic": name.lower()}, (name,)) for name in names)
+    width = max((len(row) for own in found.values() for row in own), default=len(_NUMBERS))
+    columns = tuple(Column({"statistic": name.lower()}, (name,)) for name in _NUMBERS[:width])
     means = {name: [statistics.fmean(column) for column in zip(*own, strict=True)] for name, own in found.items()}
     rows = [
         Row({label: name}, (clean_name(name),), tuple(Cell(value, n=len(found[name])) for value in own))
@@ -168,6 +215,7 @@ def blamed(
     permutations: int = 32,
     messages: bool = False,
     sample: int = 0,
+    samples: int = 1,
     model: Engine | None = None,
     max_calls: int | None = None,
     project: Project | None = None,
@@ -188,6 +236,8 @@ def blamed(
         better: which way that number is better; by default as the headline or the metric says.
         threshold: those failed whose number is worse than this one.
         moves, permutations, messages: as in `verdict.Search`.
+        sample, samples: where another sample of a model is the reference, the number of the first, and how many. If the
+            budget ends before the last, those that are complete count.
         model: answers the prompts that differ from those of the run.
         max_calls: of each model; what was found until then is returned. Models that the spec names are asked where
             this or `model` is given.
@@ -210,17 +260,28 @@ def blamed(
             raise SpecError(
                 "other samples of a model are wanted, and no model is there", place=Place("--by"), hint=hint
             )
-        trials = {one: Rehearsal(parent, one, looked.reference, looked.metric, kept, sandbox, sample) for one in names}
+        if samples > 1 and looked.reference is not None:
+            hint = "A policy does the same in each; leave --samples out, or take --by model."
+            raise SpecError(
+                "only another sample of a model differs from sample to sample", place=Place("--by"), hint=hint
+            )
+        trials = [
+            {one: Rehearsal(parent, one, looked.reference, looked.metric, kept, sandbox, n) for one in names}
+            for n in range(sample, sample + samples)
+        ]
         with session() as this:
             tell = on_verdict or (lambda verdict, total: None)
-            verdicts, passed = this.run(_verdicts(trials, search, kept, tell, looked))
-    if looked.is_relative:  # they were looked at in the order of a sample
-        order = {one: number for number, one in enumerate(parent.jobs)}
-        verdicts.sort(key=lambda one: order[one.episode])
-    roles = {one: {a: parent.jobs[one][1].roles.get(a, "default") for a in trials[one].seats} for one in names}
+            found = this.run(_verdicts(trials, search, kept, tell, looked))
+    roles = {one: {a: parent.jobs[one][1].roles.get(a, "default") for a in trials[0][one].seats} for one in names}
+    order = {one: number for number, one in enumerate(parent.jobs)}  # a sample of them may be in another one
     asked = sum(engine.asked for engine in kept.values())
-    left = 0 if len(verdicts) == looked.most else len(names) - len(verdicts) - passed
-    return Blame(parent.run, looked.label, looked.metric, tuple(verdicts), roles, passed, left, asked)
+    blames = list[Blame]()
+    for verdicts, passed in found:
+        left = 0 if len(verdicts) == looked.most else len(names) - len(verdicts) - passed
+        if not blames or not left:
+            shown = verdicts if episodes else sorted(verdicts, key=lambda one: order[one.episode])
+            blames.append(Blame(parent.run, looked.label, looked.metric, tuple(shown), roles, passed, left, asked))
+    return replace(blames[0], further=tuple(blames[1:]))
 
 
 @dataclass(frozen=True)
@@ -287,7 +348,7 @@ def _is_lower(run: Run, name: str, better: Better | None) -> bool:
     if better is None:
         higher = getattr(run.metrics[name], "higher_is_better", None)
         if higher is None:
-            hint = "Say so: --better higher, or --better lower."
+            hint = "Say so: `harness blame --better higher`, or --better lower."
             raise SpecError(f"nothing says which way {name} is better", place=Place("--metric"), hint=hint)
         better = "higher" if higher else "lower"
     return better == "lower"
@@ -357,29 +418,37 @@ def planned(
 
 
 async def _verdicts(
-    trials: dict[str, Rehearsal], search: Search, kept: dict[str, Kept], on_verdict: OnVerdict, looked: _Looked
-) -> tuple[list[BlameVerdict], int]:
-    """The verdicts of episodes that failed, and how many others were looked at."""
-    found, passed = list[BlameVerdict](), 0
-    total = len(trials)
+    samples: Sequence[Mapping[str, Rehearsal]],
+    search: Search,
+    kept: Mapping[str, Kept],
+    on_verdict: OnVerdict,
+    looked: _Looked,
+) -> list[tuple[list[BlameVerdict], int]]:
+    """For each sample the verdicts of episodes that failed, and how many others were looked at."""
+    results: list[tuple[list[BlameVerdict], int]] = []
+    total = sum(map(len, samples))
     on_verdict(None, total)
     try:
-        for rehearsal in trials.values():
-            one = await verdict(rehearsal, search)
-            if looked.is_relative and one.finding == "no_better":
-                passed += 1
-            else:
-                found.append(one)
-            on_verdict(one, total)
-            if len(found) == looked.most:
-                break
+        for trials in samples:
+            found, passed = list[BlameVerdict](), 0
+            results.append((found, passed))
+            for rehearsal in trials.values():
+                one = await verdict(rehearsal, search)
+                if looked.is_relative and one.finding == "no_better":
+                    passed += 1
+                else:
+                    found.append(one)
+                results[-1] = found, passed
+                on_verdict(one, total)
+                if len(found) == looked.most:
+                    break
     except BudgetSpentError:
         pass  # what is found stays
     finally:
         async with contextlib.AsyncExitStack() as stack:
             for engine in kept.values():
                 stack.push_async_callback(engine.close)
-    return found, passed
+    return results
 
 
 def _engines(parent: Parent, model: Engine | None, max_calls: int | None) -> dict[str, Kept]:
@@ -450,10 +519,11 @@ def _reference(parent: Parent, by: Reference | None) -> Callable[[], Policy] | N
     return reference_of(parent.plan, given, Place("--by") if by is not None else None)
 
 
-def reference_of(plan: Plan, given: Reference, at: Place | None) -> Callable[[], Policy]:
+def reference_of(plan: Plan, given: Reference, at: Place | None, tried: bool = False) -> Callable[[], Policy]:
     """Makes the policy whose moves take the place of others. Raises `SpecError` where it cannot play the plan.
 
-    `at`: where it was named; None: as the ceiling of the spec's headline.
+    `at`: where it was named; None: as the ceiling of the spec's headline. `tried`: whether it plays the first turns of
+    an example, since not every policy can tell by the task alone.
     """
 
     def place(*path: object) -> Place:
@@ -462,6 +532,26 @@ def reference_of(plan: Plan, given: Reference, at: Place | None) -> Callable[[],
     cls, arguments = parts_of("policies", given, plan.project, place)
     policy = functools.partial(make, cls, arguments, place)
     for condition in plan.conditions:
-        if (why := policy().misfit(condition.task)) is not None:
-            raise SpecError(f"this policy cannot play {condition.id}: {why}", place=place())
+        why, hint = policy().misfit(condition.task), None
+        if why is None and tried:
+            why, hint = _failure(plan, condition, policy)
+        if why is not None:
+            raise SpecError(f"this policy cannot play {condition.id}: {why}", place=place(), hint=hint)
     return policy
+
+
+def _failure(plan: Plan, condition: Condition, policy: Callable[[], Policy]) -> tuple[str | None, str | None]:
+    """Why the policy fails in the first turns of the condition's example, and what to do; None if it does not."""
+    seated = seats(plan, condition, condition.task.example(), 0)
+    with Steps(condition.protocol, condition.task, condition.task.example(), random.Random(0)) as game:
+        while game.batch == []:
+            game.send([])
+        for turn in game.batch or ():
+            seat = seated[turn.agent]
+            try:
+                replace(seat, group=replace(seat.group, model=None, policy=policy)).policy_player().decide(turn)
+            except UserError as error:
+                return error.message, error.hint
+            except Exception as error:
+                return describe(error), None
+    return None, None

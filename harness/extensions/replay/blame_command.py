@@ -20,7 +20,7 @@ from harness.results import Run
 from .blame import Blame, blamed, planned
 from .command import add_model, policy_of
 from .findings import keep
-from .opinions import opinion_table, read_opinions
+from .opinions import opinion_table, opinions_json, read_opinions
 from .verdict import BlameVerdict
 
 _SHOWN = 20
@@ -43,6 +43,8 @@ def options(command: Parser) -> None:
     group.add_argument("--by", metavar="POLICY", help=text)
     text = "with --by model: take other seeds, of this number (0)"
     group.add_argument("--sample", type=opt.whole(0), default=0, metavar="N", help=text)
+    text = "with --by model: N samples from that number on; their means, and how far they are apart (1)"
+    group.add_argument("--samples", type=opt.whole(1), default=1, metavar="N", help=text)
     group.add_argument("--messages", action="store_true", help="also test the effect of each message, by dropping it")
     text = "a CSV or JSONL file of opinions (episode, agent, turn, rater) to compare with what is found"
     group.add_argument("--labels", metavar="FILE", help=text)
@@ -92,12 +94,15 @@ def blame(options: argparse.Namespace) -> int:
             options.by and policy_of(options.by, "--by"),
             **_choices(options),
             sample=options.sample,
+            samples=options.samples,
             model=engine_of(options),
             max_calls=options.max_calls,
             on_verdict=on_verdict,
         )
     if found.left:
         print(f"max_calls {options.max_calls} is reached: {found.left} episodes are left", file=sys.stderr)
+    if len(found.samples) < options.samples:
+        print(f"max_calls {options.max_calls} is reached: {len(found.samples)} samples are complete", file=sys.stderr)
     if not found.verdicts and not found.left:
         print("No episode failed: there is nothing to explain.")
         return 0
@@ -105,10 +110,11 @@ def blame(options: argparse.Namespace) -> int:
         keep(found.run.folder, as_json(found))
     except OSError as error:
         print(f"the viewer and exports will not know of it: {error}", file=sys.stderr)
-    compared = [opinion_table(found, opinions)] if opinions else []
     if options.format == "json":
-        write(json.dumps(as_json(found), indent=1) + "\n", options.output)
+        more = {"opinions": opinions_json(found, opinions)} if opinions else {}
+        write(json.dumps({**as_json(found), **more}, indent=1) + "\n", options.output)
         return 0
+    compared = [opinion_table(found, opinions)] if opinions else []
     shown = found.episodes
     tables = [*compared, *found.tables, shown] if len(shown.rows) <= _SHOWN else [*compared, *found.tables]
     show(tables, options.format, f"What made {found.run.spec.name} fail", options.output)
@@ -165,6 +171,7 @@ def as_json(found: Blame) -> dict[str, Any]:
         "passed": found.passed,
         "left": found.left,
         "episodes": [_episode(one, found) for one in found.verdicts],
+        **({"further_samples": [as_json(one) for one in found.further]} if found.further else {}),
     }
 
 

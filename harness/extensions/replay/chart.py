@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from harness.errors import DataError
+from harness.errors import DataError, Place
 from harness.extensions.charts.chart import Chart
 from harness.extensions.charts.sources import ChartOptions, Material
 from harness.extensions.charts.style import label, ticks
@@ -26,6 +26,8 @@ def blame_chart(material: Material, choice: ChartOptions) -> Chart:
 
     Raises `DataError` where no single episode is decided by a move, and as `blamed`.
     """
+    if choice.x is not None:
+        raise DataError("a plot of blame has no axis to choose", place=Place("--x"), hint="Leave it out; --by groups.")
     by = choice.by or WAYS[0]
     if by not in WAYS:
         raise DataError(f"moves are counted by {', '.join(WAYS)}, found {by!r:.80}", hint="Choose with --by.")
@@ -33,7 +35,8 @@ def blame_chart(material: Material, choice: ChartOptions) -> Chart:
     found: Counter[str] = Counter()
     metric = reference = ""
     for source in material.sources:
-        one = blamed(source.folder, metric=choice.metric, condition=choice.condition, limit=_LOOKED)
+        chosen = () if choice.episode is None else (choice.episode,)
+        one = blamed(source.folder, metric=choice.metric, condition=choice.condition, limit=_LOOKED, episodes=chosen)
         metric, reference = one.metric, one.by
         for verdict in one.verdicts:
             found[WORDS[verdict.finding]] += 1

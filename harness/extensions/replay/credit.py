@@ -110,31 +110,13 @@ class Crediting(After):
         return rescored(folder)
 
     def plans(self, plan: Plan) -> list[tuple[Plan, int, str]]:
-        """No plan of its own: the same episodes are played in memory."""
+        """No plan of its own: the same episodes are played in memory. Raises as `check`."""
+        _check(plan)
         return []
 
     def check(self, plan: Plan, cases: Mapping[str, str], options: Options) -> None:
-        """Refuse a metric without a policy, of a number that there is not, or of nobody."""
-        headline = HeadlineSpec.of(plan.spec.data, plan.metrics)
-        for name, metric in _metrics(plan.metrics).items():
-            place = plan.spec.place("metrics", [*plan.metrics].index(name))
-            of = metric.of or headline.metric
-            numbers = [
-                key
-                for key, one in plan.metrics.items()
-                if not isinstance(one, CorpusMetric) and one.measured_by is None
-            ]
-            if of not in numbers:
-                raise SpecError(f"{name} explains {of!r}, no number of an episode", place=place, hint=near(of, numbers))
-            if metric.by is None and headline.floor is None:
-                hint = "Say which policy replaces agents: by: POLICY."
-                raise SpecError(f"{name}: the headline names no floor", place=place, hint=hint)
-            groups = {group.name for condition in plan.conditions for group in condition.groups}
-            if metric.group is not None and metric.group not in groups:
-                raise SpecError(
-                    f"{name}: there is no group {metric.group!r}", place=place, hint=near(metric.group, groups)
-                )
-            reference_of(plan, _by(metric, headline), place)
+        """Refuse a metric of a number that there is not, of nobody, or by a policy that is not there or cannot play."""
+        _check(plan)
 
     def is_waiting(self, run: Run) -> bool:
         """Whether an episode was not looked at yet."""
@@ -162,6 +144,26 @@ class Crediting(After):
                     one.run(_credited(parent, names, metric, plan, options, known))
                 storage.write_atomically(done.folder / FILE, json.dumps(found) + "\n")
         return _with_credits(done, found)
+
+
+def _check(plan: Plan) -> None:
+    """Raise `SpecError` as `Crediting.check`."""
+    headline = HeadlineSpec.of(plan.spec.data, plan.metrics)
+    for name, metric in _metrics(plan.metrics).items():
+        place = plan.spec.place("metrics", [*plan.metrics].index(name))
+        of = metric.of or headline.metric
+        numbers = [
+            key for key, one in plan.metrics.items() if not isinstance(one, CorpusMetric) and one.measured_by is None
+        ]
+        if of not in numbers:
+            raise SpecError(f"{name} explains {of!r}, no number of an episode", place=place, hint=near(of, numbers))
+        if metric.by is None and headline.floor is None:
+            hint = "Say which policy replaces agents: by: POLICY."
+            raise SpecError(f"{name}: the headline names no floor", place=place, hint=hint)
+        groups = {group.name for condition in plan.conditions for group in condition.groups}
+        if metric.group is not None and metric.group not in groups:
+            raise SpecError(f"{name}: there is no group {metric.group!r}", place=place, hint=near(metric.group, groups))
+        reference_of(plan, _by(metric, headline), place, tried=True)
 
 
 async def _credited(

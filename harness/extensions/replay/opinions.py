@@ -120,6 +120,19 @@ def opinion_table(found: Blame, opinions: list[BlameLabel]) -> Table:
     )
 
 
+def opinions_json(found: Blame, opinions: list[BlameLabel]) -> dict[str, Any]:
+    """The numbers of `opinion_table` as plain data."""
+    table, looked = opinion_table(found, opinions), {one.episode for one in found.verdicts}
+    names = [name.lower().replace(" ", "_") for name in _COLUMNS]
+    return {
+        "raters": [
+            {"rater": row.key["who"], **{name: cell.value for name, cell in zip(names, row.cells, strict=True)}}
+            for row in table.rows
+        ],
+        "not_looked_at": sum(one.episode not in looked for one in opinions),
+    }
+
+
 def _cells(own: list[tuple[bool, bool | None]], others: int) -> tuple[Cell, ...]:
     turns = [turn for _, turn in own if turn is not None]
     agent = sum(right for right, _ in own) / len(own) if own else None

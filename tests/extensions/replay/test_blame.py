@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
+from statistics import fmean, pstdev
 from typing import Any
 
 import pytest
@@ -141,6 +142,31 @@ def test_a_chart_is_about_the_condition_asked_for(tmp_path: Path, monkeypatch: p
     lost = Counter(score.condition for score in played.scores if score.number("agreed") == 0)
     assert every.rows == (("2", lost.total()),) and all(lost.values())
     assert [one.rows for one in each] == [(("2", lost[name]),) for name in ("agents=2", "agents=3")]
+
+
+def test_a_chart_is_about_the_episode_asked_for_and_has_no_axis_to_choose(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(TOY.root)
+    headline = {"cell": "agreed", "ceiling": {"use": "coin", "bias": 1.0}}
+    played = run(tmp_path / "run", overrides=("baseline.bias=0.5", "agents=null", f"headline={json.dumps(headline)}"))
+    read = material([Run.load(tmp_path / "run")])
+    lost = next(score.id for score in played.scores if score.number("agreed") == 0)
+    assert chart("blame", read, ChartOptions(episode=lost)).rows == (("2", 1),)
+    with pytest.raises(DataError, match="has no episode 'nope'"):
+        chart("blame", read, ChartOptions(episode="nope"))
+    with pytest.raises(DataError, match=r"(?s)--x: a plot of blame has no axis to choose"):
+        chart("blame", read, ChartOptions(x="agents"))
+
+
+def test_the_share_of_a_group_is_that_of_its_agents_and_no_other_sum_is_shown(tmp_path: Path) -> None:
+    two = {"default": "model", "two": {"agents": ["S0", "S1"], "policy": {"use": "coin", "bias": 0.0}}}
+    how = ("matrix.agents=[3]", "baseline.bias=1.0", f"agents={json.dumps(two)}")
+    found = blamed(run(tmp_path / "run", overrides=how, limit=1), {"use": "coin", "bias": 1.0}, project=TOY)
+    agents, groups, _ = found.tables
+    assert [column.names for column in groups.columns] == [("Decisive",), ("Share",)]
+    assert {row.key["group"]: [cell.value for cell in row.cells] for row in groups.rows} == {"two": [1, 1]}
+    assert [len(row.cells) for row in agents.rows] == [4, 4]
 
 
 def test_a_reference_that_does_no_better_blames_nobody(coins: Run) -> None:
@@ -284,6 +310,39 @@ def test_another_sample_of_the_same_model_takes_the_place_of_moves(tmp_path: Pat
             assert sum((share.value for share in one.shares.values()), Fraction(0)) == one.reference - one.value
     plan = planned(played, "model", project=TOY)
     assert 0 < first.asked <= plan.most_calls and len(models[0].asked) == first.asked  # type: ignore[attr-defined]
+
+
+def test_of_several_samples_the_means_and_their_spread_are_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(TOY.root)
+    how = ("matrix.agents=[2]", "agents=null")
+    played = run(tmp_path / "run", resolve.engine({"use": "dice"}, TOY), overrides=how, limit=2)
+    each = [
+        blamed(played, "model", sample=n, model=resolve.engine({"use": "dice"}, TOY), project=TOY) for n in (3, 4, 5)
+    ]
+    model = resolve.engine({"use": "dice"}, TOY)
+    found = blamed(played, "model", sample=3, samples=3, model=model, project=TOY)
+    assert [one.verdicts for one in found.samples] == [one.verdicts for one in each]
+    assert found.asked == len(model.asked) <= sum(one.asked for one in each)  # type: ignore[attr-defined]
+    numbers = [
+        {row.key["agent"]: row.cells[0].value or 0.0 for row in one.tables[0].rows}
+        for one in each
+        if one.tables[0].rows
+    ]
+    assert len(numbers) > 1
+    for row in found.tables[0].rows:
+        own = [one.get(row.key["agent"], 0.0) for one in numbers]
+        assert (row.cells[0].value, row.cells[0].std) == (pytest.approx(fmean(own)), pytest.approx(pstdev(own)))
+    with pytest.raises(SpecError, match="differs from sample to sample"):
+        blamed(played, {"use": "coin", "bias": 1.0}, samples=2, project=TOY)
+    few = blamed(played, "model", samples=50, model=resolve.engine({"use": "dice"}, TOY), max_calls=40, project=TOY)
+    assert 1 <= len(few.samples) < 50
+    command = ("blame", str(tmp_path / "run"), "--by", "model", "--model", "dice", "--samples", "3", "--quiet")
+    code, out, _ = invoke(capsys, *command)
+    assert code == 0 and "Means over 3 samples; ±" in out and "of 3 samples" in out
+    code, out, _ = invoke(capsys, *command, "--format", "json")
+    assert code == 0 and len(json.loads(out)["further_samples"]) == 2
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from harness.evaluation import rescored
 from harness.extensions.replay.blame import blamed
 from harness.extensions.replay.credit import FILE, Crediting
 from harness.results import Run
+from tests.helpers.commands import invoke
 from tests.helpers.toy import TOY
 
 FLOOR = {"use": "coin", "bias": 1.0}
@@ -123,9 +124,22 @@ def test_models_are_asked_only_where_the_metric_may(project: Project, tmp_path: 
         pytest.param({"of": "agree"}, "Did you mean agreed?", id="number"),
         pytest.param({"of": "credit"}, "no number of an episode", id="itself"),
         pytest.param({"group": "liars"}, "there is no group 'liars'", id="group"),
+        pytest.param({"by": "silo/oracle"}, "cannot play agents=2: Oracle plays sharded tasks", id="misfit"),
     ],
 )
-def test_mistakes_say_what_to_do(project: Project, tmp_path: Path, metric: dict[str, Any], message: str) -> None:
+def test_mistakes_say_what_to_do_before_anything_is_played(
+    project: Project,
+    tmp_path: Path,
+    metric: dict[str, Any],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with pytest.raises(UserError, match="metrics") as found:
         credited(project, tmp_path / "run", None, metric)
-    assert message in f"{found.value}"
+    assert message in f"{found.value}" and not (tmp_path / "run").exists()
+    monkeypatch.chdir(project.root)
+    listed = json.dumps(["agreed", {"use": "credit", "by": FLOOR, **metric}])
+    for command in ("validate", "plan"):
+        code, _, err = invoke(capsys, command, "--spec", "toy", "--set", f"metrics={listed}")
+        assert code == 2 and message in err

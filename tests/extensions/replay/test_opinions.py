@@ -56,6 +56,9 @@ def test_the_command_prints_the_table(
     by = ("blame", str(coins.folder), "--by", "{use: coin, bias: 1.0}", "--quiet")
     code, out, err = invoke(capsys, *by, "--labels", str(tmp_path / "labels.jsonl"))
     assert (code, err) == (0, "") and out.lstrip().startswith("Opinions beside experiments") and "\x1b" not in out
+    code, out, _ = invoke(capsys, *by, "--labels", str(tmp_path / "labels.jsonl"), "--format", "json")
+    right = {"decided": 1, "agent_right": 1, "turn_right": 1, "blamed_though_none_is": 0}
+    assert json.loads(out)["opinions"] == {"raters": [{"rater": "judge\\x1b[1m", **right}], "not_looked_at": 0}
 
 
 def test_an_episode_that_is_left_over_or_did_not_fail_costs_no_result(
