@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Protocol
@@ -17,7 +18,6 @@ from harness.tables import stats
 from .axis import Axis, Key, meets
 from .costs import Prices, cost, cost_notes
 from .entry import Means
-from .kinds import TableKind
 from .notes import notes
 from .scores import EpisodeScore, aggregate, by_condition, cluster_of, finite, observations, refuse_bare_shares
 from .spec import TableSpec
@@ -78,8 +78,9 @@ def build(
     selected = [score for score in scores if meets(score.labels, table.where)]
     for name in (name for name in table.cells if name in metrics):
         refuse_bare_shares(metrics[name], selected, name)
-    if table.kind:
-        return _of_kind(table, table.kind, selected, metrics)
+    if table.kind and not table.kind.plain:
+        with _asking(table):
+            return table.kind.build(table, selected, metrics)
     prices = prices or {}
     beside = _beside(table, published)
     table = _placed(table, selected, beside.models(table) if beside else ())
@@ -98,8 +99,11 @@ def build(
     rows_filled = [*own.values()]
     if beside:
         rows_filled += beside.rows(table, rows, [(slot.key, slot.metric) for slot in slots])
-    group_rows, group_notes = _group_rows(table, metrics, own, slots)
-    rows_filled += group_rows
+    added: tuple[list[Row], list[str]] = ([], [])
+    if table.kind:
+        with _asking(table):
+            added = table.kind.more_rows(table, own, [slot.metric for slot in slots], metrics)
+    rows_filled += added[0]
     if table.hide_empty:
         filled = [i for i in range(len(slots)) if any(row.cells[i].value is not None for row in rows_filled)]
         slots = [slots[i] for i in filled]
@@ -121,30 +125,18 @@ def build(
         figure=table.figure,
     )
     all_notes = [*notes(table, done, selected, metrics, beside), *cost_notes(table, selected, prices)]
-    return replace(done, notes=(*all_notes, *group_notes))
+    return replace(done, notes=(*all_notes, *added[1]))
 
 
-def _of_kind(table: TableSpec, kind: TableKind, scores: Sequence[EpisodeScore], metrics: Mapping[str, Metric]) -> Table:
-    """A table that an extension fills. Raises `PluginError` for what it raises."""
+@contextlib.contextmanager
+def _asking(table: TableSpec) -> Iterator[None]:
+    """Within it a kind of an extension fills the table. Raises `PluginError` for what it raises."""
     try:
-        return kind.build(table, scores, metrics)
+        yield
     except HarnessError:
         raise
     except Exception as error:
-        raise PluginError(f"table {table.title!r}: {describe(error, kind)}") from error
-
-
-def _group_rows(
-    table: TableSpec, metrics: Mapping[str, Metric], rows: Mapping[Key, Row], slots: Sequence[_Slot]
-) -> tuple[list[Row], list[str]]:
-    """The rows of `groups:`, and the notes on them."""
-    if not table.groups:
-        return [], []
-    from .group_rows import GroupRows  # what only tables with groups need
-
-    bounds = {name: metric.bounds for name, metric in metrics.items()}
-    maker = GroupRows(table.groups, table.rows, table.labels, table.error, table.summed, table.cells[0], bounds)
-    return maker.rows(rows, [slot.metric for slot in slots])
+        raise PluginError(f"table {table.title!r}: {describe(error, table.kind)}") from error
 
 
 # ------------------------------------------------------------------------------------------ layout

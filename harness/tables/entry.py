@@ -7,7 +7,6 @@ from typing import Annotated, Literal, Required, TypedDict
 from harness.api import Range
 from harness.parameters import Keywords
 
-from .groups import RowGroupEntry
 from .table import ErrorStyle, Figure, Unit
 
 Means = Literal["mean_of_conditions", "pooled"]
@@ -86,10 +85,6 @@ class TableEntry(TypedDict, total=False):
     labels: Annotated[dict[str, str], "a mapping of labels, values or metrics to the text shown for them"]
     order: Annotated[
         dict[str, list[LabelValue]], "a mapping of labels to lists of values: those come first, in that order"
-    ]
-    groups: Annotated[
-        list[RowGroupEntry],
-        "a list of {title, of}: rows that are the mean of other rows, set apart from them; weight: size or equal",
     ]
     hide_empty: Annotated[bool, "true or false: leave out columns in which no row has a number"]
     note: Annotated[str | None, "a text under the table"]

@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 
     from .scores import EpisodeScore
     from .spec import TableSpec
-    from .table import Table
+    from .table import Row, Table
 
 
 class TableKind(ABC):
     """One entry of `tables:` of this kind. Subclasses are frozen dataclasses.
 
-    Such a table has statistics instead of columns, and its numbers are computed from episodes, never from conditions.
+    Such a table has statistics instead of columns (`build`), and its numbers are computed from episodes, never from
+    conditions. If the kind is `plain`, it is a table like any other, with rows that the kind adds (`more_rows`).
 
     Attributes:
         entry: a `TypedDict` with the keys that the kind adds to those of every table (`TableEntry`).
@@ -38,6 +39,7 @@ class TableKind(ABC):
         names_metrics: the key that names the metrics.
         shares_cluster: whether `cluster:` of the spec holds for it.
         reserved: names in its tidy rows that no label may have.
+        plain: whether it only adds rows to a plain table.
     """
 
     entry: ClassVar[Any]
@@ -45,6 +47,7 @@ class TableKind(ABC):
     names_metrics: ClassVar[str] = "cell"
     shares_cluster: ClassVar[bool] = True
     reserved: ClassVar[frozenset[str]] = frozenset({"statistic"})
+    plain: ClassVar[bool] = False
 
     @classmethod
     def complete(cls, entry: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -77,9 +80,26 @@ class TableKind(ABC):
         """What the table needs and the conditions of a plan (`harness.config.plan.Plan`) lack: (problem, hint)."""
         return []
 
-    @abstractmethod
     def build(self, table: TableSpec, scores: Sequence[EpisodeScore], metrics: Mapping[str, Metric]) -> Table:
-        """Fill it with the episodes that its `where` selects. Raises `SpecError`."""
+        """Fill it with the episodes that its `where` selects; only a `plain` kind lacks this. Raises `SpecError`."""
+        raise NotImplementedError
+
+    def more_rows(
+        self,
+        table: TableSpec,
+        rows: Mapping[tuple[str, ...], Row],
+        columns: Sequence[str | None],
+        metrics: Mapping[str, Metric],
+    ) -> tuple[list[Row], list[str]]:
+        """The rows that a `plain` kind adds, and notes on them.
+
+        Args:
+            table: the entry.
+            rows: values of the row labels, as text → row; without figures of publications.
+            columns: the metric of each column, None if rows say it.
+            metrics: name → metric.
+        """
+        return [], []
 
 
 def is_key(offer: Offer) -> bool:
@@ -92,6 +112,8 @@ def _loaded(offer: Offer) -> type[TableKind]:
     kind = offer.load_class(TableKind)
     if not typing.is_typeddict(getattr(kind, "entry", None)):
         raise offer.mistake(f"the class {kind.__name__} has no `entry`, a TypedDict with the keys that it adds")
+    if not kind.plain and kind.build is TableKind.build:
+        raise offer.mistake(f"the class {kind.__name__} has no build")
     return kind
 
 

@@ -14,7 +14,6 @@ from harness.parameters import ValuePath, problems
 from harness.storage.plugin_errors import describe
 
 from .entry import Means
-from .groups import RowGroup, label_of, parsed, wrong_members
 from .kinds import TableKind, entry_type, kind_of
 from .split import Split, with_split, wrong_split
 from .table import DIGITS, Digits, Errors, ErrorStyle, Figure, Units, text
@@ -86,7 +85,6 @@ class TableSpec:
     paper: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     order: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    groups: tuple[RowGroup, ...] = ()
     hide_empty: bool = False
     note: str | None = None
     figure: Figure | None = None
@@ -171,8 +169,6 @@ def check(
             possible = list(map(text, values_of.get(label, ())))
             absent = [value for value in values if possible and value not in possible]
             mistakes += [f"{key}: {label} is never {value!r}. {near(value, possible)}" for value in absent]
-    if entry.groups and (grouped := label_of(entry.rows)):
-        mistakes += wrong_members(entry.groups, grouped, list(map(text, values_of.get(grouped, ()))))
     choices = list(metrics)
     key = entry.kind.names_metrics if entry.kind else "cell"
     needed = [(key, name) for name in entry.cells if name not in entry.derived]
@@ -229,7 +225,6 @@ def _parsed(entry: Any) -> tuple[TableSpec | None, list[str]]:
     costs = entry.get("cost", {}).items()
     derived += [(name, Derived("cost", tuple(parts.values()), tuple(parts))) for name, parts in costs]
     figure = entry.get("figure")
-    groups, wrong_groups = parsed(entry.get("groups", ()))
     spec = TableSpec(
         **{key: value for key, value in entry.items() if key in _AS_IS and value is not None},
         rows=_tuple(entry.get("rows", ())),
@@ -243,12 +238,11 @@ def _parsed(entry: Any) -> tuple[TableSpec | None, list[str]]:
         published=_tuple(entry.get("published", ())),
         paper=_tuple(entry.get("paper", ())),
         order={label: tuple(map(text, values)) for label, values in entry.get("order", {}).items()},
-        groups=groups,
         figure="bar" if figure is True else figure or None,
     )
     mistakes = [f"{x!r} is derived twice" for x, count in Counter(name for name, _ in derived).items() if count > 1]
-    mistakes += wrong_groups + _sense_problems(spec)
-    if kind:
+    mistakes += _sense_problems(spec)
+    if kind and not kind.plain:
         if entry.get("aggregate", "pooled") != "pooled":
             key = "kind" if "kind" in entry else kind.needs[0]
             mistakes.append(f"{key}: it is made of episodes, not of conditions: aggregate can only be pooled")
@@ -309,8 +303,9 @@ def _sense_problems(spec: TableSpec) -> list[str]:
     mistakes += [f"{derived.kind}: cell does not use {name!r}" for name, derived in unused.items()]
     if "episode" in spec.cluster and len(spec.cluster) > 1:
         mistakes.append("cluster: 'episode' stands alone")
-    if spec.kind:
-        return mistakes + spec.kind.problems(spec)
+    mistakes += spec.kind.problems(spec) if spec.kind else []
+    if spec.kind and not spec.kind.plain:
+        return mistakes
     for key in _BY_METRIC:
         names = getattr(spec, key)
         absent = [x for x in names if x not in spec.cells] if isinstance(names, Mapping) else []
@@ -321,14 +316,6 @@ def _sense_problems(spec: TableSpec) -> list[str]:
         mistakes.append("overall needs a column label to run over")
     if spec.overall and spec.figure:
         mistakes.append("a figure has no overall column")
-    for group in spec.groups:
-        absent = [name for name in group.cells if name not in spec.cells]
-        mistakes += [f"groups: {group.title!r}: cell has no {x!r}. {near(x, spec.cells)}" for x in absent]
-        mistakes += [f"groups: {x!r} has no mean over rows" for x in group.cells if x in spec.summed]
-    if spec.groups and label_of(spec.rows) is None:
-        mistakes.append("groups: rows need a label besides model and metric, whose values they name")
-    if spec.groups and spec.figure:
-        mistakes.append("a figure has no groups")
     if spec.figure == "stacked" and (len(spec.cells) > 1) == bool(set(spec.columns) - {"metric"}):
         mistakes.append("a stacked figure needs one metric and a column label to stack, or several metrics and none")
     return mistakes

@@ -110,7 +110,7 @@ class Row:
     """`key` maps the table's row labels to values.
 
     `published` names the source of figures that were not run here; `group` says how a row that stands for several
-    others (`harness.tables.groups`) weighs them.
+    others weighs them.
     """
 
     key: Mapping[str, Any]

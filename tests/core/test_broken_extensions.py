@@ -199,6 +199,15 @@ class Bare(TableKind):
 class Key(SpecKey):
     pass
 
+class Unfilled(TableKind):
+    class entry(TypedDict, total=False):
+        of: str
+    @classmethod
+    def read(cls, entry):
+        return cls()
+    def problems(self, table):
+        return []
+
 class Entry(TypedDict, total=False):
     of: str
 
@@ -232,7 +241,12 @@ RUN = ("eval", "--spec", "arithmetic", "--limit", "1", "--quiet", "--output_path
         (
             '[tables]\ntally = "kinds:Bare"',
             "tables: [{title: T, kind: tally}]",
-            "class Bare has no build, problems",
+            "class Bare has no problems, read",
+        ),
+        (
+            '[tables]\ntally = "kinds:Unfilled"',
+            "tables: [{title: T, kind: tally}]",
+            "class Unfilled has no build",
         ),
         (
             '[keys]\ntwice = "kinds:Nothing"',

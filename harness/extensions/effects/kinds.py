@@ -17,7 +17,6 @@ _BESIDE: Final = {
     "overall": "its columns are statistics, which have no mean",
     "figure": "tests are shown as a table",
     "hide_empty": "its columns are statistics, the same for every row",
-    "groups": "a test has no mean over rows",
     "published": "published figures are not tested",
     "error": "the tests say how sure a difference is",
 }

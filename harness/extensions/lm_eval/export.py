@@ -19,12 +19,12 @@ from typing import Any, Final, TextIO
 from harness.api import Metric
 from harness.extensions.exports.form import ExportForm
 from harness.extensions.exports.texts import as_json, plain
+from harness.extensions.row_groups.kind import Groups, RowGroup
+from harness.extensions.row_groups.rows import combined
 from harness.extensions.transcripts.view_api import RecordedTurn, Transcript
 from harness.printable import clean_name
 from harness.results import Run
 from harness.tables import Cell, EpisodeScore
-from harness.tables.group_rows import combined
-from harness.tables.groups import RowGroup
 from harness.tables.scores import aggregate, by_condition, finite
 from harness.tables.table import text
 
@@ -216,7 +216,8 @@ def _groups(run: Run, tasks: Sequence[_Task], rows: Mapping[str, Json]) -> tuple
     if len(keys) < len(tasks):  # several conditions: their rows are not part of one mean
         return groups, children
     for table, entry in zip(run.table_specs, run.spec.tables, strict=True):
-        for group, written in zip(table.groups, entry.get("groups", ()), strict=True):
+        declared = table.kind.groups if isinstance(table.kind, Groups) else ()
+        for group, written in zip(declared, entry.get("groups", ()), strict=True):
             members = [keys[name] for name in group.members if name in keys]
             if members:
                 children[group.title] = [keys.get(name, name) for name in map(text, written["of"])]

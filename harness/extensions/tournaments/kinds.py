@@ -19,7 +19,6 @@ _BESIDE: Final = {
     "overall": "its columns are statistics, which have no mean",
     "figure": "it is shown as a table; cross_play can be drawn as heat",
     "hide_empty": "its columns are statistics, the same for every row",
-    "groups": "a contestant has no mean over rows",
     "published": "published figures are not results of these games",
     "error": "it has 95 % intervals",
 }

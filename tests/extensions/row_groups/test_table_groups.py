@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from harness.api import Episode, Metric, RatioMetric, Statistic
 from harness.errors import SpecError
 from harness.extensions.pages.html import page
+from harness.extensions.row_groups.rows import combined
 from harness.report import render
 from harness.tables import Cell, EpisodeScore, Table, TableSpec, build, check
-from harness.tables.group_rows import combined
 from tests.helpers.samples import examples
 
 
@@ -190,6 +190,10 @@ def test_every_format_sets_groups_apart() -> None:
         ({"groups": [{**MMLU, "weight": "n"}]}, "groups"),
         ({"rows": "model", "groups": [MMLU]}, "rows need a label besides model and metric"),
         ({"figure": "bar", "groups": [MMLU]}, "a figure has no groups"),
+        (
+            {"groups": [MMLU], "compare": {"label": "task", "base": "law", "with": "logic"}},
+            "compare: groups is another kind of table: make one entry of each",
+        ),
     ],
 )
 def test_mistakes_are_named(entry: dict[str, Any], message: str) -> None:

@@ -1,4 +1,4 @@
-"""Rows that summarize several rows of a table: means over data sets, subjects or other values of a row label.
+"""The rows of groups: means over data sets, subjects or other values of a row label.
 
 The two means and their standard errors are those that lm-eval prints for its groups (`aggregate_metric_list`,
 `weight_by_size`), so they are computed from the rows' own values, errors and counts, never from episodes.
@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.api import UNBOUNDED
+from harness.tables import Cell, ErrorKind, Row, error_of
+from harness.tables.stats import t_quantile
 
-from .groups import RowGroup, Weight, label_of
-from .stats import t_quantile
-from .table import Cell, ErrorKind, Row, error_of
+from .kind import RowGroup, Weight, label_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Rows of tables that are means of other rows (`groups:`): `kind` reads them, `rows` fills them."""
