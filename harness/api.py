@@ -282,11 +282,14 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of an episode: one answer per agent, or one of the group, and facts for metrics."""
+    """The result of an episode: one answer per agent, or one of the group, and facts for metrics.
+
+    `last`, never recorded, gives what an agent would see (context and observation) if it had one more turn."""
 
     answers: Mapping[str, Action] = field(default_factory=dict)
     group: Action = None
     facts: Facts = field(default_factory=dict)
+    last: Callable[[str], Facts] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

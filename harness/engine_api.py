@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from harness.api import Completion, Facts, Reply
+from harness.api import Completion, Facts, Outcome, Reply
 from harness.approvals import NeededApproval, NeedsApproval
 
 
@@ -192,6 +192,9 @@ class AsksPeople:
     Such a run plays one episode at a time, in this process. The engine's `model` is `human`, or `human (…)`, and is
     part of the run's name in tables, whatever else plays.
     """
+
+    def show_end(self, episode: str, players: Mapping[str, Any], outcome: Outcome) -> None:
+        """Show how an episode has ended; called on one of them. `players`: agent → `harness.runtime.players.Player`."""
 
 
 def is_person(model: str) -> bool:

@@ -21,13 +21,7 @@ from harness.api import Completion, Facts
 from harness.engine_api import CallsTools, ComputesLikelihoods, ContinuesText, Engine, LikelihoodRequest, Request
 from harness.engines.budget import Budget, Usage
 from harness.engines.priority import PriorityGate
-from harness.errors import (
-    BudgetSpentError,
-    ContextLengthError,
-    EngineError,
-    EngineFatalError,
-    SetupError,
-)
+from harness.errors import BudgetSpentError, ContextLengthError, EngineError, EngineFatalError, SetupError
 
 _COUNTS, _COUNTED_CHARS = 1024, 20_000
 """How many texts, and of how many characters at most, have their tokens remembered: all that hear one ask the same."""

@@ -10,14 +10,7 @@ from itertools import chain
 from typing import Annotated, Any
 
 from harness.api import Completion, Facts, Range, derive_seed, plugin
-from harness.engine_api import (
-    CallsTools,
-    ComputesLikelihoods,
-    ContinuesText,
-    Engine,
-    LikelihoodRequest,
-    Request,
-)
+from harness.engine_api import CallsTools, ComputesLikelihoods, ContinuesText, Engine, LikelihoodRequest, Request
 
 Answer = str | Completion
 

@@ -18,14 +18,7 @@ from harness.engine_api import (
     Replays,
     Request,
 )
-from harness.errors import (
-    ContextLengthError,
-    EngineError,
-    EngineFatalError,
-    RefusedError,
-    RequestError,
-    SetupError,
-)
+from harness.errors import ContextLengthError, EngineError, EngineFatalError, RefusedError, RequestError, SetupError
 from harness.storage import lines
 
 _FIELDS = frozenset(f.name for f in fields(Completion))

@@ -282,6 +282,9 @@ class _OpenEpisode:
     async def end(self) -> None:
         """Grade, measure and journal the episode."""
         run, condition, case = self.run, self.condition, self.case
+        people = [engine for engine in run.plan.engines.values() if isinstance(engine, AsksPeople)]
+        if people and self.outcome is not None:
+            people[0].show_end(self.id, self.players, self.outcome)
         columns = labels(run.plan, condition, case)
         played = self.id, condition.id, case.id, self.repeat, columns, case.roles, self.batches, self.outcome
         episode = Episode(*played, error=self.error)

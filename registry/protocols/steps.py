@@ -99,7 +99,7 @@ class Steps(Protocol):
                     break
             if self.ends == "turn":
                 game.ended()
-        return Outcome(facts=game.facts())
+        return Outcome(facts=game.facts(), last=game.last)
 
 
 class _Game:
@@ -155,6 +155,11 @@ class _Game:
         }
         fresh = rules.memory != "thread"
         return Turn(agent, name, observation, reply, self.contexts[agent], rules.parse_retries, fresh)
+
+    def last(self, agent: str) -> Facts:
+        """What the agent knows of the end."""
+        turn = self.turn(agent, "act", self.line, 0)
+        return {**turn.context, **turn.observation, "memory": []}
 
     def messages_for(self, agent: str) -> Facts:
         """Return `inbox` and `silent`: the channel's, or all of this timestep's talk."""

@@ -133,6 +133,9 @@ class _Cycle(Environment):
         text = numpy.array2string(seen * 1, threshold=10**6, max_line_width=200, separator=",")
         return f"{self.inner.render()}\n\n{text}" if self.inner.render_mode == "ansi" else text
 
+    def last_board(self) -> str:
+        return str(self.inner.render()) if self.inner.render_mode == "ansi" else ""
+
     def act(self, actions: Actions) -> None:
         self.inner.step(int(next(iter(actions.values()))))
         for player, reward in self.inner.rewards.items():

@@ -91,6 +91,10 @@ class Environment(ABC):
     def observe(self, agent: str) -> str:
         """The observation, as text, of an agent that acts now."""
 
+    def last_board(self) -> str:
+        """What all may see when the game has ended, as text; people who have played are shown it."""
+        return ""
+
     @abstractmethod
     def act(self, actions: Actions) -> None:
         """Execute one legal action of each agent that acts now."""
@@ -126,9 +130,15 @@ class EnvironmentWorld(World):
         play.at = self
 
     def observation(self, agent: str) -> Facts:
-        """`state`, `legal`, `legal_count`; `moves` and `recent` are empty: what an agent may know is in `state`."""
+        """`state`, `legal`, `legal_count`; at the end `state` is the last board.
+
+        `moves` and `recent` are empty: what an agent may know is in `state`.
+        """
         names = self.legal.get(agent, ())
         state, legal = self.seen.get(agent, ""), list(names[:200])
+        if self.over and self.play.at is self:
+            with self.play.chance():
+                state = self.play.environment.last_board()
         return {"state": state, "legal": legal, "legal_count": len(names), "moves": [], "recent": []}
 
     def reply(self, agent: str) -> Reply | None:

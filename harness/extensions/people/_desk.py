@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 import weakref
+from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -35,6 +36,7 @@ class Desk:
     def __init__(self) -> None:
         self._queue = PriorityGate(lambda asked: asked < 1)
         self._who: str | None = None
+        self._unread = False  # whether what all may read is on the screen
         self._ended: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
         self._users = 0
         self._before: list[Any] | None = None
@@ -102,13 +104,35 @@ class Desk:
         Ctrl-D."""
         if self._who is None:
             self.say(HELP)
-        elif self._who != person:
-            if is_terminal() and sys.stderr.isatty():
-                _raw(sys.stderr, _CLEAR)
+        if self._who != person and self._users > 1:  # after a pause nobody knows who sits there
+            if self._unread:
+                await self._enter("Enter when all have read this: ")
+            if self._who is not None:
+                self.forget()
             self.say(f"Hand the keyboard to {person}, who plays {agent}.", bold=True)
-            if is_terminal() and await self._line("Enter when you are there: ") is None:
-                raise KeyboardInterrupt
-        self._who = person
+            await self._enter("Enter when you are there: ")
+        self._who, self._unread = person, False
+
+    def forget(self) -> None:
+        """Clear the screen, what can be scrolled back to, and the answers that the arrow keys bring back."""
+        if is_terminal() and sys.stderr.isatty():
+            _raw(sys.stderr, _CLEAR)
+        if "readline" in sys.modules:
+            sys.modules["readline"].clear_history()
+
+    def show(self, title: str, parts: Sequence[tuple[str, str]]) -> None:
+        """Show all people (heading, text) pairs; what one of several people has read for itself is cleared."""
+        if self._users > 1:
+            self.forget()
+        self.say(f"\n=== {title} ===", bold=True)
+        for heading, text in parts:
+            self.say(f"--- {heading}", bold=True)
+            self.say(text)
+        self._unread = True
+
+    async def _enter(self, prompt: str) -> None:
+        if is_terminal() and await self._line(prompt) is None:
+            raise KeyboardInterrupt
 
     async def answer(self, prompt: str) -> str | None:
         """What the person writes; None: the input has ended."""

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from harness.api import Completion, Facts, Reply, plugin
-from harness.engine_api import AsksPeople, Engine, Request
+from harness.api import Completion, Facts, Outcome, Reply, plugin
+from harness.engine_api import AsksPeople, Engine, Request, is_person
 from harness.errors import EngineFatalError, SetupError
 from harness.extensions.agents.conversations import LONGEST, Conversations
 from harness.extensions.calls.tool_calls import storable
 from harness.extensions.people._desk import Desk, can_read, is_terminal
+from harness.extensions.people._ends import ended, seen
 from harness.printable import clean_name
 from harness.replies.reading import read
+from harness.runtime.players import ModelPlayer
 
 _MOST_LISTED = 60
 """Legal moves that a list shows."""
@@ -63,6 +66,22 @@ class Human(Engine, AsksPeople):
         """The run ends: a question that is being asked is given up."""
         if self._desk is not None:
             self._desk.end(reason)
+
+    def show_end(self, episode: str, players: Mapping[str, Any], outcome: Outcome) -> None:
+        """Show the last board, and who has won; with `help=false` nothing, as a model sees nothing."""
+        people = {agent: player for agent, player in players.items() if _is_played_by_a_person(player)}
+        if not (people and self.help):
+            return
+        readers: dict[str, list[str]] = {}
+        for agent, player in people.items():
+            readers.setdefault(seen(agent, player, outcome), []).append(agent)
+        parts = [
+            (f"{' and '.join(agents)} see{'s' * (len(agents) == 1)}", text) for text, agents in readers.items() if text
+        ]
+        if text := ended(outcome.facts, people):
+            parts.append(("result", text))
+        if parts:
+            Desk.here().show(f"episode {episode} is over", parts)
 
     def report(self) -> Facts:
         """How many answers were given, and how many more could not be read and were asked for again."""
@@ -134,6 +153,10 @@ class Human(Engine, AsksPeople):
                 return moves[int(number) - 1]
             self._unreadable += 1
             desk.say(f"That cannot be read: {error}. Write it again.")
+
+
+def _is_played_by_a_person(player: object) -> bool:
+    return isinstance(player, ModelPlayer) and is_person(player.engine.model)
 
 
 def _moves(reply: Reply | None) -> list[str]:

@@ -19,6 +19,8 @@ LEAST = -1.0
 """The reward of a player who loses, in all environments."""
 PATIENCE = 10
 """Invalid actions in a row after which a player has lost: some environments would ask it again forever."""
+_END = 20_000
+"""Characters of what a player has not read when the game ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,7 @@ class Position:
         roles: player → its secret role; empty in games without any.
         wrong: how many actions of the last player were invalid in a row, up to now.
         reason: why the game ended, in the environment's words.
+        unread: player → what it was shown since its last turn, at the end of the game.
     """
 
     before: tuple[Position, str] | None = field(repr=False, compare=False)
@@ -48,6 +51,7 @@ class Position:
     wrong: int = 0
     roles: Mapping[int, str] = field(default_factory=dict)
     reason: str = ""
+    unread: Mapping[int, str] = field(default_factory=dict, compare=False)
 
     def actions(self) -> list[str]:
         """All actions before it, in order."""
@@ -224,7 +228,12 @@ class LiveGame:
             wrong=wrong,
             roles={} if all(role.startswith("Player") for role in own) else dict(enumerate(own)),
             reason=str(next((one["reason"] for one in info if one.get("reason")), "")),
+            unread={} if rewards is None else self._unread(),
         )
+
+    def _unread(self) -> dict[int, str]:
+        shown = {i: map(self._message, self._environment.state.observations.get(i, ())) for i in range(self.players)}
+        return {i: "\n".join(f"[{one['from']}] {one['text']}" for one in new)[-_END:] for i, new in shown.items()}
 
     def _message(self, message: Sequence[Any]) -> dict[str, str]:
         """A message of the environment; some of release 0.7.4 have their parts in another order."""

@@ -75,8 +75,13 @@ class TextWorld(World):
     __hash__ = None  # type: ignore[assignment]
 
     def observation(self, agent: str) -> Facts:
-        """`text`, all that the environment shows, and `news`, the messages that are new; both empty out of turn."""
-        if self.over or agent != self.agents[self.position.player]:
+        """`text`, all that the environment shows, and `news`, the messages that are new; both empty out of turn.
+
+        At the end `state`: what the agent was shown since its last turn.
+        """
+        if self.over:
+            return {"text": "", "news": [], "state": self.position.unread.get(self.agents.index(agent), "")}
+        if agent != self.agents[self.position.player]:
             return {"text": "", "news": []}
         return {"text": self.position.text, "news": list(self.position.news)}
 

@@ -221,10 +221,10 @@ def oh_hell(text: str, seat: int) -> str:
     """Cards as moves name them, and tricks with who played what."""
     facts = dict(re.findall(r"^ *([\w ]+?): *(.*?) *$", text, re.MULTILINE))
     hand = [f"{suit}{rank}" for suit in "CDSH" for rank in facts.get(suit, "")]
-    lines = [
-        f"{facts['Num Total Tricks']} tricks in all; {facts['Num Cards Dealt']} cards dealt or turned up",
-        f"Turned up: {facts['Trump']}. Dealer: Player-{facts['Dealer']}",
-    ]
+    lines = [f"{facts['Num Total Tricks']} tricks in all"]
+    if dealt := facts.get("Num Cards Dealt"):  # the end of a game leaves it out
+        lines[0] += f"; {dealt} cards dealt or turned up"
+    lines.append(f"Turned up: {facts['Trump']}. Dealer: Player-{facts['Dealer']}")
     lines.append(f"Your hand: {' '.join(hand) or 'none'}")
     head, *rows = text.partition("Tricks:\n")[2].partition("\n\n")[0].split("\n")
     who = head.split()

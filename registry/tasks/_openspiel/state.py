@@ -19,7 +19,7 @@ from .readable import readable
 from .spoken import also
 from .witness import Played, Seen, witness
 
-_NOTHING = "Non-terminal"
+_NOTHING = re.compile(r"Non-terminal|Terminal\. History string: .*")
 """What games with a single joint move have for a state."""
 
 
@@ -113,7 +113,7 @@ class Rules:
         """What the game shows a seat, in its own writing."""
         text: str = (state.information_state_string if self.information else state.observation_string)(seat)
         text = text.strip("\n")
-        return "" if text == _NOTHING else text
+        return "" if _NOTHING.fullmatch(text) else text
 
     def draw(self, state: Any, events: int, course: Course) -> int:
         """Let chance play until agents decide; returns the number of chance events so far."""
@@ -179,7 +179,12 @@ class GameState(World):
         """`state`, `legal`, `legal_count`, `moves`, `recent`, `history`."""
         rules, seat = self.rules, self.rules.seat[agent]
         names = self.legal(seat)[1] if self.acts(agent) else ()
-        last = self.seen[seat].last(rules.recent) if self.seen else self.course.last(agent, rules.recent)
+        if self.seen:
+            last = self.seen[seat].last(rules.recent)
+        elif self.over:  # nobody's turn is next: the same moves for all
+            last = self.course.lines[-max(rules.recent, len(rules.agents)) :]
+        else:
+            last = self.course.last(agent, rules.recent)
         return {
             "state": readable(
                 rules.loaded.name, self.texts[seat] if self.texts else rules.text(self.state, seat), seat

@@ -37,6 +37,23 @@ def ends(loaded: Any, count: int, start: int = 0) -> list[list[float]]:
     return finished
 
 
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize("name", GAMES)
+def test_the_end_of_a_game_can_be_read_in_every_seat(name: str) -> None:
+    task = task_of(GRIDS.get(name, name))
+    case, rng = first(task), random.Random(0)
+    world = task.world(case, random.Random(0))
+    for _ in range(MOST):
+        if world.over:
+            break
+        replies = {agent: reply for agent in case.agents if (reply := world.reply(agent)) is not None}
+        world = world.step({agent: rng.choice(reply.options) for agent, reply in replies.items()}, rng)
+    seen = [world.observation(agent) for agent in case.agents]
+    assert all(one["state"] or one["recent"] for one in seen) and not any("Terminal." in one["state"] for one in seen)
+    if task.loaded.public and world.over:  # type: ignore[attr-defined]
+        assert len({tuple(one["recent"]) for one in seen}) == 1
+
+
 @pytest.mark.sampled(15)
 @pytest.mark.parametrize("name", GAMES)
 def test_what_is_said_of_returns_is_true(name: str) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import io
 import json
 import os
 import re
@@ -16,14 +17,16 @@ import pytest
 
 from harness.errors import SetupError
 from harness.results import Run
-from tests.helpers.commands import ROOT, TOY, eval_toy
+from tests.helpers.commands import ROOT, TOY, eval_toy, invoke
 from tests.helpers.toy import TOY as PROJECT
 
 ENVIRONMENT = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "TERM": "xterm", "COLUMNS": "80"}
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\r")
 
 
-def command(folder: Path, *more: str) -> list[str]:
+def command(folder: Path, *more: str, spec: str | None = None) -> list[str]:
+    if spec is not None:
+        return [sys.executable, "-m", "harness", "eval", "--spec", spec, "--output_path", str(folder), *more]
     return [sys.executable, "-m", "harness", "eval", "--spec", "toy", "--set", "matrix.agents=[2]", "--limit", "1",
             "--output_path", str(folder), *more]  # fmt: skip
 
@@ -38,14 +41,14 @@ def piped(answers: str, folder: Path, *more: str) -> "subprocess.CompletedProces
 class Terminal:
     """A run in a pseudo-terminal of its own."""
 
-    def __init__(self, folder: Path, *more: str) -> None:
+    def __init__(self, folder: Path, *more: str, spec: str | None = None) -> None:
         self.screen, below = os.openpty()
         self.process = subprocess.Popen(
-            command(folder, *more),
+            command(folder, *more, spec=spec),
             stdin=below,
             stdout=below,
             stderr=below,
-            cwd=TOY,
+            cwd=TOY if spec is None else ROOT,
             env=ENVIRONMENT,
             start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # type: ignore[arg-type,return-value]
@@ -198,6 +201,8 @@ def test_control_d_stops_also_where_the_keyboard_changes_hands(tmp_path: Path) -
     models = "models={a: {use: human, name: Ann}, b: {use: human, name: Bo}}"
     agents = "agents={default: {model: a}, y: {model: b, agents: [S1]}}"
     terminal = Terminal(tmp_path, "--set", models, "--set", agents)
+    terminal.until("Hand the keyboard to Ann, who plays S0.\nEnter when you are there: ")
+    terminal.write("\n")
     terminal.until("S0> ")
     terminal.write("a\n")
     terminal.until("Enter when you are there: ")
@@ -205,6 +210,97 @@ def test_control_d_stops_also_where_the_keyboard_changes_hands(tmp_path: Path) -
     terminal.write("\x04")
     assert "turn" not in terminal.until("stopped; 0 of 1 episodes are in")  # Bo's question is not shown to Ann
     assert terminal.end() == 130
+
+    terminal = Terminal(tmp_path, "--set", models, "--set", agents)  # nor where Ann goes on after a pause
+    assert "turn" not in terminal.until("Hand the keyboard to Bo, who plays S1.\nEnter when you are there: ")
+    terminal.write("\x04")
+    terminal.until("stopped; 0 of 1 episodes are in")
+    assert terminal.end() == 130
+
+
+@pytest.mark.slow
+def test_a_hand_over_leaves_nothing_on_the_screen_behind_it_or_under_the_arrow_keys(tmp_path: Path) -> None:
+    spec = tmp_path / "duel.yaml"
+    spec.write_text(
+        "{name: duel, task: {use: openspiel, game: kuhn_poker, samples: 2}, protocol: steps, "
+        "models: {ann: {use: human, name: Ann}, bo: {use: human, name: Bo}}, "
+        "agents: {default: {model: ann}, second: {model: bo, agents: [Player-1]}}}"
+    )
+    terminal = Terminal(tmp_path / "run", spec=str(spec))
+    terminal.until("Enter when you are there: ")
+    terminal.write("\n")
+    terminal.until("Player-0> ")
+    terminal.write("2\n")
+    terminal.until("Enter when you are there: ")
+    terminal.write("\n")
+    terminal.until("Player-1> ")
+    terminal.write("\x1b[A\n")  # the answer before: that of Ann is not there
+    terminal.until("That cannot be read: no legal action")
+    terminal.until("Player-1> ")
+    before = len(terminal.codes)
+    terminal.write("1\n")
+    over = terminal.until("Enter when all have read this: ")
+    assert "\x1b[2J\x1b[3J" in terminal.codes[before:]  # what Bo alone has read
+    assert "is over ===\n--- Player-0 sees\n" in over and "--- Player-1 sees\n" in over
+    assert "\n--- result\nPlayer-0 has won.\nReturns: Player-0 1, Player-1 -1\n" in over
+    before = len(terminal.codes)
+    terminal.write("\n")
+    assert "turn" not in terminal.until("Hand the keyboard to Ann, who plays Player-0.\nEnter when you are there: ")
+    assert "\x1b[2J\x1b[3J" in terminal.codes[before:]
+    terminal.write("\x04")
+    terminal.until("stopped; 1 of 2 episodes are in")
+    assert terminal.end() == 130
+
+
+@pytest.mark.parametrize(
+    "game, answers, seen, result",
+    [
+        (
+            "{use: openspiel, game: tic_tac_toe}",
+            ["x(0,0)", "o(1,0)", "x(0,1)", "o(1,1)", "x(0,2)"],
+            "--- Player-0 and Player-1 see\nThe moves so far, in order:\n- Player-0: x(0,0)\n- Player-1: o(1,0)\n"
+            "- Player-0: x(0,1)\n- Player-1: o(1,1)\n- Player-0: x(0,2)\n\n"
+            "What you see now:\n0 x x x\n1 o o .\n2 . . .\n  0 1 2\n",
+            "Player-0 has won.\nReturns: Player-0 1, Player-1 -1",
+        ),
+        (
+            "{use: openspiel, game: matrix_pd}",
+            ["Cooperate", "Cooperate"],
+            "--- Player-0 and Player-1 see\nThe moves so far, in order:\n- Player-0: Cooperate, Player-1: Cooperate\n",
+            "All have got the same.\nReturns: Player-0 5, Player-1 5",
+        ),
+        pytest.param(
+            "{use: textarena, env: TicTacToe-v0}",
+            ["[0]", "[3]", "[1]", "[4]", "[2]"],
+            "--- Player-0 sees\n[Player 0] [2]\n[GAME] Player 0 placed their symbol (O) in cell 2.\n"
+            "[GAME] Current Board:\n\n O | O | O \n",
+            "Player 0 has won!\nReturns: Player-0 1, Player-1 -1",
+            marks=pytest.mark.slow,
+        ),
+    ],
+    ids=["board", "moves", "textarena"],
+)
+def test_a_game_ends_with_the_last_board_and_who_has_won(
+    game: str,
+    answers: list[str],
+    seen: str,
+    result: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if "textarena" in game:
+        pytest.importorskip("textarena")
+    (tmp_path / "x.yaml").write_text(f"{{name: x, task: {game}, protocol: steps}}")
+    words = ["eval", "--spec", str(tmp_path / "x.yaml"), "--limit", "1", "--model", "human", "--output_path"]
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(answers) + "\n"))
+    code, _, err = invoke(capsys, *words, str(tmp_path / "run"))
+    assert code == 0, err
+    over = err.partition(" is over ===\n")[2]
+    assert seen in over and f"--- result\n{result}\n" in over
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(answers) + "\n"))
+    code, _, err = invoke(capsys, *words, str(tmp_path / "as a model"), "--model_args", "help=false")
+    assert code == 0 and "is over" not in err
 
 
 @pytest.mark.slow
