@@ -1,4 +1,4 @@
-"""Tables made visible: text, Markdown, CSV, LaTeX."""
+"""Tables made visible: text, Markdown, CSV, JSON; as LaTeX by an extension."""
 
 from .render import FORMATS, render
 

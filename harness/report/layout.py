@@ -1,4 +1,4 @@
-"""A grid of texts as lines; for a screen on which it does not fit, `harness.report.narrow`."""
+"""A grid of texts as lines."""
 
 from __future__ import annotations
 
@@ -51,18 +51,11 @@ class Grid:
         return replace(self, body=[*self.body[:split], *named])
 
 
-def laid_out(texts: Grid, width: int | None, fewer: Callable[[], Grid]) -> list[str]:
-    """The lines of a table. None is wider than `width`, in columns of a screen; without one nothing is wrapped.
-
-    `fewer` makes the same grid with fewer decimals.
-    """
+def laid_out(texts: Grid, width: int | None = None) -> list[str] | None:
+    """The lines of a table, nothing wrapped; None if they are wider than `width`, in columns of a screen."""
     bodies = zip(widest(texts), texts.header, strict=True)
     natural = [max(own, ROOMY + max(map(measure, levels))) for own, levels in bodies]
-    if width is None or total(natural) <= width:
-        return block(texts, natural)
-    from .narrow import fitted  # what a roomy screen does not need
-
-    return fitted(texts, width, fewer)
+    return block(texts, natural) if width is None or total(natural) <= width else None
 
 
 def wrapped(text: str, width: int) -> list[str]:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, Final, Literal, get_args
 
 from harness.errors import UserError, near
+from harness.manifests import offers, report_part
 from harness.printable import clean_name, csv_cell, shortened
 from harness.tables import (
     SIMULATED,
@@ -42,7 +43,7 @@ def render(table: Table, form: str = "text", width: int | None = None) -> str:
     """The table in one of `FORMATS`, ending in a newline.
 
     text, markdown, latex: title, grid (a figure: its tidy rows), notes; numbers rounded as the table says. Text is
-    fitted to a screen of `width` columns (`harness.report.layout`), if one is given.
+    fitted to a screen of `width` columns, if one is given.
     csv: tidy rows, one a cell, numbers in full. json: `Table.to_json()`, every name exactly as it is.
 
     Raises:
@@ -202,7 +203,7 @@ def tabulated(texts: Grid, form: str) -> str:
 
 def _text(table: Table, width: int | None) -> str:
     lines = [clean_name(table.title)] if width is None else wrapped(clean_name(table.title), width)
-    lines += ["", *laid_out(grid(table), width, lambda: _fewer(table))]
+    lines += ["", *(laid_out(grid(table), width) or _fitted(table, width or 0))]
     lines += [""] if table.notes else []
     for note in map(clean_name, table.notes):
         first, *more = [note] if width is None else wrapped(note, width - len(INDENT))
@@ -210,10 +211,12 @@ def _text(table: Table, width: int | None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _fewer(table: Table) -> Grid:
-    from .narrow import fewest_decimals
-
-    return grid(fewest_decimals(table))
+def _fitted(table: Table, width: int) -> list[str]:
+    """The lines of a table that is wider than the screen; an extension fits them."""
+    if (offer := offers("reports").get("fitted")) is None:
+        return laid_out(grid(table)) or []
+    lines: list[str] = offer.load_function()(table, width)
+    return lines
 
 
 INDENT: Final = "  "
@@ -234,9 +237,7 @@ def _marked(name: str) -> str:
 
 
 def _latex(table: Table) -> str:
-    from .latex import latex  # what only this format needs
-
-    return latex(table)
+    return str(report_part("latex", "LaTeX")(table))
 
 
 def _csv(table: Table) -> str:

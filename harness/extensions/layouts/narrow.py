@@ -7,14 +7,13 @@ each other, each with the names of its rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from harness.report.layout import GAP, Grid, block, measure, total, widest, words, wrapped
+from harness.report.render import FACTORS, grid
 from harness.tables import Cell, Column, Table, error_of
-
-from .layout import GAP, Grid, block, measure, total, widest, words, wrapped
-from .render import FACTORS
 
 MOST_LINES: Final = 4
 """Lines that a level of the header may take before something else is done."""
@@ -24,16 +23,16 @@ WORD: Final = 12
 """Words up to this width are not broken while two columns have room."""
 
 
-def fitted(texts: Grid, width: int, fewer: Callable[[], Grid]) -> list[str]:
-    """The lines of a table that is wider than `width`; none of them is. `fewer` makes the grid with fewer decimals."""
-    short = fewer()
+def fitted(table: Table, width: int) -> list[str]:
+    """The lines of a table that is wider than `width` columns; none of them is."""
+    texts, short = grid(table), grid(fewest_decimals(table))
     swaps = 0 < len(texts.body) <= len(texts.header) and not texts.groups
     attempts = [(texts, False), (short, False), (texts, True), (short, True)]
     attempts += [(_swapped(texts), True), (_swapped(short), True)] if swaps else []
-    for grid, narrow in attempts:
-        if (widths := _fit(grid, width, narrow)) is not None:
-            return block(grid, widths)
-    return min((_parts(grid, width) for grid in (short, *([_swapped(short)] if swaps else []))), key=len)
+    for one, narrow in attempts:
+        if (widths := _fit(one, width, narrow)) is not None:
+            return block(one, widths)
+    return min((_parts(one, width) for one in (short, *([_swapped(short)] if swaps else []))), key=len)
 
 
 def fewest_decimals(table: Table) -> Table:
