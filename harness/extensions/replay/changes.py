@@ -100,7 +100,7 @@ def dropped(turns: Sequence[ParentTurn], number: int, receiver: str | None = Non
     said = Completion(text)
     if form.tools:
         kept = [call for call in silent if isinstance(call, Mapping)] if isinstance(silent, list) else []
-        said = Completion("", tool_calls=[_call(i, call) for i, call in enumerate(kept)])
+        said = Completion("", tool_calls=[call_of(i, call) for i, call in enumerate(kept)])
     return Change(played, silent, said)
 
 
@@ -144,12 +144,13 @@ def _calls(text: str) -> Completion:
     """A JSON list of calls as a completion; what is none is a text without calls, which the form refuses."""
     try:
         calls = json.loads(text)
-        return Completion("", tool_calls=[_call(i, {**one}) for i, one in enumerate(calls)])
+        return Completion("", tool_calls=[call_of(i, {**one}) for i, one in enumerate(calls)])
     except (ValueError, TypeError, KeyError, RecursionError):
         return Completion(text)
 
 
-def _call(number: int, call: Facts) -> dict[str, str]:
+def call_of(number: int, call: Facts) -> dict[str, str]:
+    """A call of a tool, as a completion has it. Raises `KeyError` if it names no tool."""
     arguments = call["arguments"] if "arguments" in call else {k: v for k, v in call.items() if k != "call"}
     name = call["name"] if "name" in call else call["call"]
     return {"id": f"call_{number}", "name": str(name), "arguments": as_text(arguments)}

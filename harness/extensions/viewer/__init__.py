@@ -10,5 +10,6 @@
     _app          the routes
     _serve        ports, and the server
 
-It only reads, below one folder, and writes nothing there.
+It only reads, below one folder, and writes nothing there; except that with `harness view --what_if` a reader can play
+an episode on with another reply, which makes a run beside the first one.
 """

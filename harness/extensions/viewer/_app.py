@@ -9,6 +9,10 @@
                                                     parameters of `episodes` ask for
     GET /api/runs/{id}/text?episode=&turn=&part=    one text of it, whole, as text/plain
     GET /api/runs/{id}/state                        its status, start and counts; pages ask for it every few seconds
+    GET /api/what_if                                {"model"}: who may answer prompts; with the key of `WhatIf`
+    GET /api/runs/{id}/what_if?episode=&turn=       what may take the place of the turn's reply
+    POST /api/runs/{id}/what_if                     {"episode", "turn", "text", "player"} → {"run", "turns"}: plays the
+                                                    episode on with this reply, as a run of its own
     GET /, /static/NAME                             the page
 
 `sort` is a column, `labels.NAME` or `numbers.NAME`; `outcome` one of `index.FILTERS`; `part` as in
@@ -21,9 +25,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import threading
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -52,7 +57,26 @@ _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".
 Answer = Callable[[FoundRun, Request], Response]
 
 
-def app(root: Path, project: Path, *, patience: float = 1.5, seconds: float = SECONDS) -> Starlette:
+@dataclass(frozen=True)
+class WhatIf:
+    """That readers may play episodes on with other replies, and how.
+
+    Attributes:
+        key: what their requests must show.
+        model: the engine that may answer prompts, as a spec has it; None: none.
+        max_calls: of that model, each time.
+        seconds: what one episode may take.
+    """
+
+    key: str
+    model: dict[str, Any] | None = None
+    max_calls: int | None = None
+    seconds: float = 600.0
+
+
+def app(
+    root: Path, project: Path, *, patience: float = 1.5, seconds: float = SECONDS, what_if: WhatIf | None = None
+) -> Starlette:
     """The application over the runs below a folder. `app.state.close()` ends what it started.
 
     Args:
@@ -60,8 +84,9 @@ def app(root: Path, project: Path, *, patience: float = 1.5, seconds: float = SE
         project: the root of the project whose plugins render prompts and measure.
         patience: seconds that a request waits while a journal is being read.
         seconds: what playing an episode again may take.
+        what_if: whether and how readers may play episodes on; None: the viewer only reads.
     """
-    viewer = _Viewer(FoundRuns(root, patience), project, seconds)
+    viewer = _Viewer(FoundRuns(root, patience), project, seconds, what_if)
     runs = "/api/runs/{id}"
     application = Starlette(
         routes=[
@@ -72,10 +97,13 @@ def app(root: Path, project: Path, *, patience: float = 1.5, seconds: float = SE
             Route(f"{runs}/episode", _of_run(viewer, viewer.episode)),
             Route(f"{runs}/text", _of_run(viewer, viewer.text)),
             Route(f"{runs}/state", _of_run(viewer, viewer.state)),
+            Route("/api/what_if", viewer.what_if),
+            Route(f"{runs}/what_if", _of_run(viewer, viewer.form)),
+            Route(f"{runs}/what_if", viewer.play, methods=["POST"]),
             Route("/", _static),
             Route("/static/{name:path}", _static),
         ],
-        middleware=[Middleware(Guard)],
+        middleware=[Middleware(Guard, key=None if what_if is None else what_if.key)],
         exception_handlers={HTTPException: _http_error, Exception: _bug},
     )
     application.state.found = viewer.found
@@ -87,9 +115,10 @@ def app(root: Path, project: Path, *, patience: float = 1.5, seconds: float = SE
 class _Viewer:
     """What the routes share."""
 
-    def __init__(self, found: FoundRuns, project: Path, seconds: float) -> None:
-        self.found, self._project, self._seconds = found, project, seconds
+    def __init__(self, found: FoundRuns, project: Path, seconds: float, what_if: WhatIf | None) -> None:
+        self.found, self._project, self._seconds, self._what_if = found, project, seconds, what_if
         self._reader = Reader(project)
+        self._player, self._playing = Reader(project), threading.Lock()  # a long episode keeps nobody from reading
         self._too_slow: dict[tuple[str, str], dict[str, str]] = {}  # run, stamp → episode → why it is not played again
         self._results = Results(project)
 
@@ -100,6 +129,7 @@ class _Viewer:
     def close(self) -> None:
         """End the child process, close indexes."""
         self._reader.close()
+        self._player.close()
         self.found.close()
 
     async def runs(self, request: Request) -> Response:
@@ -189,7 +219,7 @@ class _Viewer:
         stamp = f"{_stamp(run)} {self._reader.project_state()}"
         recording = Recording(run.folder, stamp, name, there.journals, there.places, there.ending, scores)
         more = {key: there.row[key] for key in ("limited", "calls", "input_tokens", "output_tokens", "latency")}
-        more |= {"result": there.row["outcome"], "words": run.words(), "start": start}
+        more |= {"result": there.row["outcome"], "words": run.words(), "start": start, "parent": self._parent_of(run)}
         return recording, {**more, "previous": there.previous, "next": there.next}
 
     def _play(self, run: FoundRun, job: str, recording: Recording, *more: Any) -> Any:
@@ -209,6 +239,48 @@ class _Viewer:
         """Why an episode is not played again: it took too long, or so many others of its run did."""
         known = self._too_slow.get((run.id, recording.stamp), {})
         return next(iter(known.values())) if len(known) >= _MANY else known.get(recording.episode)
+
+    async def what_if(self, request: Request) -> Response:
+        """Who may answer prompts when an episode is played on."""
+        model = self._what_if.model if self._what_if is not None else None
+        return _json({"model": model and str(model.get("pretrained") or model.get("model") or model["use"])})
+
+    def form(self, run: FoundRun, request: Request) -> Response:
+        """What may take the place of a turn's reply."""
+        episode, turn = request.query_params.get("episode", ""), _number(request, "turn", 0)
+        return _json(self._reader.do("form", run.folder, episode, turn, seconds=self._seconds))
+
+    async def play(self, request: Request) -> Response:
+        """Play an episode on; the new run's folder lies beside the first one's."""
+        try:
+            asked = _asked(await _body(request))
+        except DataError as error:
+            return _json({"error": str(error)}, 400)
+        if not self._playing.acquire(blocking=False):
+            return _json({"error": "another episode is being played on; try again when it has ended"}, 409)
+        try:
+            return await _of_run(self, lambda run, _: self._play_on(run, asked))(request)
+        finally:
+            self._playing.release()
+
+    def _play_on(self, run: FoundRun, asked: dict[str, Any]) -> Response:
+        how = self._what_if
+        assert how is not None  # the guard lets no other request through
+        try:
+            done = self._player.do("play", run.folder, asked, how.model, how.max_calls, seconds=how.seconds)
+        except TooSlowError as error:
+            raise DataError(f"{error}: the same change goes on where it stopped, from the command line") from None
+        folder = Path(done["folder"]).resolve()
+        made = next((one for one in self.found.all() if one.folder.resolve() == folder), None)
+        if made is None:
+            raise DataError(f"the new run is in {folder}, which is not below the folder that is shown")
+        return _json({"run": made.id, "turns": done["turns"]})
+
+    def _parent_of(self, run: FoundRun) -> str | None:
+        """The id of the run that this one plays again, if it is shown, too."""
+        if (folder := run.parent()) is None:
+            return None
+        return next((one.id for one in self.found.all() if one.folder == folder), None)
 
     def state(self, run: FoundRun, request: Request) -> Response:
         """A value that changes when a page needs an update."""
@@ -230,6 +302,7 @@ _STRANGE = (KeyError, IndexError, TypeError, ValueError, AttributeError, Recursi
 _WITH_RESULTS = ("finished", "damaged")
 _MANY = 3  # episodes that took too long, after which the others of their run are not tried
 _TRIES = 5
+_MOST_BODY = 1 << 18
 _NO_RUN = "no such run below the folder that is shown"
 
 
@@ -259,6 +332,35 @@ def _of_run(viewer: _Viewer, answer: Answer) -> Callable[[Request], Awaitable[Re
         return await run_in_threadpool(work, request)
 
     return route
+
+
+async def _body(request: Request) -> Any:
+    """The JSON of a request. Raises `DataError` if it is none, or longer than `_MOST_BODY`."""
+    data = b""
+    async for part in request.stream():
+        data += part
+        if len(data) > _MOST_BODY:
+            raise DataError(f"the request is longer than {_MOST_BODY:,} bytes", hint="Write a shorter reply.")
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        raise DataError("the request is no JSON") from None
+
+
+def _asked(body: Any) -> dict[str, Any]:
+    """What to play: episode, turn, text (None: the message is not sent), player. Raises `DataError`."""
+    types: dict[str, tuple[type, ...]] = {
+        "episode": (str,),
+        "turn": (int,),
+        "text": (str, type(None)),
+        "player": (str, type(None)),
+    }
+    if not isinstance(body, dict) or body.keys() != types.keys():
+        raise DataError(f"expected an object with {', '.join(types)}")
+    for name, allowed in types.items():
+        if not isinstance(body[name], allowed) or isinstance(body[name], bool):
+            raise DataError(f"{name}: found {body[name]!r:.80}")
+    return body
 
 
 def _tried(answer: Answer, run: FoundRun, request: Request) -> Response:

@@ -226,6 +226,21 @@ class FoundRun:
         with path.open("rb") as file:
             return file.read(_LONGEST_SPEC).decode("utf-8", "replace")
 
+    def parent(self) -> Path | None:
+        """The folder of the run that this one plays again, as its spec says; None for other runs."""
+        text = self.spec()
+        if "\nreplay:" not in f"\n{text}":
+            return None
+        try:
+            spec = yamls.parse(text, SPEC).data
+        except UserError:
+            return None
+        entry = spec.get("replay") if isinstance(spec, dict) else None
+        there = entry.get("run") if isinstance(entry, dict) else None
+        with contextlib.suppress(OSError, ValueError, RuntimeError):
+            return (self.folder / there).resolve() if isinstance(there, str) else None
+        return None
+
     def public_meta(self) -> dict[str, Any]:
         """run.json for the page: without what could be a key."""
         cleaned: dict[str, Any] = without_secrets(_cut(self.standing()[2]))

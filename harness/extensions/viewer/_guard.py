@@ -6,6 +6,7 @@ this machine by name (else a foreign name could be pointed here: DNS rebinding) 
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
@@ -27,11 +28,20 @@ SECURITY: Final[Mapping[str, str]] = {
 }
 
 
-class Guard:
-    """Refuses foreign requests and everything but GET and HEAD; adds `SECURITY` to all answers."""
+KEY: Final = "X-Harness-Key"
+"""The header that shows that a page was opened by the address that the command printed."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+
+class Guard:
+    """Refuses foreign requests and everything but GET and HEAD; adds `SECURITY` to all answers.
+
+    Args:
+        app: answers what is allowed.
+        key: what requests must show that play an episode on (POST); None: there are none.
+    """
+
+    def __init__(self, app: ASGIApp, key: str | None = None) -> None:
+        self._app, self._key = app, key
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -42,12 +52,12 @@ class Guard:
                 MutableHeaders(scope=message).update(SECURITY)
             await send(message)
 
-        reason = _refusal(scope["method"], Headers(scope=scope))
+        reason = _refusal(scope["method"], scope["path"], Headers(scope=scope), self._key)
         answer = PlainTextResponse(f"{reason[1]}\n", reason[0]) if reason else self._app
         await answer(scope, receive, sending)
 
 
-def _refusal(method: str, headers: Headers) -> tuple[int, str] | None:
+def _refusal(method: str, path: str, headers: Headers, key: str | None) -> tuple[int, str] | None:
     """Status and reason for a request that gets no answer."""
     host = headers.get("host", "")
     if _name(f"//{host}") not in _NAMES:
@@ -57,8 +67,15 @@ def _refusal(method: str, headers: Headers) -> tuple[int, str] | None:
     # A link on another page may open the viewer; what that page loads itself may not come from here.
     if headers.get("sec-fetch-site") in ("cross-site", "same-site") and headers.get("sec-fetch-mode") != "navigate":
         return 403, "requests from other pages are refused"
-    if method not in ("GET", "HEAD"):
+    is_play = path.endswith("/what_if")
+    if method not in ("GET", "HEAD") and not (method == "POST" and is_play and key is not None):
         return 405, "the viewer only shows: GET and HEAD"
+    if is_play and (key is None or not hmac.compare_digest(headers.get(KEY, "").encode(), key.encode())):
+        return 403, "open the address that `harness view --what_if` printed"
+    if method == "POST" and "origin" not in headers:  # browsers always send it
+        return 403, "requests from other pages are refused"
+    if method == "POST" and headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        return 415, "expected application/json"
     return None
 
 

@@ -23,6 +23,7 @@ from harness.errors import DataError, UserError
 from harness.extensions.transcripts.findings import findings
 from harness.extensions.transcripts.moves import from_journal
 from harness.extensions.transcripts.view_api import Transcript
+from harness.manifests import Offer, offers
 
 from ._recorded import Recording
 from ._transcripts import as_json, dumped, found_json, part_of
@@ -162,6 +163,15 @@ class _Jobs:
         found = [found_json(name, one) for name, one in findings(recording.folder, transcript)]
         return dumped({**as_json(transcript, scenes), "findings": found, **more}).encode()
 
+    def form(self, folder: Path, episode: str, turn: int) -> dict[str, Any]:
+        """What may take the place of a turn's reply; as the extension that plays on says it."""
+        found: dict[str, Any] = _what_if().load_function("form")(self._project, folder, episode, turn)
+        return found
+
+    def play(self, folder: Path, asked: dict[str, Any], model: dict[str, Any] | None, limit: int | None) -> Any:
+        """Play an episode on from a turn with another reply."""
+        return _what_if().load_function()(self._project, folder, **asked, model=model, max_calls=limit)
+
     def text(self, recording: Recording, turn: int, part: str) -> str | None:
         """One text of a transcript, whole; None if there is none."""
         turns = self._transcript(recording)[0].turns
@@ -199,6 +209,14 @@ class _Jobs:
         scenes, note = self._views.scenes(transcript, played and played.task, played and played.protocol)
         problem = "; ".join(filter(None, (transcript.problem, note))) or None
         return replace(transcript, problem=problem), as_json(scenes)
+
+
+def _what_if() -> Offer:
+    """What plays episodes on. Raises `DataError` where no extension does."""
+    offer = next(iter(offers("what_if").values()), None)
+    if offer is None:
+        raise DataError("no extension here plays episodes on")
+    return offer
 
 
 def _work(connection: Connection, project: Path) -> None:

@@ -16,8 +16,46 @@ const waiting = (milliseconds, signal) =>
     });
   });
 
+const KEY = "harness-key"; // of the address that the command printed; other users of this machine do not have it
+
+/** Take the key out of the address bar. */
+export function keepKey() {
+  const asked = new URLSearchParams(location.search);
+  if (!asked.has("key")) return;
+  localStorage.setItem(KEY, asked.get("key"));
+  history.replaceState(null, "", location.pathname + location.hash);
+}
+
+const keyed = () => ({ "X-Harness-Key": localStorage.getItem(KEY) ?? "" });
+let players = null;
+
+/** Who may answer prompts where an episode is played on, as {model}; null where this viewer only reads. */
+export function whatIf() {
+  const none = !localStorage.getItem(KEY);
+  players ??= none ? Promise.resolve(null) : get("what_if", {}, { headers: keyed() }).catch(() => null);
+  return players;
+}
+
+/** What may take the place of a turn's reply. */
+export const replies = (run, episode, turn) =>
+  get(`runs/${encodeURIComponent(run)}/what_if`, { episode, turn }, { headers: keyed() });
+
+/** Play an episode on: {episode, turn, text, player} → {run, turns}. */
+export async function playOn(run, asked) {
+  const answer = await fetch(`/api/runs/${encodeURIComponent(run)}/what_if`, {
+    method: "POST",
+    headers: { ...keyed(), "Content-Type": "application/json" },
+    body: JSON.stringify(asked),
+  }).catch(() => {
+    throw new Failure("The viewer does not answer. Start `harness view --what_if` again, then reload this page.", 0);
+  });
+  const body = await answer.json().catch(() => ({ error: `The viewer answered ${answer.status}.` }));
+  if (!answer.ok) throw new Failure(body.error || `status ${answer.status}`, answer.status);
+  return body;
+}
+
 /** JSON of a route. While a run is being indexed it asks again and calls `onIndexing` with the share that is done. */
-export async function get(path, query = {}, { signal, onIndexing } = {}) {
+export async function get(path, query = {}, { signal, onIndexing, headers } = {}) {
   const asked = new URLSearchParams();
   for (const [name, value] of Object.entries(query))
     if (value !== "" && value !== null && value !== undefined) asked.set(name, value);
@@ -25,7 +63,7 @@ export async function get(path, query = {}, { signal, onIndexing } = {}) {
   for (;;) {
     let answer;
     try {
-      answer = await fetch(url, { signal });
+      answer = await fetch(url, { signal, headers });
     } catch (error) {
       if (error.name === "AbortError") throw error;
       throw new Failure("The viewer does not answer. Start `harness view` again, then reload this page.", 0);

@@ -2,6 +2,7 @@
 
 import { text as whole } from "./api.js";
 import { duration, h, json, number, plural, said, set } from "./dom.js";
+import { whatIfButton } from "./what_if.js";
 
 const LONG = 900;
 const STEP = 100_000;
@@ -116,6 +117,7 @@ function turnOf(turn, context) {
         h("span", { class: "muted" }, " · ", said(turn.name), turn.fresh && turn.index > 0 && " · new conversation"),
       ),
       found && h("span", { class: "found-mark" }, said(found.words)),
+      context.players && turn.answered && !turn.scored.length && whatIfButton(turn, context),
       h("a", { class: "permalink", href: context.link(turn), title: "Link to this turn", on: { click: copy } }, "link"),
     ),
     turn.tools && message("tools", turn.tools, turn, "tools", context),

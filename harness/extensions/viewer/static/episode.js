@@ -1,6 +1,6 @@
 // An episode: its picture round by round, and beside it what each agent was shown and replied.
 
-import { get, watch } from "./api.js";
+import { get, watch, whatIf } from "./api.js";
 import { h, loading, set } from "./dom.js";
 import { conversation } from "./conversation.js";
 import { drawLanes, markLanes } from "./lanes.js";
@@ -18,8 +18,8 @@ export async function episodePage(main, { run, query, signal }) {
   const base = `runs/${encodeURIComponent(run)}/episode`;
   set(main, loading("Opening the episode …"));
   const list = listed(query);
-  const data = await get(base, { ...list, episode: id }, { signal });
-  const page = new EpisodePage(main, run, id, list, data);
+  const [data, players] = await Promise.all([get(base, { ...list, episode: id }, { signal }), whatIf()]);
+  const page = new EpisodePage(main, run, id, list, data, players);
   page.restore(query, true);
   const stop = watch(run, null, async (news, again) => {
     const other = again || news.start !== page.data.start; // it may have started again before the first look
@@ -39,7 +39,8 @@ export async function episodePage(main, { run, query, signal }) {
 }
 
 class EpisodePage {
-  constructor(main, run, id, list, data) {
+  constructor(main, run, id, list, data, players) {
+    this.players = players; // who may answer where an episode is played on; null: nobody
     this.run = run;
     this.id = id;
     this.list = list; // filters and order of the list that the reader came from
@@ -389,6 +390,7 @@ class EpisodePage {
         data: this.data,
         link: (one) => link(this.run, this.id, { ...this.list, turn: one.number }),
         onLink: (event, one) => this.copy(event, one),
+        players: this.data.finished && !this.data.error && this.data.parent === null ? this.players : null,
         length: (one, part, text) => one.cuts[part] ?? text.length,
       };
       set(

@@ -1,6 +1,8 @@
-// The routes: #/ · #/runs/ID · #/runs/ID/episode?id=…&round=…&agent=…&turn=… Every one is a link to share.
+// The routes: #/ · #/runs/ID · #/runs/ID/episode?id=…&round=…&agent=…&turn=… · #/runs/ID/versions?id=…
+// Every one is a link to share.
 
-import { Failure } from "./api.js";
+import { Failure, keepKey } from "./api.js";
+import { versionsPage } from "./versions.js";
 import { h, said, set, state } from "./dom.js";
 import { closeHelp, showHelp } from "./help.js";
 import { episodePage } from "./episode.js";
@@ -10,6 +12,7 @@ import { runsPage } from "./runs.js";
 
 const main = document.getElementById("main");
 const crumbs = document.getElementById("crumbs");
+const PAGES = { episode: episodePage, versions: versionsPage };
 let page = { leave() {}, keys: {} };
 let leaving = new AbortController();
 let place = null;
@@ -43,8 +46,8 @@ async function show() {
   place = here;
   const { signal } = leaving;
   const [what, run, part] = path;
-  const make = !what ? runsPage : what === "runs" && run ? (part === "episode" ? episodePage : runPage) : null;
-  trail(run, part === "episode" ? query.get("id") : null, list);
+  const make = !what ? runsPage : what === "runs" && run ? (PAGES[part] ?? runPage) : null;
+  trail(run, part in PAGES ? query.get("id") : null, list);
   page = { keys: {} };
   if (!make) return set(main, state("There is no such page.", null, h("p", {}, h("a", { href: "#/" }, "All runs"))));
   try {
@@ -114,4 +117,5 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
   run();
 });
+keepKey();
 show();

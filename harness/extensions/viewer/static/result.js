@@ -39,6 +39,13 @@ export function drawHead(element, data, run, list) {
         .filter(([, value]) => value !== undefined && value !== null)
         .map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, said(String(value))))),
     ),
+    data.parent &&
+      h(
+        "p",
+        { class: "going", role: "note" },
+        "This is an episode of another run with a change. ",
+        h("a", { href: `#/runs/${encodeURIComponent(run)}/versions?${new URLSearchParams({ id: data.id })}` }, "Both versions side by side"),
+      ),
     data.error && h("p", { class: "problem", role: "note" }, `The episode failed: ${data.error}`),
     data.problem && h("p", { class: "problem", role: "note" }, data.problem),
     data.turns_in_all > data.turns.length &&

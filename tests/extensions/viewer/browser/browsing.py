@@ -95,9 +95,9 @@ def make_runs(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def started_viewer(folder: Path) -> Iterator[str]:
-    """`harness view FOLDER`; gives its URL."""
-    command = [sys.executable, "-m", "harness", "view", str(folder), "--port", "0"]
+def started_viewer(folder: Path, *more: str) -> Iterator[str]:
+    """`harness view FOLDER`, with more options; gives its URL."""
+    command = [sys.executable, "-m", "harness", "view", str(folder), "--port", "0", *more]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         try:
@@ -105,7 +105,7 @@ def started_viewer(folder: Path) -> Iterator[str]:
             while found is None:
                 line = process.stdout.readline()
                 assert line, "the viewer ended before it said where it is"
-                found = re.search(r"http://127\.0\.0\.1:\d+/", line)
+                found = re.search(r"http://127\.0\.0\.1:\d+/\S*", line)
             yield found[0]
         finally:
             process.terminate()

@@ -1,0 +1,155 @@
+"""A turn with another reply, and the episode played on from there: what the viewer asks for."""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from harness.api import Action, Completion, as_text
+from harness.config import resolve
+from harness.config.project import Project
+from harness.engine_api import Engine, Request
+from harness.engines.mock import Mock
+from harness.errors import DataError, EngineFatalError, Place
+from harness.printable import cut
+from harness.replies import likelihoods_of
+from harness.runtime.manifest import META
+from harness.runtime.options import Options
+
+from .again import Wanted, count, play_again
+from .changes import call_of, receivers, turn_at, without_messages
+from .parent import Parent
+
+STAND_IN = "stand-in"
+"""The player that answers prompts offline: with legal replies, drawn from the seed of each call."""
+_OFFERED, _LENGTH = 60, 300
+
+
+def form(project: Project, folder: Path, episode: str, turn: int) -> dict[str, Any]:
+    """What may take the place of a turn's reply.
+
+    Args:
+        project, folder: the project, and the folder of a finished run.
+        episode, turn: the episode's id, and the number of its turn.
+
+    Returns:
+        `text`: the reply; `legal`: texts that the form allows, at most 60; `left`: how many more there are; `tools`:
+        whether it is a JSON list of calls; `sends`: whether there is a message that can be dropped; `asks`: whether
+        models play in the episode.
+
+    Raises:
+        DataError: as in `replayed`, and where the turn has no reply.
+    """
+    parent = _parent(project, folder)
+    parent.read([episode])
+    turns = parent.played(episode)
+    played = turn_at(turns, turn, "turn")
+    reply, move = played.turn.reply, played.move
+    if likelihoods_of(reply) is not None:
+        raise DataError(f"turn {turn} is scored by log-likelihoods: it has no reply")
+    actions = [*(reply.options or reply.examples)]
+
+    def text_of(action: Action) -> str:
+        """As its agent says it: a policy by the action's name."""
+        is_named = not move.calls and action in (reply.options or ())
+        return as_text(action) if is_named else reply.written(action) or as_text(action)
+
+    texts = [text for one in actions[:_OFFERED] if len(text := text_of(one)) <= _LENGTH]
+    own = move.text or text_of(move.action)
+    if reply.tools and isinstance(move.action, list):
+        own = as_text([_as_call(one) for one in move.action])
+    return {
+        "text": own,
+        "legal": [] if reply.tools else list(dict.fromkeys(texts)),
+        "left": 0 if reply.tools else max(0, len(actions) - _OFFERED),
+        "tools": [str(tool["name"]) for tool in reply.tools],
+        "sends": without_messages(move.action, None, receivers(turns)) is not None,
+        "asks": any(one.move.calls for one in turns),
+    }
+
+
+def play(
+    project: Project,
+    folder: Path,
+    episode: str,
+    turn: int,
+    text: str | None,
+    player: str | None,
+    model: Mapping[str, Any] | None,
+    max_calls: int | None,
+) -> dict[str, Any]:
+    """Play the episode with another reply in a turn, as `harness replay` does.
+
+    Args:
+        project, folder, episode, turn: as in `form`.
+        text: the reply; None: the turn's message is not sent.
+        player: who answers prompts that differ: "model", "stand-in"; None: nobody, and such a prompt is an error.
+        model: the engine, as a spec has it.
+        max_calls: of the model.
+
+    Returns:
+        `folder`: of the new run; `turns`: what became of the turns, in words.
+
+    Raises:
+        DataError: as in `replayed`; where a model would have to be asked and nobody answers.
+    """
+    parent = _parent(project, folder)
+    parent.read([episode])
+    engine = _engine(project, player, model)
+    change = {} if text is None else {turn: text}
+    wanted = Wanted((episode,), change, [(turn, None)] if text is None else [])
+    if engine is not None and parent.run.meta.get("policies_only"):
+        engine = None
+    try:
+        done = play_again(parent, wanted, engine, Options(max_calls=max_calls))
+    except DataError as error:  # its place is an option of the command, which nobody gave here
+        raise DataError(f"{error.message}.", hint=error.hint) from None
+    for score in done.scores:
+        if score.error is not None:
+            raise DataError(f"the episode could not be played on: {cut(score.error, 1000)}")
+    return {"folder": str(done.folder), "turns": str(count(parent, done))}
+
+
+def _engine(project: Project, player: str | None, model: Mapping[str, Any] | None) -> Engine | None:
+    if player == STAND_IN:
+        return Mock(model=STAND_IN, function=_some_legal_reply)
+    if player == "model":
+        if model is None:
+            raise DataError("no model is configured", hint="Start `harness view --what_if` with --model.")
+        return resolve.engine(dict(model), project, lambda *path: Place("--model"))
+    return None
+
+
+def _some_legal_reply(request: Request) -> Completion:
+    """One of the actions that the form lists, or of its examples, drawn from the seed of the call."""
+    reply = request.reply
+    actions = [*(reply.options or reply.examples)] if reply is not None else []
+    if reply is None or not actions:
+        raise EngineFatalError("the stand-in knows no legal reply to this prompt: choose a model")
+    action = random.Random(request.seed).choice(actions)
+    if reply.tools:
+        return Completion("", tool_calls=[call_of(i, one) for i, one in enumerate(action) if isinstance(one, Mapping)])
+    return Completion(reply.written(action) or as_text(action))
+
+
+def _as_call(one: Any) -> Any:
+    if not isinstance(one, Mapping) or "call" not in one:
+        return one
+    return {"name": one["call"], "arguments": {key: value for key, value in one.items() if key != "call"}}
+
+
+def _parent(project: Project, folder: Path) -> Parent:
+    """The run; the same one is asked about again and again."""
+    try:
+        stamp = (folder / META).stat().st_mtime_ns
+    except OSError as error:
+        raise DataError(f"{folder} cannot be read: {error.strerror}") from None
+    return _opened(project, folder, stamp)
+
+
+@functools.lru_cache(maxsize=2)
+def _opened(project: Project, folder: Path, stamp: int) -> Parent:
+    return Parent.open(folder, project)

@@ -1,0 +1,77 @@
+"""What the viewer asks the extension for: what may take the place of a reply, and the episode with it."""
+
+from typing import Any
+
+import pytest
+
+from harness.errors import DataError
+from harness.extensions.replay.what_if import STAND_IN, form, play
+from harness.results import Run
+from harness.runtime.runner import RunStoppedError
+from tests.helpers.toy import TOY, run
+
+Dice = TOY.load("engines", "dice")
+EPISODE = "agents=2/c0/0"
+
+
+@pytest.fixture(scope="module")
+def coins(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return run(tmp_path_factory.mktemp("coins") / "run", overrides=("agents=null",))
+
+
+@pytest.fixture(scope="module")
+def dice(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return run(tmp_path_factory.mktemp("dice") / "run", Dice(), overrides=("agents=null",))
+
+
+def again(done: Run, turn: int, text: str | None, player: str | None = None, **more: Any) -> Run:
+    made = play(TOY, done.folder, EPISODE, turn, text, player, **{"model": None, "max_calls": None, **more})
+    return Run.load(made["folder"], TOY)
+
+
+def moves(done: Run) -> list[tuple[str, Any]]:
+    [episode] = [one for one in done.transcripts() if one.id == EPISODE]
+    return [(turn.agent, turn.move.action) for turn in episode.turns if turn.move]
+
+
+def test_a_policy_s_turn_has_its_action_and_all_legal_ones(coins: Run) -> None:
+    found = form(TOY, coins.folder, EPISODE, 0)
+    assert found["text"] == moves(coins)[0][1] and set(found["legal"]) == {"a", "b"}
+    assert (found["left"], found["tools"], found["sends"], found["asks"]) == (0, [], False, False)
+
+
+def test_a_model_s_turn_has_its_reply_and_replies_as_it_would_write_them(dice: Run) -> None:
+    found = form(TOY, dice.folder, EPISODE, 1)
+    [episode] = [one for one in dice.transcripts() if one.id == EPISODE]
+    assert found["text"] == episode.turns[1].move.text and found["asks"] and len(found["legal"]) == 2
+
+
+def test_what_the_form_does_not_allow_is_said_with_what_it_does(coins: Run) -> None:
+    with pytest.raises(DataError, match=r"(?s)^turn 0 .*cannot be 'c'.*Legal are such as"):
+        again(coins, 0, "c")
+    with pytest.raises(DataError, match="turns 0 to 5, found 99"):
+        form(TOY, coins.folder, EPISODE, 99)
+    with pytest.raises(DataError, match="sends no message"):
+        again(coins, 0, None)
+
+
+def test_the_episode_goes_on_from_there_as_a_run_that_names_its_parent(coins: Run) -> None:
+    before = moves(coins)
+    other = "b" if before[0][1] == "a" else "a"
+    done = again(coins, 0, other)
+    assert moves(done) == [("S0", other), *before[1:]] and done.folder.parent == coins.folder.parent
+    assert done.spec.data["replay"]["run"] == f"../{coins.folder.name}" and len(done.scores) == 1
+    assert again(coins, 0, other).folder == done.folder, "the same change is the same run"
+
+
+@pytest.mark.slow
+def test_prompts_that_differ_need_somebody_who_answers(dice: Run) -> None:
+    text = "b" if moves(dice)[0][1] == "a" else "a"
+    with pytest.raises(RunStoppedError, match="no model is there"):
+        again(dice, 0, text)
+    done = again(dice, 0, text, STAND_IN)
+    assert moves(done)[0] == ("S0", text) and {action for _, action in moves(done)} <= {"a", "b"}
+    with pytest.raises(DataError, match="no model is configured"):
+        again(dice, 0, text, "model")
+    asked = again(dice, 0, text, "model", model={"use": "dice"})
+    assert asked.folder != done.folder and moves(asked)[0] == ("S0", text)
