@@ -10,7 +10,6 @@ from pathlib import Path
 from harness import after
 from harness.cli.evaluate import interrupted
 from harness.cli.output import print_after, print_tables, readable, show, write
-from harness.cli.table_names import tables_named
 from harness.errors import DataError
 from harness.evaluation import rescored
 from harness.manifests import report_part
@@ -81,6 +80,7 @@ def _warnings(run: Run) -> Iterator[str]:
 
 def _show(tables: Sequence[Table], run: Run, options: argparse.Namespace) -> int:
     """Show the tables that the options name; without a name those that have something to read."""
-    selected = tables_named(tables, run.table_specs, options.table) if options.table else readable(tables, options)
+    named = report_part("named", "--table") if options.table else None
+    selected = named(tables, run.table_specs, options.table) if named else readable(tables, options)
     show(selected, options.format, run.spec.name, options.output)
     return 0

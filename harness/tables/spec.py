@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -104,14 +103,6 @@ class TableSpec:
         """The cells that have no mean over rows: costs, which are sums, and losses."""
         return frozenset(name for name, derived in self.derived.items() if derived.kind != "ratio")
 
-    def called(self, name: str) -> bool:
-        """Whether a name means this table: its title in any case, or its number in a paper ("AgentsNet 4", "Table 4",
-        "4"), by `paper` and by the published tables that are beside it."""
-        if name.casefold() == self.title.casefold():
-            return True
-        words = words_of_name(name)
-        return bool(words) and any(words <= words_of_name(number) for number in (*self.paper, *self.published))
-
     @classmethod
     def parse(cls, entry: Any) -> TableSpec:
         """Make a spec of a YAML mapping.
@@ -123,11 +114,6 @@ class TableSpec:
         if spec is None:
             raise SpecError("; ".join(mistakes))
         return spec
-
-
-def words_of_name(name: str) -> frozenset[str]:
-    """Words and numbers of a table's name: mas_bench/table4 and "MAS-Bench, Table 4" have the same."""
-    return frozenset(re.findall(r"[a-z]+|[0-9]+", name.casefold())) - {"bench"}
 
 
 def check(

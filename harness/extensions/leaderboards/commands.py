@@ -15,7 +15,6 @@ from typing import Any
 from harness import storage
 from harness.cli import options as opt
 from harness.cli.output import readable, show
-from harness.cli.table_names import tables_named
 from harness.cli.usage import Parser
 from harness.config import resolve
 from harness.config.building import policy_name
@@ -30,6 +29,7 @@ from harness.extensions.leaderboards.leaderboard import leaderboard as merge
 from harness.extensions.leaderboards.overall import overall
 from harness.extensions.leaderboards.sides import RunPart, add_sides, two_sides
 from harness.extensions.leaderboards.standings import Role, Standings, standings
+from harness.extensions.papers.names import tables_named
 from harness.results import Run, run_folder
 from harness.runtime.manifest import META, read_meta
 from harness.runtime.options import Options

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
@@ -11,7 +12,20 @@ from harness.config import yamls
 from harness.config.project import find
 from harness.errors import DataError, HarnessError
 from harness.tables import Table, TableSpec, text
-from harness.tables.spec import words_of_name
+
+
+def words_of(name: str) -> frozenset[str]:
+    """Words and numbers of a table's name: mas_bench/table4 and "MAS-Bench, Table 4" have the same."""
+    return frozenset(re.findall(r"[a-z]+|[0-9]+", name.casefold())) - {"bench"}
+
+
+def called(table: TableSpec, name: str) -> bool:
+    """Whether a name means a table: its title in any case, or its number in a paper ("AgentsNet 4", "Table 4", "4"), by
+    its `paper` and by the published tables that are beside it."""
+    if name.casefold() == table.title.casefold():
+        return True
+    words = words_of(name)
+    return bool(words) and any(words <= words_of(number) for number in (*table.paper, *table.published))
 
 
 def tables_named(tables: Sequence[Table], specs: Sequence[TableSpec], name: str) -> list[Table]:
@@ -20,9 +34,9 @@ def tables_named(tables: Sequence[Table], specs: Sequence[TableSpec], name: str)
     Raises:
         DataError: naming near matches and all tables there are.
     """
-    matches = [table for table, entry in zip(tables, specs, strict=True) if entry.called(name)]
+    matches = [table for table, entry in zip(tables, specs, strict=True) if called(entry, name)]
     if matches:  # "4" is Table 4 where there is one, and else Figure 4
-        numbered = [t for t, entry in zip(tables, specs, strict=True) if entry.called(f"table {name}")]
+        numbered = [t for t, entry in zip(tables, specs, strict=True) if called(entry, f"table {name}")]
         return numbered or matches
     matches = [table for table in tables if name.strip() and name.casefold() in table.title.casefold()]
     if len(matches) != 1:  # part of a title, if only one has it
@@ -40,7 +54,7 @@ def _elsewhere(name: str) -> str | None:
     project, found = find(), []
     for spec, file in sorted(project.files("specs").items()):
         with contextlib.suppress(HarnessError, OSError, UnicodeDecodeError):
-            if words_of_name(name) <= words_of_name(f"{file.stem} {file.read_text('utf-8')}"):
+            if words_of(name) <= words_of(f"{file.stem} {file.read_text('utf-8')}"):
                 entries = yamls.read(file).data.get("tables")
                 found += [(spec, text(e["title"])) for e in entries or () if _means(name, e)]
     listed = "; ".join(f"{spec} has it ({title})" for spec, title in dict(reversed(found)).items())
@@ -53,4 +67,4 @@ def _means(name: str, entry: Any) -> bool:
         return False
     numbers = [entry.get(key, ()) for key in ("paper", "published")]
     paper, published = (tuple(map(text, [n] if isinstance(n, str) else n)) for n in numbers)
-    return TableSpec(title=text(entry["title"]), cells=(), paper=paper, published=published).called(name)
+    return called(TableSpec(title=text(entry["title"]), cells=(), paper=paper, published=published), name)

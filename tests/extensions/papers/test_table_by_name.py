@@ -10,6 +10,7 @@ from harness.cli import main
 from harness.config import spec
 from harness.config.project import builtin
 from harness.evaluation import evaluate
+from harness.extensions.papers.names import called
 from harness.tables import TableSpec
 
 QUICK = ["matrix.condition=[seq3c]"]
@@ -85,8 +86,8 @@ def test_every_figure_of_results_has_a_table_and_every_drawing_of_a_benchmark_a_
     for paper, numbers in FIGURES.items():
         for number in numbers:
             named = f"{paper} Figure {number}"
-            assert any(table.called(named) for table in tables), named
+            assert any(called(table, named) for table in tables), named
     for table in tables:
         assert not table.figure or table.paper or table.published, table.title
-    panels = [table.title for table in entries["mas_bench"] if table.called("MAS-Bench Figure 2")]
+    panels = [table.title for table in entries["mas_bench"] if called(table, "MAS-Bench Figure 2")]
     assert len(panels) == 4 and all("by number of agents" in title for title in panels)
