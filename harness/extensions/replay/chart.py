@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness import storage
+from harness.api import Move
 from harness.errors import DataError, Place
 from harness.extensions.charts.chart import Chart
+from harness.extensions.charts.failures import ENGINE, LIMIT, TRUNCATED, UNREADABLE
 from harness.extensions.charts.sources import ChartOptions, Material
 from harness.extensions.charts.style import label, ticks
 
 from .blame import blamed
+from .changes import without_messages
 from .verdict import WORDS, BlameVerdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-WAYS = ("round", "agent", "group", "turn")
+WAYS = ("round", "agent", "group", "turn", "failure")
 _LOOKED = 200
 _MOST = 40
 
 
 def blame_chart(material: Material, choice: ChartOptions) -> Chart:
-    """Bars of how many episodes a move of each round decides; by agent, by its group, or by the template of its turn.
+    """Bars of how many episodes a move of each round decides; by agent, by its group, by the template of its turn, or
+    by the kind of failure.
 
     Raises `DataError` where no single episode is decided by a move, and as `blamed`.
     """
@@ -38,15 +45,18 @@ def blame_chart(material: Material, choice: ChartOptions) -> Chart:
         chosen = () if choice.episode is None else (choice.episode,)
         one = blamed(source.folder, metric=choice.metric, condition=choice.condition, limit=_LOOKED, episodes=chosen)
         metric, reference = one.metric, one.by
+        kinds = _kinds(source.folder, one.verdicts) if by == "failure" else {}
         for verdict in one.verdicts:
             found[WORDS[verdict.finding]] += 1
             if verdict.finding == "blamed":
-                counts.update(_ways(by, verdict, one.roles[verdict.episode]))
+                counts.update(_ways(by, verdict, one.roles[verdict.episode], kinds))
     if not counts:
         said = "; ".join(f"{n} episodes: {words}" for words, n in found.most_common()) or "no episode failed"
         raise DataError(f"no move decides an episode ({said})")
     named = sorted(counts.items(), key=lambda item: (int(item[0]), 0) if by == "round" else (0, -item[1]))
     shown, rest = named[:_MOST], len(named) - _MOST
+
+    title = "kind of failure" if by == "failure" else by
 
     def paint(figure: Figure) -> None:
         axis = figure.subplots()
@@ -57,27 +67,56 @@ def blame_chart(material: Material, choice: ChartOptions) -> Chart:
         axis.invert_yaxis()
         axis.locator_params(axis="x", integer=True)
         axis.set_xlabel("Episodes that a move decides")
-        axis.set_ylabel(label(by))
+        axis.set_ylabel(label(title))
         axis.spines["left"].set_visible(False)
         axis.tick_params(axis="y", length=0)
 
     more = f" {rest} more are not shown." if rest > 0 else ""
     looked = "; ".join(f"{n} of {found.total()}: {words}" for words, n in found.most_common())
     of = by if by in ("agent", "group") else f"{by} of the first such move"
+    of = "what was wrong with the first such move" if by == "failure" else of
     return Chart(
         "blame",
-        f"Who made episodes fail, by {by}",
+        f"Who made episodes fail, by {title}",
         f"Episodes whose {metric} would have been as good as that of {reference} if a move had been another one, by "
         f"{of}. Failed episodes that were looked at, at most {_LOOKED} a run: {looked}.{more}",
-        (by, "episodes"),
+        (title, "episodes"),
         tuple(shown),
         paint,
         height=1.0 + 0.26 * len(shown),
     )
 
 
-def _ways(by: str, verdict: BlameVerdict, roles: dict[str, str]) -> list[str]:
+def _kinds(folder: Path, verdicts: Sequence[BlameVerdict]) -> dict[str, str]:
+    """Episode → what was wrong with its first decisive move."""
+    first = {one.episode: one.named[0].number for one in verdicts if one.named}
+    kinds = {}
+    for end, batches in storage.batches(*storage.journals(folder), episodes={*first}):
+        moves = [move for batch in batches for move in batch]
+        kinds[end["e"]] = kind_of(moves[first[end["e"]]], frozenset(move.agent for move in moves))
+    return kinds
+
+
+def kind_of(move: Move, agents: frozenset[str]) -> str:
+    """What was wrong with a decisive move: the reply, or what it meant.
+
+    Args:
+        move: the move.
+        agents: those of its episode, who may get messages.
+    """
+    if move.error_kind is not None:
+        if move.error_kind == "parse" and move.calls and move.calls[-1].finish_reason == "length":
+            return TRUNCATED
+        return {"parse": UNREADABLE, "limit": LIMIT}.get(move.error_kind, ENGINE)
+    if move.action is None:
+        return "no action"
+    return "message" if without_messages(move.action, None, agents) is not None else "action"
+
+
+def _ways(by: str, verdict: BlameVerdict, roles: dict[str, str], kinds: dict[str, str]) -> list[str]:
     """What an episode counts for: that of its first decisive move; every agent of one."""
+    if by == "failure":
+        return [kinds[verdict.episode]]
     if by == "round":
         return [str(verdict.named[0].round)]
     if by == "turn":
