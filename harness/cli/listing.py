@@ -16,12 +16,19 @@ from harness.parameters import json_schema
 
 def listing(options: argparse.Namespace) -> int:
     """Print every plugin, prompt set or spec with its description; or tasks that an extension lists."""
-    for name, offer in offers("lists").items():
-        if getattr(options, name) is not None:
-            if options.kind not in (None, "tasks"):
-                raise DataError(f"--{name} lists tasks", hint=f"Give: harness list tasks --{name} [WORD]")
-            listed_elsewhere: int = offer.load_function()(options)
-            return listed_elsewhere
+    lists = offers("lists")
+    asked = [name for name in lists if getattr(options, name) is not None]
+    for name, offer in lists.items():
+        command = f"harness list tasks --{name} [WORD]"
+        for folder in offer.value.get("folders", {}):
+            if getattr(options, folder) and name not in asked:
+                raise DataError(f"--{folder} goes with --{name}", hint=f"Give: {command} --{folder} FOLDER")
+        if name in asked and (options.kind not in (None, "tasks") or len(asked) > 1):
+            both = f", and --{asked[1]} others" if len(asked) > 1 else ""
+            raise DataError(f"--{name} lists tasks{both}", hint=f"Give: {command}")
+    for name in asked:
+        listed_elsewhere: int = lists[name].load_function()(options)
+        return listed_elsewhere
     project = find()
     if options.kind is None:
         for kind, about in kinds().items():

@@ -78,11 +78,13 @@ class LegalAction(Reply):
         label: what announces the action.
         also: (what people write for an action, its name): read in the same ways where no name is found. What stands for
             several actions is left out.
+        whole: whether words with which all names begin have to be written too: "7" is no card where it may be a bid.
     """
 
     options: tuple[str, ...] = field()
     label: str = "ACTION"
     also: Sequence[tuple[str, str]] = ()
+    whole: bool = False
 
     @property
     def fields(self) -> tuple[ReplyField, ...]:
@@ -91,7 +93,7 @@ class LegalAction(Reply):
 
     def parse(self, text: str) -> Parsed:
         """The action that `text` names."""
-        text, names = valid(spoken(text)), _Names(self.options, self.also)
+        text, names = valid(spoken(text)), _Names(self.options, self.also, ends=not self.whole)
         found, lines = "", masked(text) if "{" in text else text
         for match in itertools.islice(last_labels(lines, marker_pattern(f"{self.label}:")), _LABELS):
             start = end_of(_MARKS, text, match.end())

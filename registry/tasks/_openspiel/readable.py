@@ -129,6 +129,95 @@ def columns(text: str, seat: int) -> str:
     return text + "\n" + "".join(str(i % 10) for i in range(len(text.partition("\n")[0])))
 
 
+def oware(text: str, seat: int) -> str:
+    """Houses by the letters of actions."""
+    mover, stores, seeds = (part.split() for part in text.split("|"))
+    half = len(seeds) // 2
+    lines = [f"To act: Player-{mover[0]}. Captured: Player-0 {stores[0]}, Player-1 {stores[1]}"]
+    for who, letters in enumerate((_LETTERS.upper(), _LETTERS)):
+        houses = zip(letters, seeds[who * half : (who + 1) * half], strict=False)
+        lines.append(f"Player-{who}'s houses: {', '.join(f'{letter} {count}' for letter, count in houses)}")
+    return "\n".join(lines)
+
+
+def mancala(text: str, seat: int) -> str:
+    """The pits with their numbers above and below."""
+    upper, stores, lower, *rest = text.split("\n")
+    left, right = re.findall(r"\d+", stores)
+    rows = ([*range(13, 7, -1)], re.findall(r"\d+", upper), re.findall(r"\d+", lower), [*range(1, 7)])
+    names = ("pits", "Player-1", "Player-0", "pits")
+    lines = [f"{name:<8} " + " ".join(f"{cell:>2}" for cell in row) for name, row in zip(names, rows, strict=True)]
+    return "\n".join([*lines, f"Stores: Player-1 {left} (on the left), Player-0 {right} (on the right)", *rest])
+
+
+def morris(text: str, seat: int) -> str:
+    """The board, and the numbers of the points on which men stand."""
+    board, _, rest = text.partition("\n\n")
+    points = re.findall(r"[.WB]", board)
+    lines = [board]
+    for color in "WB":
+        taken = [str(i) for i, point in enumerate(points) if point == color]
+        lines.append(f"{color} is on points: {', '.join(taken) or 'none'}")
+    return "\n".join([*lines, rest])
+
+
+def star(text: str, seat: int) -> str:
+    """The star with the number of each row's first place, and the places of all pegs."""
+    lines, places, rest = list[str](), dict[str, list[str]](), list[str]()
+    number = 0
+    for line in text.split("\n"):
+        cells = line.split()
+        if not cells or not all(re.fullmatch(r"[.\d]", cell) for cell in cells):
+            rest.append(line)
+            continue
+        lines.append(f"{number:>3} {line}".rstrip())
+        for place, cell in enumerate(cells, number):
+            places.setdefault(cell, []).append(str(place))
+        number += len(cells)
+    pegs = [f"{peg} is on places: {', '.join(on)}" for peg, on in sorted(places.items()) if peg != "."]
+    return "\n".join([*lines, *pegs, *(line for line in rest if line)])
+
+
+def boxes(text: str, seat: int) -> str:
+    """The lines with their rows at the left, and their columns above (v) and below (h)."""
+    rows = text.rstrip("\n").split("\n")
+    size = len(rows[0]) // 4
+    names = [f"{'v' if i % 2 else 'h'},{i // 2}" for i in range(len(rows))]
+    edge = max(map(len, names))
+    above = " " * edge + "v" + "".join(f"{i:<4}" for i in range(size + 1)).rstrip()
+    below = " " * edge + "h  " + "".join(f"{i:<4}" for i in range(size)).rstrip()
+    return "\n".join([above, *(f"{name:>{edge}} {row}".rstrip() for name, row in zip(names, rows, strict=True)), below])
+
+
+def nine_boards(text: str, seat: int) -> str:
+    """Nine boards with the rows and columns that each has."""
+    rows = text.split("\n")
+    many = next((i for i, row in enumerate(rows) if row and not re.fullmatch(r"[.xo ]+", row)), len(rows))
+    board = [row for row in rows[:many] if row]
+    if len(board) != 9:
+        return text
+    lines = ["  012 012 012"]
+    for i, row in enumerate(board):
+        lines += [""] * (i % 3 == 0 and i > 0) + [f"{i % 3} {row}"]
+    return "\n".join([*lines, *rows[many:]])
+
+
+def points(text: str, seat: int) -> str:
+    """The board with the numbers of points, from the seat's own side; the digit of a tall pile stays."""
+    start, end = text.index("+"), text.rindex("+") + 1
+    rows = text[start:end].split("\n")
+    upper, lower = range(12, 0, -1), range(13, 25)
+    above, below = (upper, lower) if seat == 0 else (lower, upper)
+    board = [*_pointed(above), *rows, *_pointed(below)]
+    return text[:start] + "\n".join(board) + text[end:]
+
+
+def _pointed(numbers: Iterable[int]) -> list[str]:
+    """Numbers of two digits, one above the other, with the gap of the bar."""
+    names = [f"{number:>2}" for number in numbers]
+    return [f" {''.join(n[i] for n in names[:6])} {''.join(n[i] for n in names[6:])}".rstrip() for i in (0, 1)]
+
+
 def chess(text: str, seat: int) -> str:
     """A position in Forsyth-Edwards notation, also as a board; . is a free square, ? one that the seat does not see."""
     rows = [_unpacked(row) for row in text.partition("\n")[0].split(" ")[0].split("[")[0].split("/")][:8]
@@ -346,6 +435,7 @@ def negotiation(text: str, seat: int) -> str:
     return re.sub(r"Current player: (\d)", r"To act: Player-\1", text)
 
 
+_TILES = ("Q", "A1", "A2", "A3", "G1", "G2", "G3", "S1", "S2", "B1", "B2")
 _STEPS = {
     ("-", 1): (2, 0),
     ("/", 1): (1, -1),
@@ -384,21 +474,28 @@ def hive(text: str, seat: int) -> str:
         for x, pile in sorted((x, pile) for (x, y), pile in taken.items() if y == row):
             line = line.ljust((x - left) * half) + "+".join(pile)
         lines.append(line)
-    return "\n".join([*lines, *(["The board is empty."] if not taken else [])])
+    lines += [] if taken else ["The board is empty."]
+    for color, name in (("w", "White"), ("b", "Black")):
+        tiles = [color + tile for tile in (*_TILES, *kind.partition("+")[2]) if color + tile not in at]
+        lines.append(f"{name} has still to place: {' '.join(tiles) or 'nothing'}")
+    return "\n".join(lines)
 
 
 RENDERERS: dict[str, Renderer] = {
     "amazons": amazons,
     "antichess": chess,
+    "backgammon": points,
     "banqi": counted,
     "battleship": boards,
     "bridge": bridge,
     "chess": chess,
+    "chinese_checkers": star,
     "connect_four": columns,
     "crazyhouse": chess,
     "dark_chess": chess,
     "dark_hex": hexagons,
     "dark_hex_ir": forgotten_hexagons,
+    "dots_and_boxes": boxes,
     "gin_rummy": gin_rummy,
     "gomoku": counted,
     "goofspiel": goofspiel,
@@ -407,9 +504,12 @@ RENDERERS: dict[str, Renderer] = {
     "hive": hive,
     "kriegspiel": kriegspiel,
     "latent_ttt": latent,
+    "mancala": mancala,
     "mnk": counted,
     "negotiation": negotiation,
+    "nine_mens_morris": morris,
     "oh_hell": oh_hell,
+    "oware": oware,
     "phantom_ttt": tries,
     "phantom_ttt_ir": forgotten,
     "rbc": blind_chess,
@@ -418,6 +518,7 @@ RENDERERS: dict[str, Renderer] = {
     "skat": skat,
     "tarok": tarok,
     "tic_tac_toe": counted,
+    "ultimate_tic_tac_toe": nine_boards,
     "xiangqi": counted,
 }
 """Game → what makes its texts readable."""

@@ -47,6 +47,14 @@ def cards(state: Any, seat: int, actions: Sequence[int], names: Sequence[str]) -
                 yield from ((f"{suit}10", name), (f"10{suit}", name), (f"ten of {_SUITS[suit]}", name))
 
 
+def bids(state: Any, seat: int, actions: Sequence[int], names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Cards, and bids that say what they count."""
+    yield from cards(state, seat, actions, names)
+    for name in names:
+        if name.isdecimal():
+            yield from ((f"bid {name}", name), (f"{name} trick{'s' * (name != '1')}", name))
+
+
 def bridge(state: Any, seat: int, actions: Sequence[int], names: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Cards and bids with letters and words for suits, and cards with their rank before the suit."""
     for name in names:
@@ -98,9 +106,9 @@ _OTHERS: dict[str, Others] = {
     "gin_rummy": gin_rummy,
     "hanabi": hanabi,
     "hearts": cards,
-    "oh_hell": cards,
+    "oh_hell": bids,
     "skat": cards,
-    "spades": cards,
+    "spades": bids,
 }
 
 

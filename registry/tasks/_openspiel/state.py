@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
@@ -14,6 +14,7 @@ from harness.extensions.games import Invalid, legal_instead
 from harness.extensions.games.legal import LegalAction
 from harness.extensions.worlds import World
 
+from .counts import counted
 from .loading import Loaded
 from .readable import readable
 from .spoken import also
@@ -185,10 +186,10 @@ class GameState(World):
             last = self.course.lines[-max(rules.recent, len(rules.agents)) :]
         else:
             last = self.course.last(agent, rules.recent)
+        text = self.texts[seat] if self.texts else rules.text(self.state, seat)
+        parts = readable(rules.loaded.name, text, seat), counted(rules.loaded, self.state, seat, self.is_long(last))
         return {
-            "state": readable(
-                rules.loaded.name, self.texts[seat] if self.texts else rules.text(self.state, seat), seat
-            ),
+            "state": "\n".join(filter(None, parts)),
             "legal": list(names[: rules.listed]),
             "legal_count": len(names),
             "moves": self.course.moves,
@@ -196,13 +197,18 @@ class GameState(World):
             "history": self.state.history() if rules.public else [],
         }
 
+    def is_long(self, shown: Sequence[str]) -> bool:
+        """Whether these last moves are not all."""
+        return len(shown) < len(self.course.lines)
+
     def reply(self, agent: str) -> LegalAction | None:
         """One of the legal actions, by name."""
         if not self.acts(agent):
             return None
         seat = self.rules.seat[agent]
         actions, names = self.legal(seat)
-        return LegalAction(names, also=also(self.rules.loaded.name, self.state, seat, actions, names))
+        game = self.rules.loaded.name
+        return LegalAction(names, also=also(game, self.state, seat, actions, names), whole=game in _NUMBERS)
 
     def step(self, actions: Mapping[str, Action], rng: random.Random) -> GameState:
         """The state after these actions; in a simultaneous node once all agents have acted."""
@@ -292,6 +298,8 @@ def choices(loaded: Loaded, state: Any, seat: int) -> tuple[list[int], tuple[str
     return list(named.values())[::-1], tuple(named)[::-1]
 
 
+_NUMBERS = ("oh_hell", "spades")
+"""Games with bids that are numbers, and cards."""
 _LEADS = {
     "battleship": re.compile(r"^Pl\d: |place ship | with top-left corner in"),
     "colored_trails": re.compile(r"^Proposer \d: "),

@@ -114,3 +114,21 @@ def test_all_games_but_few_have_questions(capsys: pytest.CaptureFixture[str]) ->
     assert all(len(case.public["question"]) < 20_000 for case in cases)
     code, out, _ = invoke(capsys, "validate", "--spec", "games_understood")
     assert code == 0 and "ok" in out
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            ("--understood", "x"),
+            "--understood goes with --openspiel\n  Give: harness list tasks --openspiel [WORD] --und",
+        ),
+        (("--textarena", "--understood", "x"), "--understood goes with --openspiel"),
+        (("--textarena", "--openspiel"), "--openspiel lists tasks, and --textarena others"),
+    ],
+)
+def test_options_of_a_list_without_it_are_refused(
+    options: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = invoke(capsys, "list", "tasks", *options)
+    assert code == 2 and said in err and not out

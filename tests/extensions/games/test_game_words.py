@@ -166,13 +166,83 @@ def test_states_have_coordinates_and_names_that_moves_use() -> None:
     assert all(card in hand for card in legal), (hand, legal)
     assert "What one item of each kind is worth to you: " in seen("negotiation", 0)[0]
     assert "\x1b" not in seen("twixt", 3)[0]
-    assert seen("hive", 2)[0] == "Base+MLP, White[2] to move. You are white.\n   bP\nwA3"
+    assert seen("hive", 2)[0] == (
+        "Base+MLP, White[2] to move. You are white.\n   bP\nwA3\n"
+        "White has still to place: wQ wA1 wA2 wG1 wG2 wG3 wS1 wS2 wB1 wB2 wM wL wP\n"
+        "Black has still to place: bQ bA1 bA2 bA3 bG1 bG2 bG3 bS1 bS2 bB1 bB2 bM bL"
+    )
+    assert seen("oware", 0)[0].splitlines()[1:] == [
+        "Player-0's houses: A 4, B 4, C 4, D 4, E 4, F 4",
+        "Player-1's houses: a 4, b 4, c 4, d 4, e 4, f 4",
+    ]
+    assert "pits      1  2  3  4  5  6\nStores: Player-1 0 (on the left)" in seen("mancala", 0)[0]
+    assert "\nW is on points: none\nB is on points: none\n" in seen("nine_mens_morris", 0)[0]
+    assert "\n111          2 2 2 2\n" in seen("chinese_checkers", 0)[0]
+    assert "1 is on places: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9\n" in seen("chinese_checkers", 0)[0]
+    assert seen("dots_and_boxes", 0)[0].startswith("   v0   1   2\nh,0 ┌")
+    assert seen("ultimate_tic_tac_toe", 0)[0].startswith("  012 012 012\n0 ... ... ...\n")
+    upper, lower = " 111\n 210987 654321\n+------|", "|\n+------|------+\n 111111 122222\n 345678 901234\n"
+    assert upper in seen("backgammon", 1)[0] or lower in seen("backgammon", 1)[0]
     hand, legal = seen("gin_rummy", 3)
     assert "Your hand (deadwood " in hand and "'s hand: not shown" in hand
     hand, legal = seen("oh_hell", 6)
     assert {*legal} <= {*hand.partition("Your hand: ")[2].partition("\n")[0].split()} and "Trick 1: Player-" in hand
     hand, _ = seen("hanabi(players=3)", 3)
     assert "Player-0 (you), to move:\n  0: XX told " in hand and "Player-2:\n  0: " in hand
+
+
+def played(game: str, moves: int, seed: int = 0) -> tuple[Any, list[str], random.Random]:
+    """A world after random moves, and its agents."""
+    task = task_of(game)
+    case, rng = first(task), random.Random(seed)
+    world = task.world(case, random.Random(0))
+    for _ in range(moves):
+        acting = {agent: reply for agent in case.agents if (reply := world.reply(agent)) is not None}
+        world = world.step({agent: rng.choice(reply.options) for agent, reply in acting.items()}, rng)
+    return world, list(case.agents), rng
+
+
+def test_what_a_player_would_have_to_count_is_counted() -> None:
+    dilemma = "repeated_game(stage_game=matrix_pd(),num_repetitions=30)"
+    assert played(dilemma, 20)[0].observation("Player-0")["state"] == ""  # all rounds are shown
+    world, agents, _ = played(dilemma, 21)
+    gave = ", ".join(f"{agent} {world.facts()['returns'][agent]:g}" for agent in agents)
+    assert world.observation("Player-1")["state"] == f"Round 22 of 30. Returns so far: {gave}."
+    assert played("coin_game", 5)[0].observation("Player-1")["state"].endswith("\nTurn 6 of 20.")
+    assert played("coop_box_pushing", 5)[0].observation("Player-1")["state"].endswith("\nStep 6 of 100.")
+    assert played("markov_soccer", 3)[0].observation("Player-1")["state"].count("Step") == 0
+    shots = [played("battleship", 13)[0].observation(f"Player-{i}")["state"].splitlines()[-1] for i in (0, 1)]
+    assert shots == ["You have made 2 of 50 shots.", "You have made 1 of 50 shots."]
+
+
+def test_points_of_skat_are_those_of_its_tricks() -> None:
+    worth = {"A": 11, "T": 10, "K": 4, "Q": 3, "J": 2}
+    for seed in range(20):
+        world, agents, rng = played("skat", 1, seed)
+        tricks: dict[tuple[str, ...], int] = {}
+        while not world.over:
+            text = world.observation(agents[0])["state"]
+            if last := re.search(r"^Last trick, led by Player-\d: (\w\w) (\w\w) (\w\w)$", text, re.MULTILINE):
+                tricks[last.groups()] = sum(worth.get(card[1], 0) for card in last.groups())
+            if said := re.search(r"Points in tricks so far: the soloist (\d+), the others (\d+)\.", text):
+                assert int(said[1]) + int(said[2]) == sum(tricks.values())
+                assert len({world.observation(agent)["state"].splitlines()[-1] for agent in agents}) == 1
+            [(actor, reply)] = [(who, reply) for who in agents if (reply := world.reply(who)) is not None]
+            world = world.step({actor: rng.choice(reply.options)}, rng)
+
+
+def test_a_negotiation_shows_all_proposals_and_what_was_said() -> None:
+    task = task_of("negotiation")
+    world: Any = task.world(first(task), random.Random(0))
+    said, rng = list[str](), random.Random(0)
+    for turn in range(6):
+        actor = f"Player-{turn // 2 % 2}"
+        text = world.observation(actor)["state"]
+        assert text.endswith(f"Proposals so far: {'; '.join(said) or 'none'}")
+        move = rng.choice([option for option in world.reply(actor).options if "Agreement" not in option])
+        kind, _, items = move.partition(": ")
+        said = [*said, f"{actor} {items}"] if kind == "Proposal" else [*said[:-1], f"{said[-1]} (utterance {items})"]
+        world = world.step({actor: move}, rng)
 
 
 @pytest.mark.parametrize("players", [3, 4])
@@ -274,6 +344,25 @@ def test_what_people_write_for_a_move_never_means_another(game: str) -> None:
                 read = reply.parse(f"ACTION: {written}").action
                 assert read == name or (read is None and sum(one == written for one, _ in reply.also) > 1), written
         world = world.step({agent: rng.choice(reply.options) for agent, reply in acting.items()}, rng)
+
+
+@pytest.mark.parametrize("game", ["oh_hell", "spades"])
+def test_a_bare_number_is_a_bid_and_never_a_card(game: str) -> None:
+    world, agents, rng = played(game, 0)
+    bid = next(reply for agent in agents if (reply := world.reply(agent)) is not None)
+    for text in ("3", "bid 3", "3 tricks", "ACTION: 3", "ACTION: I bid 3"):
+        assert bid.parse(text).action == "3", text
+    assert bid.parse("ACTION: SA").action is None and bid.parse("ACTION: S3").action is None
+    of_one_suit = 0
+    while not world.over:
+        [(actor, reply)] = [(who, reply) for who in agents if (reply := world.reply(who)) is not None]
+        if not {*"0123456789"} & {name[0] for name in reply.options} and "Nil" not in reply.options:
+            of_one_suit += len({name[0] for name in reply.options}) == 1
+            for number in range(14):
+                said = reply.parse(f"ACTION: {number}")
+                assert said.action is None and f"the legal actions are: {reply.options[0]}" in str(said.error)
+        world = world.step({actor: rng.choice(reply.options)}, rng)
+    assert of_one_suit > 5
 
 
 def test_cards_and_hints_in_words() -> None:
