@@ -21,6 +21,7 @@ from harness.engine_api import Engine, Request, Thread
 from harness.runtime import sources
 from tests.helpers import finished
 from tests.helpers.naming import Names
+from tests.helpers.reports import Reports
 from tests.helpers.samples import Samples
 
 if TYPE_CHECKING:
@@ -35,8 +36,8 @@ VLLM_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(Names())
-    config.pluginmanager.register(Samples())
+    for plugin in (Names(), Reports(), Samples()):
+        config.pluginmanager.register(plugin)
     os.fsync = lambda fd: None  # a run waits for the disk seven times, and no test for a power cut
     if config.option.markexpr == "vllm":
         for name, value in VLLM_ENVIRONMENT.items():

@@ -9,9 +9,14 @@ from harness.tables import Published
 
 @functools.cache
 def specs() -> list[str]:
-    """Names of the specs in alphabetical order, by their files: a listing would read each of them."""
-    folder = builtin().root / "specs"
-    return sorted(file.relative_to(folder).with_suffix("").as_posix() for file in folder.rglob("*.yaml"))
+    """Names of the specs in alphabetical order."""
+    return plugins("specs")
+
+
+@functools.cache
+def plugins(kind: str, family: str = "") -> list[str]:
+    """Names of a kind of plugins that begin so, in alphabetical order: `Project.listing` would read their files."""
+    return sorted(name for name in builtin().files(kind) if name.startswith(family))
 
 
 def two_of_each_family() -> list[str]:

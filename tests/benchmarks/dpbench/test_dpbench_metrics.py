@@ -14,9 +14,10 @@ from harness.check import drive
 from harness.config import project
 from harness.errors import PluginError
 from harness.extensions.conformance import check_metric
+from tests.helpers import shipped
 
 BUILTIN = project.builtin()
-NAMES = [e.name for e in BUILTIN.listing("metrics") if e.name.startswith("dpbench/")]
+NAMES = shipped.plugins("metrics", "dpbench/")
 LEFT, RIGHT, RELEASE, WAIT = "GRAB_LEFT", "GRAB_RIGHT", "RELEASE", "WAIT"
 
 

@@ -6,10 +6,11 @@ from typing import Any
 from harness import check
 from harness.api import Case, Outcome, Policy, Turn
 from harness.config import project
+from tests.helpers import shipped
 
 BUILTIN = project.builtin()
 SEGMENTED = {"prefix_sum", "life_game_1d", "pipeline_hash"}
-TASKS = sorted(e.name.removeprefix("silo/") for e in BUILTIN.listing("tasks") if e.name.startswith("silo/"))
+TASKS = [name.removeprefix("silo/") for name in shipped.plugins("tasks", "silo/")]
 
 
 class Played:

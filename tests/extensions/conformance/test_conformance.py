@@ -22,13 +22,6 @@ ROOT = Path(__file__).parents[3]
 BUILTIN = project.builtin()
 
 
-@functools.cache
-def names(kind: str) -> list[str]:
-    listed = BUILTIN.listing(kind)
-    assert not [entry for entry in listed if entry.problem], "a broken plugin"
-    return [entry.name for entry in listed]
-
-
 def build(kind: str, name: str, /, **parameters: Any) -> Any:
     """A plugin with its defaults, references to other plugins filled in as a spec would."""
     loaded = spec.parse(
@@ -139,7 +132,7 @@ def fitting(task: str) -> list[tuple[str, dict[str, Any]]]:
 @functools.cache
 def share(task: str) -> list[tuple[str, dict[str, Any]]]:
     """Every fitting protocol, with its share of the variants, dealt out among the tasks that fit the same ones."""
-    alike = [name for name in names("tasks") if fitting(name) == fitting(task)]
+    alike = [name for name in shipped.plugins("tasks") if fitting(name) == fitting(task)]
     mine = alike.index(task)
     dealt = []
     for _, group in itertools.groupby(fitting(task), key=lambda variant: variant[0]):
@@ -152,18 +145,23 @@ def played() -> list[tuple[str, str]]:
     """Policies with tasks: a benchmark's own policies play its own tasks, the others play all."""
     return [
         (policy, task)
-        for task in names("tasks")
-        for policy in names("policies")
+        for task in shipped.plugins("tasks")
+        for policy in shipped.plugins("policies")
         if "/" not in policy or policy.split("/")[0] == task.split("/")[0]
     ]
 
 
+@pytest.mark.parametrize("kind", [*project.KINDS, "prompts", "specs"])
+def test_no_plugin_is_broken(kind: str) -> None:
+    assert [entry for entry in BUILTIN.listing(kind) if entry.problem] == []
+
+
 def test_every_protocol_is_here() -> None:
-    assert {name for name, _ in PROTOCOLS} == set(names("protocols"))
+    assert {name for name, _ in PROTOCOLS} == set(shipped.plugins("protocols"))
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("name", names("tasks"))
+@pytest.mark.parametrize("name", shipped.plugins("tasks"))
 def test_tasks(name: str) -> None:
     task = build("tasks", name, **NEEDED.get(name, {}))
     assert conformance.check_task(task) == []
@@ -173,7 +171,7 @@ def test_tasks(name: str) -> None:
 
 
 @pytest.mark.sampled(2)
-@pytest.mark.parametrize("task", names("tasks")[::-1])
+@pytest.mark.parametrize("task", shipped.plugins("tasks")[::-1])
 def test_protocols(task: str) -> None:
     for name, arguments in share(task):
         assert conformance.check_protocol(build("protocols", name, **arguments), question(task)) == [], (
@@ -182,7 +180,7 @@ def test_protocols(task: str) -> None:
         )
 
 
-@pytest.mark.parametrize("name", names("channels"))
+@pytest.mark.parametrize("name", shipped.plugins("channels"))
 def test_channels(name: str) -> None:
     case = build("tasks", "agentsnet/coloring").example()
     assert conformance.check_channel(build("channels", name, **NEEDED.get(name, {})), case) == []
@@ -209,7 +207,7 @@ def test_policies(name: str, task: str) -> None:
 
 
 # `evaluate` needs a script, which tests/extensions/datasets/test_corpus_metrics.py writes.
-@pytest.mark.parametrize("name", sorted({*names("metrics")} - {"evaluate"}))
+@pytest.mark.parametrize("name", sorted({*shipped.plugins("metrics")} - {"evaluate"}))
 def test_metrics(name: str) -> None:
     needed = {"metric": "f1", "aggregation": "f1"} if name == "lm_eval" else NEEDED.get(name, {})
     assert conformance.check_metric(build("metrics", name, **needed)) == []
@@ -234,7 +232,7 @@ def test_every_prompt_set_is_used_by_a_spec_and_so_examined() -> None:
         used |= {group.prompts.name for one in (plan, *judges) for c in one.conditions for group in c.groups}
     used.add("judges/pairwise")  # of no spec: `harness judge` examines it, in tests/extensions/judges/test_pairs.py
     used |= {"lm_eval/text", "lm_eval/chat"}  # of no spec, since it would need the package: tests/extensions/lm_eval
-    assert used == {entry.name for entry in BUILTIN.listing("prompts")}
+    assert used == set(shipped.plugins("prompts"))
 
 
 # ----------------------------------------------------------------------- the checks themselves can fail
@@ -411,7 +409,7 @@ SECOND: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 
 
-ROUNDS = [e.name for e in BUILTIN.listing("prompts") if e.name.split("/")[0] in SECOND and e.name != "silo/panel"]
+ROUNDS = [name for name in shipped.plugins("prompts") if name.split("/")[0] in SECOND and name != "silo/panel"]
 """Prompt sets of games in rounds; silo/panel puts a question to a panel, whose protocols have no second run."""
 
 

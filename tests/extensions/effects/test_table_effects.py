@@ -11,10 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy
-import pandas
 import pytest
 import scipy.stats
-from statsmodels.stats.anova import AnovaRM
 
 from harness.api import Episode, Metric
 from harness.errors import SpecError
@@ -127,6 +125,9 @@ def test_designs_of_repeated_measures_have_the_tests_of_statsmodels(
     cases: int, sizes: tuple[int, ...], repeats: int, seed: int
 ) -> None:
     """AnovaRM, for every factor and pair; degrees of freedom apart, which it does not correct."""
+    import pandas
+    from statsmodels.stats.anova import AnovaRM  # half a second, which other files need not wait for
+
     lots = numpy.random.default_rng(seed)
     rows = [*itertools.product(range(cases), *map(range, sizes), range(repeats))]
     factors = [list(column) for column in zip(*(row[1:-1] for row in rows), strict=True)]

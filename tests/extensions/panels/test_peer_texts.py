@@ -20,7 +20,8 @@ from tests.extensions.worlds.test_steps import drive as dine
 from tests.extensions.worlds.test_steps import said, steps
 
 BUILTIN = project.builtin()
-ENDS = sorted({chr(i) for i in range(sys.maxunicode + 1) if len(f"a{chr(i)}b".splitlines()) > 1} | {"\r\n", "\n\n"})
+LINES = "a".join(map(chr, range(sys.maxunicode + 1))).splitlines(keepends=True)
+ENDS = sorted({line[-1] for line in LINES[:-1]} | {"\r\n", "\n\n"})
 """Everything that Python takes for the end of a line, by brute force."""
 
 

@@ -9,9 +9,9 @@ from harness.config.spec import load
 from harness.extensions.stress.command import forms_of
 from harness.extensions.stress.stand_in import PLAIN, StandIn
 from harness.extensions.stress.verdicts import counts, is_exact, trials
+from tests.helpers import shipped
 
 CUT = ("--repeats", "1", "--set", "matrix.condition=[sim3c, seq3c]")
-SPECS = [listed.name for listed in builtin().listing("specs")]
 
 
 def test_the_command_prints_a_table_and_how_far_the_headline_moves(capsys: pytest.CaptureFixture[str]) -> None:
@@ -27,7 +27,7 @@ def test_published_parsing_is_shown_and_does_not_fail_the_command(capsys: pytest
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize("name", shipped.specs())
 def test_no_reply_of_a_shipped_spec_is_misread_or_dropped(name: str) -> None:
     plan = resolve.plan(load(name, builtin()), builtin(), StandIn(PLAIN).engine("stand-in"))
     for form in forms_of(plan):
