@@ -170,6 +170,10 @@ class Run:
         found: Iterator[Any] = report_part("transcripts", "transcripts")(self)
         return found
 
+    def episode(self, id: str) -> Any:
+        """One episode: its `turns`, `replay(change={…})`, `blame(by)`. Raises `DataError` if the run has none."""
+        return report_part("episode", "single episodes")(self, id)
+
     def episodes(self) -> Iterator[dict[str, Any]]:
         """One row per episode, with the columns `Run.tidy.episode_columns`. Otherwise as `transcripts`."""
         return (episode for episode, _ in self.tidy.rows(self.transcripts()))
@@ -179,11 +183,7 @@ class Run:
         return (turn for _, turns in self.tidy.rows(self.transcripts()) for turn in turns)
 
     def to_pandas(self, rows: Literal["results", "episodes", "turns"] = "results") -> pandas.DataFrame:
-        """Result rows (one column per label), episodes or turns as a data frame. Needs the extra `pandas`.
-
-        Raises:
-            ValueError: there are no such rows.
-        """
+        """Result rows (a column per label), episodes or turns as a data frame (pandas). Raises `ValueError`."""
         frame: pandas.DataFrame = report_part("frame", "to_pandas()")(self, rows)
         return frame
 

@@ -1,0 +1,46 @@
+"""`Run.episode`: one episode from Python, its turns, and the same with one thing changed."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.errors import BudgetSpentError, DataError
+from harness.results import Run
+from tests.helpers.toy import TOY, run
+
+Dice = TOY.load("engines", "dice")
+EPISODE = "agents=2/c0/0"
+
+
+@pytest.fixture(scope="module")
+def coins(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return run(tmp_path_factory.mktemp("coins") / "run", overrides=("baseline.bias=0.5", "agents=null"))
+
+
+def test_a_turn_is_chosen_and_changed(coins: Run) -> None:
+    episode = coins.episode(EPISODE)
+    first = episode.turns[0]
+    assert (episode.id, first.number, first.turn.agent, len(episode.turns)) == (EPISODE, 0, "S0", 6)
+    other = "b" if first.move.action == "a" else "a"
+    done = episode.replay(change={0: other})
+    assert [score.id for score in done.scores] == [EPISODE]
+    after = done.episode(EPISODE).turns
+    assert after[0].move.action == other and after[1].move == episode.turns[1].move
+
+
+def test_its_verdict_is_that_of_blame(coins: Run) -> None:
+    lost = next(score.id for score in coins.scores if score.number("agreed") == 0)
+    verdict = coins.episode(lost).blame({"use": "coin", "bias": 1.0})
+    assert verdict.episode == lost and verdict.finding == "blamed"
+
+
+def test_an_episode_that_there_is_not_has_near_ones(coins: Run) -> None:
+    with pytest.raises(DataError, match=r"(?s)no episode 'agents=2/c0/1'.*Did you mean agents=2/c0/0"):
+        coins.episode("agents=2/c0/1")
+
+
+def test_a_budget_that_is_too_small_is_said(tmp_path: Path) -> None:
+    played = run(tmp_path / "run", Dice(), overrides=("agents=null",))
+    lost = next(score.id for score in played.scores if score.number("agreed") == 0)
+    with pytest.raises(BudgetSpentError, match="max_calls 1 is reached"):
+        played.episode(lost).blame("model", model=Dice(), max_calls=1)
