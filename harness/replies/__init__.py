@@ -9,16 +9,20 @@ All of them take linear time, never raise, and have two modes of parsing:
 Forms that belong to one kind of task or protocol live with it, in its extension.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from .aside import spoken, unfenced
 from .characters import Parsing, says_nothing, unquoted, valid
 from .choice import Choice, Labelled
-from .contract import Contract
 from .extract import ANSWER, field_of, fields_of, stated
 from .fields import json_fields
 from .freetext import FreeText
 from .likelihoods import Continuation, Likelihoods, likelihoods_of
-from .with_message import ActionWithMessage, MessageLine
 from .wrapped import WrappedReply, act_of
+
+if TYPE_CHECKING:
+    from .contract import Contract
+    from .with_message import ActionWithMessage, MessageLine
 
 __all__ = [
     "ANSWER",
@@ -44,3 +48,12 @@ __all__ = [
     "unquoted",
     "valid",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Forms of several fields, which few runs need."""
+    if name not in ("ActionWithMessage", "Contract", "MessageLine"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import with_message
+
+    return getattr(with_message, name)

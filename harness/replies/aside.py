@@ -69,6 +69,8 @@ def spoken(text: str) -> str:
     unless they are in an object: there they are a part of what a field says. Comments (`<!-- … -->`) are left out
     too. What is in fences is text. Linear; a text without any is returned as it is.
     """
+    if "<" not in text:
+        return text
     if "<!--" in text and "-->" in text:
         text = _without_comments(text)
     if not _ANY.search(text):

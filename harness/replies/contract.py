@@ -13,7 +13,7 @@ from harness.api import Action, Facts, Parsed, Reply, ReplyField
 
 from .aside import spoken, unfenced
 from .characters import literal, marker_pattern
-from .extract import field_of, line_end
+from .extract import field_of, line_end, members_of
 
 _NOTHING = ("", "none", "n/a", "-", "null", "nothing")
 
@@ -150,6 +150,8 @@ class Contract(Reply):
     def parse(self, text: str) -> Parsed:
         """The act with what is said beside it; an error if there is no act, or a required field cannot be read."""
         whole = text = unfenced(spoken(text))
+        if (parsed := self._of_object(text)) is not None:
+            return parsed
         said, absent, missing = dict[str, Any](), list[str](), None
         for one in self.beside:
             field = field_of(text, one.name.replace("_", " "))
@@ -173,6 +175,17 @@ class Contract(Reply):
             return Parsed(error=parsed.error, fallback_action=kept)
         action = self.joined(parsed.action, said)
         return Parsed(action) if missing is None else Parsed(error=missing, fallback_action=action)
+
+    def _of_object(self, text: str) -> Parsed | None:
+        """What a JSON object says that has everything; None for any other reply."""
+        bare = any(map(self._is_bare, self.act.fields))
+        names = [one.name.replace("_", " ") for one in self.beside] + ["answer"] * bare
+        members = members_of(text, names)
+        if members is None:
+            return None
+        said = {one.name: self.value(one, value) for one, value in zip(self.beside, members[0], strict=False)}
+        act = self.act.parse(members[0][-1] if bare else members[1])
+        return None if act.error is not None or None in said.values() else Parsed(self.joined(act.action, said))
 
     def unread(self, said: Facts) -> Action:
         """The action of a reply whose act is unreadable: the idle act, if there is one and something is said."""

@@ -138,7 +138,7 @@ def _raw(text: str, last: bool) -> Any:
     end, ended = _end_of_bare(text, last)
     whole = not last or ended or (len(text) > 1 and _CUT.search(text[-40:]) is None)
     text = text[:end].strip(" \t\r\n,")
-    value = read(text)
+    value = read(text) if text not in ("", "{", "[") else NOTHING  # as in nested objects that never close
     if isinstance(value, float) and not math.isfinite(value):
         return text
     if not whole or (value is NOTHING and last and end == len(text) and text[:1] in ("[", "{")):

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from .aside import spoken
-from .characters import BLANK, DECORATION, WRAPPING, end_of, first_word, marker_pattern
+from .characters import BLANK, DECORATION, WRAPPING, end_of, first_word, markers
 from .extract import stated
 from .fields import json_fields
 from .literals import masked
@@ -121,7 +121,7 @@ def read_option(text: str, options: tuple[str, ...], marker: str | None) -> str 
 
     def marked(where: str) -> str | None:
         option, hashes = None, (marker or "").startswith("#")
-        for match in marker_pattern(marker).finditer(where) if marker else ():
+        for match in markers(where, marker) if marker else ():
             if not hashes or text.endswith("##", 0, _back_over_blanks(text, match.start())):
                 option = finder.after(text, match.end()) or option
         return option

@@ -99,13 +99,15 @@ def _checked(parsed: Parsed, method: str) -> Parsed:
     if not isinstance(parsed, Parsed):
         raise TypeError(f"{method} returned {parsed!r:.80}, not a Parsed")
     for action in (parsed.action, parsed.fallback_action):
-        if not _is_flat(action):
+        if not _is_plain(action):
             json.dumps(action)  # what is not JSON could not be journaled
     return parsed
 
 
-def _is_flat(action: object) -> bool:
-    """Whether an action is JSON for certain: a scalar or, as most are, a dict of scalars."""
+def _is_plain(action: object, depth: int = 3) -> bool:
+    """Whether an action is JSON for certain: a scalar or, as most are, a few levels of lists and dicts of scalars."""
     if type(action) is dict:
-        return all(type(key) is str and type(value) in _PLAIN for key, value in action.items())
+        return depth > 0 and all(type(key) is str and _is_plain(value, depth - 1) for key, value in action.items())
+    if type(action) is list:
+        return depth > 0 and all(_is_plain(item, depth - 1) for item in action)
     return type(action) in _PLAIN

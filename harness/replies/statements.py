@@ -6,15 +6,17 @@ import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from .characters import WRAPPING, end_of, first_word
+from .characters import WRAPPING, beginning_with, end_of
 
 LABEL = re.compile(
-    r"(?<![^\W_])(?<![^\W_]_)(?<![\"'])(?:final[ \t*_]{1,3})?(?:answer|result)"
+    r"(?<![^\W_])(?<![^\W_]_)(?<![\"'])(?:answer|result)"
     r"(?:[ \t](?:to|of|for|choice|option|letter|label)\b[^.:\n=]{0,60}?)?"
     r"[ \t*_`]{0,5}(?:[:：=]|(?<=[ \t*_`])(?:is|should be|must be|would be)(?![\w']))[ \t*_`]*[:：]?",
     re.IGNORECASE,
 )
-"""What announces an answer: "Final Answer:", "the answer is", "**Answer:**", "answer to the question is"."""
+"""What announces an answer: "Answer:", "the answer is", "**Answer:**", "answer to the question is"."""
+LABEL_WORDS = ("answer", "result")
+"""What it begins with."""
 WINDOW = 500
 """Characters after a label that are read."""
 MAX_LABELS = 200
@@ -46,11 +48,11 @@ def declines(text: str) -> bool:
     return _DECLINED.fullmatch(bare) is not None
 
 
-def last_labels(text: str, label: re.Pattern[str] = LABEL, words: Sequence[str] = ()) -> Iterator[re.Match[str]]:
-    """The last `MAX_LABELS` labels, the last one first. If `words` are given, each label has one in its first 20
-    characters."""
-    first = first_word(text, words or (("answer", "result") if label is LABEL else ("",)))
-    return reversed(deque(label.finditer(text, max(0, first - 20)) if first >= 0 else (), MAX_LABELS))
+def last_labels(
+    text: str, label: re.Pattern[str] = LABEL, words: Sequence[str] = LABEL_WORDS, begin: int = 0
+) -> Iterator[re.Match[str]]:
+    """The last `MAX_LABELS` labels from `begin` on, the last one first; each label begins with one of `words`."""
+    return reversed(deque(beginning_with(words, label, text, begin), MAX_LABELS))
 
 
 def labelled(text: str) -> Iterator[str]:
@@ -76,7 +78,7 @@ def endings(text: str) -> Iterator[str]:
 
 def last_line(text: str) -> str:
     """The last line that says anything, without blanks around it."""
-    end = len(text)
+    end = len(text.rstrip("\n"))
     while end > 0:
         start = text.rfind("\n", 0, end) + 1
         line = text[start:end]
@@ -88,12 +90,12 @@ def last_line(text: str) -> str:
 
 def boxes(text: str) -> list[tuple[int, str]]:
     r"""Start and content of every outermost closed `\boxed{…}` and `\fbox{…}`, and of `\boxed 5`. One pass."""
-    if "\\boxed" not in text and "\\fbox" not in text:
+    if "\\" not in text or ("\\boxed" not in text and "\\fbox" not in text):
         return []
     spans: list[tuple[int, int, int]] = []  # where a box starts, and its content from where to where
     opened: list[tuple[int, int]] = []  # for each brace: where its box starts or -1, where its content starts
     box = -1
-    for match in _BOXES.finditer(text):
+    for match in _BOXES.finditer(text, text.find("\\")):
         token = match[0]
         if token == "{":
             opened.append((box, match.end()))

@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.api import Action, Parsed, Reply, ReplyField
 from harness.replies.aside import spoken
-from harness.replies.characters import says_nothing, valid
+from harness.replies.characters import first_word, says_nothing, valid
 from harness.replies.extract import ANSWER, stated
 from harness.replies.fields import broken_object, json_fields
 from harness.replies.literals import masked
@@ -87,7 +87,7 @@ class Boxed(Reply):
         r"""The answer's text."""
         text = spoken(text)
         broken, cut_off = broken_object(text)
-        member = _member(text) if _ANSWER_KEY.search(text) else ""
+        member = _member(text) if first_word(text, ("answer",)) >= 0 and _ANSWER_KEY.search(text) else ""
         outside = masked(text) if member else text
         prose = _without_code(outside) if "```" in outside else outside
         answer = (member if broken else "") or _boxed(outside) or _labelled(prose) or member
@@ -117,7 +117,7 @@ def _member(text: str) -> str:
 
 def _boxed(text: str) -> str:
     for _, content in reversed(boxes(text)):
-        for _ in range(8):
+        for _ in range(8 if len(content) <= 20 * MAX_BOX else 0):
             inner = boxes(content)
             if len(inner) != 1 or not content.startswith(("\\boxed", "\\fbox")):
                 break

@@ -14,7 +14,7 @@ from harness.replies.aside import spoken
 from harness.replies.characters import WRAPPING
 from harness.replies.extract import ANSWER, stated
 from harness.replies.options import another_follows, plain_option, singles
-from harness.replies.statements import LABEL, MAX_LABELS, WINDOW, boxes, last_labels, last_line
+from harness.replies.statements import LABEL, LABEL_WORDS, MAX_LABELS, WINDOW, boxes, last_labels, last_line
 
 from ._endings import Endings
 
@@ -26,8 +26,9 @@ _FILL = (
 _GOES_ON = re.compile(
     r"[ \t]+(?!(?:because|since|as|due|for|which|and|or|but|given|is|based|with|from|only|in|by|to|where|so|if)\b)[a-z]"
 )
+_MARKED = ("*", "`", "$", '"', "'", "“", "‘", "{")
 _CHOSEN = re.compile(r"(?<!\w)(?:(?:option|choice)[ \t]+is|I (?:choose|pick|select)|go with)(?!\w)", re.IGNORECASE)
-_CHOSEN_WORDS = ("option", "choice", "choose", "pick", "select", "go with")
+_CHOSEN_WORDS = ("option", "choice", "i choose", "i pick", "i select", "go with")
 _TEX = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\{([^{}]*)\}")
 _LONGEST = 20 * WINDOW
 """Characters of a line or reply that are compared with the options' texts."""
@@ -148,8 +149,9 @@ class Letters:
 
     def _last_statement(self, text: str, line: str) -> str | None:
         statements: list[tuple[int, str]] = []
-        for lead, words in ((LABEL, ()), (_CHOSEN, _CHOSEN_WORDS)):
-            for match in last_labels(text, lead, words):
+        for lead, words in ((LABEL, LABEL_WORDS), (_CHOSEN, _CHOSEN_WORDS)):
+            begin = statements[0][0] if statements else 0  # what stands before another statement counts for nothing
+            for match in last_labels(text, lead, words, begin):
                 statement = text[match.end() : match.end() + WINDOW]
                 first_line = statement.strip(" \t\r\n*_`").split("\n", 1)[0]
                 if letter := self._texts.get(_plain(first_line)) or self._stated(statement):
@@ -159,11 +161,10 @@ class Letters:
             if letter := self._announced(_TEX.sub(r"\1", content[:WINDOW])):
                 statements.append((start, letter))
         start = len(text.rstrip()) - len(line)
-        if letter := self._alone(line, any_case=text.strip() == line) or self._labelled_text(line):
-            statements.append((start, letter))
-        elif all(at < start for at, _ in statements):
-            ending = self._endings.read(line)
-            if ending and not self._several(line, ending[1]):
+        if all(at < start for at, _ in statements):
+            if letter := self._alone(line, any_case=text.strip() == line) or self._labelled_text(line):
+                statements.append((start, letter))
+            elif (ending := self._endings.read(line)) and not self._several(line, ending[1]):
                 statements.append((start, ending[0]))
         return max(statements, key=lambda one: one[0])[1] if statements else None
 
@@ -186,8 +187,8 @@ class Letters:
             return small[1].upper()
         if not match or self._several(text, match.end()):
             return None
-        bare = match[2] is not None and not re.search(r"[*`$\"'“‘{]$", text[: match.start(2)])
-        if bare and match[2] in ("A", "I") and _GOES_ON.match(text, match.end()):
+        goes_on = match[2] in ("A", "I") and _GOES_ON.match(text, match.end())
+        if goes_on and not text[: match.start(2)].removesuffix("\n").endswith(_MARKED):
             return None
         return (match[1] or match[2]).upper()
 

@@ -13,7 +13,7 @@ from typing import Any
 from harness.api import Action, Parsed, Reply, ReplyField
 from harness.replies.aside import spoken
 from harness.replies.extract import ANSWER, stated
-from harness.replies.statements import LABEL, MAX_LABELS, WINDOW, boxes, last_labels, last_line
+from harness.replies.statements import LABEL, LABEL_WORDS, MAX_LABELS, WINDOW, boxes, last_labels, last_line
 
 _LARGEST = 10**300
 """A number beyond it is none: every one can be compared with floats."""
@@ -100,8 +100,10 @@ class Number(Reply):
         if not divisor:
             return None
         sign = -1 if match["sign"] in ("-", "−", "–") or match["inner"] else 1
-        if divisor == 1 and not match["power"] and not match["percent"] and digits.isascii() and digits.isdigit():
-            return sign * int(digits) if int(digits) <= _LARGEST else None  # as most answers are; fractions are slow
+        whole, _, part = digits.partition(".")
+        plain = divisor == 1 and not match["power"] and not match["percent"] and digits.isascii() and whole.isdigit()
+        if plain and int(whole) < _LARGEST:  # as most answers are; fractions are slow
+            return sign * (float(digits) if part.strip("0") else int(whole))
         value = sign * Fraction(digits) * Fraction(10) ** int((match["power"] or "e0")[1:]) / divisor
         if self.percent and match["percent"]:
             value /= 100
@@ -115,7 +117,7 @@ def _statements(text: str) -> tuple[str, ...]:
     """What follows labels, hashes, and in boxes, from the last to the first."""
     statements = [
         (m.start(), text[m.end() : m.end() + WINDOW])
-        for lead, words in ((LABEL, ()), (_HASHES, ("###",)))
+        for lead, words in ((LABEL, LABEL_WORDS), (_HASHES, ("###",)))
         for m in last_labels(text, lead, words)
     ]
     statements += [(start, content[:WINDOW]) for start, content in boxes(text)[-MAX_LABELS:]]

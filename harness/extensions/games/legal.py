@@ -5,17 +5,16 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from harness.api import Parsed, Reply, ReplyField
 from harness.replies.aside import spoken
-from harness.replies.characters import WRAPPING, end_of, marker_pattern, valid
+from harness.replies.characters import WRAPPING, end_of, markers, valid
 from harness.replies.literals import masked
 from harness.replies.options import plain_option
-from harness.replies.statements import last_labels
 
 _CONSTRAINED = 1000
 """Names that constrained decoding can list."""
@@ -95,7 +94,7 @@ class LegalAction(Reply):
         """The action that `text` names."""
         text, names = valid(spoken(text)), _Names(self.options, self.also, ends=not self.whole)
         found, lines = "", masked(text) if "{" in text else text
-        for match in itertools.islice(last_labels(lines, marker_pattern(f"{self.label}:")), _LABELS):
+        for match in reversed(deque(markers(lines, f"{self.label}:"), _LABELS)):
             start = end_of(_MARKS, text, match.end())
             line = text[start : start + _READ].split("\n", 1)[0].strip()
             if (action := names.at_start(line)) is not None:

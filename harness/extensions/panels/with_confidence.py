@@ -164,8 +164,8 @@ class AnswerWithConfidence(Contract, WrappedReply):
         """What the JSON object of a reply says; None if it has none with an answer."""
         members = json_fields(text, ("answer", "confidence", "confidence_level"))
         if "answer" not in members:
-            unanswered = broken_object(text)[1] and not any(fields_by_key(text, ANSWERS))
-            if unanswered or fields_by_key(text, ("answer",))[1]:
+            cut_off = fields_by_key(text, ("answer",))[1] > 0
+            if cut_off or (broken_object(text)[1] and not any(fields_by_key(text, ANSWERS))):
                 return Parsed(error="the field 'answer' is cut off")
             return None
         if members["answer"] is None or says_nothing(str(members["answer"])):

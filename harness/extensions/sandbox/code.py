@@ -178,7 +178,7 @@ def _without_prose(text: str, entry_point: str | None) -> str | None:
 
 def _paragraphs(text: str, physical: list[str]) -> Iterator[tuple[int, int]]:
     """From where to where prose stands, from its first line at the margin to a blank one; never within a string."""
-    inside = _within_strings(logical(text))
+    inside = _within_strings(logical(text)) if '"""' in text or "'''" in text else frozenset[int]()
     first = 0
     for n, line in enumerate([*physical, ""]):
         if line.strip():

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from harness.api import Action, Parsed, Reply, ReplyField
 from harness.replies.aside import spoken, unfenced
-from harness.replies.characters import QUOTES, marker_pattern, valid
+from harness.replies.characters import QUOTES, markers, valid
 from harness.replies.extract import ANSWER, field_of
 from harness.replies.literals import MAX_DEPTH, NOTHING, read
 from harness.replies.statements import endings
@@ -221,12 +222,15 @@ class Answer(Reply):
     def parse(self, text: str) -> Parsed:
         """The value of `text`. An error only if there is none."""
         bare = unfenced(spoken(text))
-        values = map(normalise, self._statements(bare))
-        found = next((value for value in values if self._is_answer(value)), None)
-        if found is not None:
-            return Parsed(found)
+        values: dict[str, Any] = {}
+        for statement in self._statements(bare):
+            if statement not in values:
+                values[statement] = value = normalise(statement)
+                if self._is_answer(value):
+                    return Parsed(value)
         answer = _behind(self.marker, bare) if self.marker else None
-        value = normalise(bare if answer is None else answer)
+        whole = bare if answer is None else answer
+        value = values[whole] if whole in values else normalise(whole)
         names = self.form.schema.get("enum")
         where = f" behind '{self.marker}'" if self.marker else ""
         if value is None or value == "" or (isinstance(value, str) and "\n" in value):
@@ -261,8 +265,8 @@ class Answer(Reply):
 
 def _behind(marker: str, text: str) -> str | None:
     """What follows the last marker, without what decorates it; None if there is none."""
-    markers = list(marker_pattern(marker).finditer(text))
-    return text[markers[-1].end() :].strip(" \t\r\n*_") if markers else None
+    last = deque(markers(text, marker), 1)
+    return text[last[0].end() :].strip(" \t\r\n*_") if last else None
 
 
 @dataclass(frozen=True, slots=True)

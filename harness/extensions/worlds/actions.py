@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
 from harness.replies.aside import spoken
-from harness.replies.characters import BLANK, WRAPPING, end_of, literal, marker_pattern, unquoted, valid
+from harness.replies.characters import BLANK, WRAPPING, end_of, literal, markers, unquoted, valid
 from harness.replies.extract import field_of
 from harness.replies.fields import json_fields
 from harness.replies.literals import masked
@@ -258,7 +258,7 @@ class Actions(Reply):
         """The action after the last label, else in JSON, else on the last line: (form, parameter → what stands)."""
         finder = options_of(tuple(form.name for form in self.forms))
         last = None
-        for label in marker_pattern(f"{self.label}:").finditer(masked(text) if "{" in text else text):
+        for label in markers(masked(text) if "{" in text else text, f"{self.label}:"):
             for marks in (MARKS, BLANK):
                 match = finder.pattern.match(text, end_of(marks, text, label.end()))
                 if match:
@@ -315,7 +315,7 @@ def _arguments(form: ActionForm, text: str, end: int) -> dict[str, str]:
     folded = {_folded(parameter.name): parameter.name for parameter in form.parameters}
     stop = text.find("\n", end)
     line = text[end : min(len(text) if stop < 0 else stop, end + _WINDOW)]
-    matches = list(finder.finditer(line))
+    matches = [match for match in finder.finditer(line) if _folded(match[1]) in folded]  # "ı" matches an "i"
     texts: dict[str, str] = {}
     for match, after in itertools.zip_longest(matches, matches[1:]):
         value = line[match.end() : after.start() if after else len(line)]
@@ -329,7 +329,7 @@ def _arguments(form: ActionForm, text: str, end: int) -> dict[str, str]:
         texts |= dict(zip(left, parts, strict=False))
     if len(texts) < len(form.parameters):  # on lines of their own, below or above
         begin = max(0, end - _WINDOW)
-        around = list(finder.finditer(text[begin : end + _WINDOW]))
+        around = [m for m in finder.finditer(text[begin : end + _WINDOW]) if _folded(m[1]) in folded]
         for match in sorted(around, key=lambda one: begin + one.start() < end):
             value = match.string[match.end() :].partition("\n")[0]
             texts.setdefault(folded[_folded(match[1])], value)

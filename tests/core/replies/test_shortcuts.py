@@ -1,0 +1,75 @@
+"""What is read in a quicker way reads as the slow way does."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from harness.replies.characters import beginning_with, markers
+from harness.replies.literals import NOTHING, NoValueError, objects, read, value_at
+from harness.replies.reading import read as read_reply
+from tests.core.replies.every_form import FORMS
+
+PIECES = st.lists(
+    st.sampled_from(["answer", "Answer", "result", " is ", ": ", "**", "_", "x", "\n", "İ", "ı", "ANSWER：", "'"]),
+    max_size=12,
+).map("".join)
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-99, 99)
+    | st.sampled_from([0.5, -2.0, "so", "0.7", "a\nb", "\\d", '"', "{", "confidence: 1", "Ann", 10**401, "nan"]),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "reason", "answer"]), inner, max_size=2)
+    ),
+    max_leaves=4,
+)  # fmt: skip
+OBJECTS = st.dictionaries(
+    st.sampled_from(["reason", "Confidence", "first_choice", "answer", "my reason", "other", "response"]),
+    VALUES,
+    max_size=5,
+)
+FLAWS = st.sampled_from(['"', "'", ",}", "}", "NaN", "1e999", ": 1, 2", "[" * 70, "// no\n", "\\"])
+
+
+@given(text=PIECES)
+@example(text="xanswer: answer: Result is")
+def test_a_pattern_is_tried_where_its_words_are(text: str) -> None:
+    pattern = re.compile(r"(?<!x)(?:answer|result)(?:: | is )?", re.IGNORECASE)
+    found = [match.span() for match in beginning_with(("answer", "result"), pattern, text)]
+    assert found == [match.span() for match in pattern.finditer(text)]
+    assert [match.end() for match in markers("### FINAL **Answer**", "## final answer ##")] == [20]
+
+
+@given(value=OBJECTS, flaw=FLAWS, place=st.integers(0, 60))
+@example(value={"a": 0.5}, flaw="1e999", place=6)
+def test_plain_objects_are_what_the_tolerant_parser_makes_of_them(value: Any, flaw: str, place: int) -> None:
+    plain = json.dumps(value, ensure_ascii=False)
+    for text in (plain, plain[:place] + flaw + plain[place:], f"so {plain} and {plain}"):
+        for start, end, found in objects(text):
+            assert value_at(text, start) == (found, end)
+    for text in (f"{plain},", f"{plain}, 1", plain[:place] + flaw + plain[place:] + ", 2"):
+        try:
+            slow, end = value_at(f"({text})", 0, depth=65)
+        except NoValueError:
+            slow, end = NOTHING, len(text) + 2
+        assert repr(read(text)) == repr(slow if end == len(text) + 2 else NOTHING)
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("name", ["contract", "contract, number last", "contract, value", "contract, action"])
+@given(value=OBJECTS, before=st.sampled_from(["", "So.\n", "REASON: b\n", "confidence - 1\n", '{"a": 1}']))
+def test_a_contract_reads_an_object_as_it_reads_each_field(name: str, value: Any, before: str) -> None:
+    form, text = FORMS[name][0], before + json.dumps(value, ensure_ascii=False)
+    once, apart = read_reply(form, text), read_reply(form, f"<\n{text}")  # beside "<" each field is looked for alone
+    assert (once.action, once.fallback_action) == (apart.action, apart.fallback_action)
+
+
+@pytest.mark.parametrize(
+    "text", ["ACTION: OFFER amount=3 prıce=2.5 to_whom=Bob", "ACTION: offer\n- Amount: 3\n- prıce: 1"]
+)
+def test_a_dotless_i_in_the_name_of_a_parameter_is_no_bug(text: str) -> None:
+    assert "price is missing" in str(read_reply(FORMS["actions"][0], text).error)
