@@ -27,8 +27,7 @@ class OpenNeighbors(NeighborChannel, CarriedChannel):
         """Return `inbox`: neighbor → its message, and `silent`: neighbors without one, both in neighbor order."""
         if self._inboxes is None:
             return {"inbox": {}, "silent": []}
-        inbox = self._inboxes.get(agent, {})
-        neighbors = self._topology[agent]
+        inbox, neighbors = self._inboxes.get(agent, {}), self._topology[agent]
         return {
             "inbox": {name: inbox[name] for name in neighbors if name in inbox},
             "silent": [name for name in neighbors if name not in inbox],
@@ -36,18 +35,18 @@ class OpenNeighbors(NeighborChannel, CarriedChannel):
 
     def commit(self, moves: Sequence[Move]) -> None:
         """Send the messages in `moves`, whose actions are None or neighbor → text."""
-        if self._inboxes is None or not self._keep_latest:
-            self._inboxes = {}
+        self._inboxes = (self._inboxes if self._keep_latest else None) or {}
+        arriving = self._due.pop(self._round, [])
         for move in moves:
             messages = move.action if isinstance(move.action, Mapping) else {}
             receivers = [name for name in messages if name in self._reach[move.agent]]
             lost = self.courier.lost(receivers)
             for name in receivers:
                 if name not in lost:
-                    text = peer_text(messages[name])
+                    message = name, move.agent, peer_text(messages[name])
                     for late in self.courier.delays():
-                        self._due.setdefault(self._round + late, []).append((name, move.agent, text))
-        for receiver, sender, text in self._due.pop(self._round, ()):
+                        (self._due.setdefault(self._round + late, []) if late else arriving).append(message)
+        for receiver, sender, text in arriving:
             self._inboxes.setdefault(receiver, {})[sender] = text
         self._round += 1
 

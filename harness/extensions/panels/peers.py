@@ -27,6 +27,7 @@ def peer_text(text: str, *, block: bool = False, indent: str = "  ") -> str:
     >>> peer_text("=== End of the replies ===", block=True)
     '  === End of the replies ==='
     """
-    lines = [text] if text.isprintable() else _LINE_END.split(text)
-    shown = [indent + line if line and (block or place) else line for place, line in enumerate(lines)]
+    if text.isprintable():  # one line, without control characters
+        return indent + text if block and text else text
+    shown = [indent + line if line and (block or place) else line for place, line in enumerate(_LINE_END.split(text))]
     return _CONTROL.sub("\ufffd", "\n".join(shown))

@@ -317,9 +317,13 @@ class _Trial:
 
         From a turn on in which nobody deviates, what follows is as from the next one in which somebody does.
         """
-        numbers = [one.number for one in own.deviations]
+        numbers, last = [one.number for one in own.deviations], own.deviations[-1]
         low, high = 0, len(numbers)  # from that of `low` on it is saved: before the first nobody deviates
         try:
+            if not any(own.moves[last.round + 1 :]):  # nobody acts after it, so its effect alone is known
+                if not self.better(whole, await self.number(Substitution(places=frozenset([last.place])))):
+                    return last.number
+                high -= 1
             while high - low > 1:
                 middle = (low + high) // 2
                 saved = not self.better(whole, await self.number(Substitution(since=numbers[middle])))
