@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from harness.api import Action, Case, Facts, Outcome, Parsed, Protocol, Range, Reply, ReplyField, plugin
+from harness.errors import PluginError, UserError
 from harness.extensions.panels.questions import Question, QuestionTask
-from harness.extensions.replay.teams import BrokenTeams, transcript
+from harness.extensions.replay.asked import asked_about
+from harness.extensions.replay.teams import BrokenTeams, ToldEpisode, transcript
 from harness.replies import fields_of, spoken
 
 _ASKED = """{n} agents have worked on a task together, and they have failed. One single move made them fail: had its \
@@ -105,6 +109,9 @@ class WhoBrokeIt(QuestionTask):
         set: changes of it, as `--set` takes them, such as `matrix.size=[8]`.
         faults: the kinds of faults that are planted (`harness schema policies faulty`).
         episodes: the number of transcripts.
+        run: the folder of a finished run that `harness blame` has looked at: its failed episodes are asked about, in
+            place of teams. The answers are opinions for `harness blame --labels`. Where the experiment blames nobody,
+            there is no right answer.
         shows: "moves": the instructions of agents, and what they did; "prompts": also what each turn showed them.
     """
 
@@ -112,6 +119,7 @@ class WhoBrokeIt(QuestionTask):
     set: list[str] = field(default_factory=list)
     faults: list[Literal["wrong", "silent"]] = field(default_factory=lambda: ["wrong", "silent"])
     episodes: Annotated[int, Range(ge=1, le=1_000_000)] = 20
+    run: str | None = None
     shows: Literal["moves", "prompts"] = "moves"
 
     grades = ("score", "agent", "turn", "answered", "distance")
@@ -131,19 +139,32 @@ class WhoBrokeIt(QuestionTask):
         }
 
     def cases(self, limit: int | None, seed: int) -> Iterator[Case]:
-        """The transcripts. Raises `PluginError` where no fault decides an episode of the team."""
+        """The transcripts. Raises `PluginError` where no fault decides an episode of the team, or the run has none."""
+        if self.run is not None:
+            yield from self._of_run(self.run, limit)
+            return
         for number in range(self.episodes if limit is None else min(limit, self.episodes)):
             found = self._teams.episode(seed, number)
-            asked = _ASKED.format(n=len(found.agents))
-            text = "\n\n".join([asked, *transcript(found, self.shows == "prompts")])
-            length = next((f"up to {most}" for most in _LENGTHS if len(found.turns) <= most), f"over {_LENGTHS[-1]}")
-            yield Case(
-                f"{number}",
-                ("Agent-0",),
-                {"question": text, "turns": [one.turn.agent for one in found.turns]},
-                target={"agent": found.agent, "turn": found.culprit},
-                labels={"group_size": len(found.agents), "length": length, "fault": found.fault},
-            )
+            yield self._case(f"{number}", found, {"agent": found.agent, "turn": found.culprit}, found.fault)
+
+    def _of_run(self, folder: str, limit: int | None) -> Iterator[Case]:
+        try:
+            for name, told, target in itertools.islice(asked_about(Path(folder)), limit):
+                yield self._case(name, told, target, "none planted")
+        except UserError as error:
+            raise PluginError(error.message, at=("run",), hint=error.hint) from None
+
+    def _case(self, name: str, told: ToldEpisode, target: Facts | None, fault: str) -> Case:
+        asked = _ASKED.format(n=len(told.agents))
+        text = "\n\n".join([asked, *transcript(told, self.shows == "prompts")])
+        length = next((f"up to {most}" for most in _LENGTHS if len(told.turns) <= most), f"over {_LENGTHS[-1]}")
+        return Case(
+            name,
+            ("Agent-0",),
+            {"question": text, "turns": [one.turn.agent for one in told.turns]},
+            target=target,
+            labels={"group_size": len(told.agents), "length": length, "fault": fault},
+        )
 
     def example(self) -> Case:
         """A short made-up transcript: nothing is played."""
@@ -175,17 +196,21 @@ class WhoBrokeIt(QuestionTask):
 
     def grade(self, case: Case, outcome: Outcome) -> Mapping[str, float | None]:
         """Whether agent and turn are named (`score`), each alone, and how far the named turn is off: `distance`, in
-        turns, None where none is named. Of several answers the means. `answered`: the share that name an agent."""
+        turns, None where none is named. Of several answers the means. `answered`: the share that name an agent. Where
+        the experiment blames nobody, only that."""
         given = [outcome.group] if outcome.group is not None else outcome.facts.get("samples") or [None]
         form, right = self.reply(case, ""), case.target
         read = [one if form.allows(one) else {"agent": None, "turn": None} for one in given]
-        off = [abs(one["turn"] - right["turn"]) for one in read if one["turn"] is not None]
         n = len(read)
+        answered = sum(one["agent"] is not None for one in read) / n
+        if right is None:
+            return {**dict.fromkeys(self.grades), "answered": answered}
+        off = [abs(one["turn"] - right["turn"]) for one in read if one["turn"] is not None]
         return {
             "score": sum(one == right for one in read) / n,
             "agent": sum(one["agent"] == right["agent"] for one in read) / n,
             "turn": sum(one["turn"] == right["turn"] for one in read) / n,
-            "answered": sum(one["agent"] is not None for one in read) / n,
+            "answered": answered,
             "distance": sum(off) / len(off) if off else None,
         }
 

@@ -26,7 +26,13 @@ ELSEWHERE = {
     # judged by a script that is no judge
     "judged",
     # of planted faults: what is compared is not players
-    *("studies/coordinator", "studies/first_or_last_lie", "studies/last_round", "studies/who_changes_minds"),
+    *(
+        "studies/coordinator",
+        "studies/first_or_last_lie",
+        "studies/last_round",
+        "studies/opinions",
+        "studies/who_changes_minds",
+    ),
 }
 
 

@@ -46,7 +46,7 @@ def options(command: Parser) -> None:
     text = "with --by model: N samples from that number on; their means, and how far they are apart (1)"
     group.add_argument("--samples", type=opt.whole(1), default=1, metavar="N", help=text)
     group.add_argument("--messages", action="store_true", help="also test the effect of each message, by dropping it")
-    text = "a CSV or JSONL file of opinions (episode, agent, turn, rater) to compare with what is found"
+    text = "opinions to compare with: a CSV or JSONL file (episode, agent, turn, rater), or a run of who_broke_it"
     group.add_argument("--labels", metavar="FILE", help=text)
     text = "try at most N single moves of an episode (200)"
     group.add_argument("--moves", type=opt.whole(1), default=200, metavar="N", help=text)

@@ -60,6 +60,22 @@ def of_episode(folder: Path, transcript: Transcript) -> Iterator[Finding]:
             continue
 
 
+def verdicts_of(folder: Path) -> dict[str, int | None]:
+    """Episode → the number of its first decisive turn, or None where nobody is blamed; of several references the last.
+
+    Whether the moves are still those is not looked at.
+    """
+    found: dict[str, int | None] = {}
+    for entry in _read(folder).values():
+        try:
+            for name, one in entry["episodes"].items():
+                named = [int(move["turn"]) for move in one["decisive"]]
+                found[name] = min(named) if named and one["finding"] == "blamed" else None
+        except (KeyError, TypeError, ValueError, AttributeError):  # JSON of someone else
+            continue
+    return found
+
+
 def _digest(moves: Iterable[Move]) -> str:
     """A digest of what agents did and said in an episode."""
     lines = [[move.agent, move.turn, move.action, move.text] for move in moves]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +13,9 @@ from harness.printable import clean_name
 from harness.tables import Cell, Column, Row, Table
 from harness.tables.table import NumberForm
 
+from .asked import opinions_of_run
 from .blame import Blame
+from .labels import BlameLabel
 
 MAX_RATERS = 100
 _COLUMNS: Final[dict[str, NumberForm]] = {
@@ -25,22 +26,15 @@ _COLUMNS: Final[dict[str, NumberForm]] = {
 }
 
 
-@dataclass(frozen=True)
-class BlameLabel:
-    """Whom a rater blames for an episode: an agent, and the number of a turn, or None where it names no turn."""
-
-    rater: str
-    episode: str
-    agent: str
-    turn: int | None
-
-
 def read_opinions(path: Path, episodes: Collection[str]) -> list[BlameLabel]:
-    """The lines of a CSV or JSON-lines file: `episode`, `agent`, and where there are some `turn` and `rater`.
+    """The lines of a CSV or JSON-lines file: `episode`, `agent`, and where there are some `turn` and `rater`; or the
+    answers of a run of the task `who_broke_it` about these episodes, by its folder.
 
     Raises `DataError`, with the place; also for an episode that is none of `episodes`, those of the run, and where
     the file has no line.
     """
+    if path.is_dir():
+        return opinions_of_run(path, episodes)
     found = []
     columns = "A line has the columns episode and agent, and may have turn and rater."
     for place, row in _rows(path):

@@ -33,23 +33,38 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class BrokenEpisode:
-    """An episode that one move made fail.
+class ToldEpisode:
+    """An episode as a reader is shown it.
 
     Attributes:
         agents: all, in their order.
         instructions: agent → the messages before its first turn.
         shown: for each turn what its agent was shown.
         turns: what was played.
-        culprit: the number of the decisive turn.
-        fault: the kind of fault that was planted there.
-        verdict: what the experiment found.
     """
 
     agents: tuple[str, ...]
     instructions: Mapping[str, str]
     shown: Sequence[str]
     turns: Sequence[ParentTurn]
+
+    @classmethod
+    def of(cls, turns: Sequence[ParentTurn], seated: Mapping[str, Seat]) -> ToldEpisode:
+        """The episode of these turns; `seated`: its agents."""
+        shown = [seated[one.turn.agent].group.prompts.render(one.turn.name, _variables(one)) for one in turns]
+        return cls(tuple(seated), _instructions(turns, seated), shown, turns)
+
+
+@dataclass(frozen=True)
+class BrokenEpisode(ToldEpisode):
+    """An episode that one move made fail.
+
+    Attributes:
+        culprit: the number of the decisive turn.
+        fault: the kind of fault that was planted there.
+        verdict: what the experiment found.
+    """
+
     culprit: int
     fault: str
     verdict: BlameVerdict
@@ -135,9 +150,8 @@ class BrokenTeams:
         if not found.single or [one.place for one in found.named] != [(agent, at)]:
             return None
         turns = trial.parent.played(trial.episode)
-        instructions = _instructions(turns, trial.seats)
-        shown = [trial.seats[one.turn.agent].group.prompts.render(one.turn.name, _variables(one)) for one in turns]
-        return BrokenEpisode(tuple(trial.seats), instructions, shown, turns, found.named[0].number, fault, found)
+        told = ToldEpisode.of(turns, trial.seats)
+        return BrokenEpisode(told.agents, told.instructions, told.shown, turns, found.named[0].number, fault, found)
 
     def _rehearsal(self, condition: Condition, case: Case, repeat: int) -> Rehearsal:
         name = episode_id(condition, case, repeat)
@@ -193,7 +207,7 @@ def _now(work: Coroutine[Any, Any, T]) -> T:
         return result
 
 
-def transcript(episode: BrokenEpisode, shows: bool) -> Iterator[str]:
+def transcript(episode: ToldEpisode, shows: bool) -> Iterator[str]:
     """The episode as a reader is shown it: agents' instructions, and all that they did, turn by turn.
 
     `shows`: also what each turn showed its agent.
@@ -209,7 +223,7 @@ def transcript(episode: BrokenEpisode, shows: bool) -> Iterator[str]:
             yield f"== What {agent} was told besides\n\n{rest}"
     done = []
     for one, shown in zip(episode.turns, episode.shown, strict=True):
-        said = one.turn.reply.written(one.move.action).strip() or "(nothing)"
+        said = (one.move.text or one.turn.reply.written(one.move.action)).strip() or "(nothing)"
         parts = [f"Turn {one.number} (round {one.round}): {one.turn.agent}"]
         parts += [_indented("saw", shown)] if shows else []
         done.append("\n".join([*parts, _indented("did", said)]))

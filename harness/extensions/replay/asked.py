@@ -1,0 +1,67 @@
+"""A reader is asked who made the episodes of a finished run fail: what it is shown, and its answers as opinions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from harness import storage
+from harness.errors import DataError
+from harness.printable import clean_name
+from harness.results import Run
+from harness.runtime.seats import seats
+
+from .findings import FILE, verdicts_of
+from .labels import BlameLabel
+from .parent import Parent
+from .teams import ToldEpisode
+
+TASK = "who_broke_it"
+
+
+def asked_about(folder: Path) -> Iterator[tuple[str, ToldEpisode, dict[str, Any] | None]]:
+    """(id, the episode, its first decisive move) of all episodes that `harness blame` has looked at.
+
+    The move is {"agent", "turn"}; None where nobody is blamed. Raises `DataError` where blame has not looked at the
+    run, and as `Parent.open`.
+    """
+    parent = Parent.open(folder)
+    found = verdicts_of(parent.run.folder)
+    names = [name for name in parent.jobs if name in found]
+    if not names:
+        hint = f"First: `harness blame {folder}`. It writes what is right into {FILE}."
+        raise DataError(f"nobody has looked at who made episodes of {folder} fail", hint=hint)
+    for name in names:
+        parent.read([name])
+        turns = parent.played(name)
+        told = ToldEpisode.of(turns, seats(parent.plan, *parent.jobs[name]))
+        turn = found[name]
+        known = turn is not None and 0 <= turn < len(turns)
+        yield name, told, {"agent": turns[turn].turn.agent, "turn": turn} if turn is not None and known else None
+        del parent.batches[name]
+
+
+def opinions_of_run(folder: Path, episodes: Collection[str]) -> list[BlameLabel]:
+    """The answers of a finished run of the task `who_broke_it` about a run with these episodes; its model is the rater.
+
+    Raises `DataError` where it is about others, or no answer could be read.
+    """
+    run = Run.load(folder)
+    rater = clean_name(str(run.meta["model"]))[:60]
+    found = []
+    for end, _ in storage.batches(*storage.journals(run.folder)):
+        if str(end["case"]) not in episodes:
+            hint = f"Its spec needs task: {{use: {TASK}, run: …}}, with the run that is blamed."
+            raise DataError(f"{folder} is asked about {end['case']!r:.80}, no episode of the run", hint=hint)
+        outcome = end["outcome"] or {}
+        group = outcome.get("group")
+        given = [group] if group is not None else (outcome.get("facts") or {}).get("samples") or []
+        found += [
+            BlameLabel(rater, str(end["case"]), str(one["agent"]), turn if type(turn := one["turn"]) is int else None)
+            for one in given
+            if isinstance(one, Mapping) and one.keys() == {"agent", "turn"} and one["agent"] is not None
+        ]
+    if not found:
+        raise DataError(f"{folder} has no answer that names an agent", hint=f"It has to be a run of the task {TASK}.")
+    return found

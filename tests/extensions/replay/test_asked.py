@@ -1,0 +1,93 @@
+"""A judge is asked who made the episodes of a run fail, and its answers stand beside what the experiment found."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import harness
+from harness.engine_api import Request
+from harness.engines.mock import Mock
+from harness.errors import DataError, PluginError
+from harness.extensions.replay.asked import asked_about, opinions_of_run
+from harness.extensions.replay.blame import blamed
+from harness.extensions.replay.blame_command import as_json
+from harness.extensions.replay.findings import FILE, keep
+from harness.extensions.replay.opinions import opinion_table, read_opinions
+from harness.results import Run
+from tests.helpers.commands import invoke
+
+LED = (
+    "matrix.problem=[consensus]",
+    "matrix.graphs=[small_world]",
+    "agents={default: model, liar: {count: 1, policy: {use: faulty, of: agentsnet/classical, at: 3}}}",
+)
+
+
+@pytest.fixture(scope="module")
+def led(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Four agents, one of whom answers 0 in the end; blame has looked at it."""
+    done = harness.evaluate("agentsnet_quick", overrides=LED, output_path=tmp_path_factory.mktemp("led") / "run")
+    keep(done.folder, as_json(blamed(done)))
+    return done
+
+
+def asked(led: Run, folder: Path, judge: Mock) -> Run:
+    return harness.evaluate("studies/opinions", judge, overrides=(f"task.run={led.folder}",), output_path=folder)
+
+
+def reads(request: Request) -> str:
+    """A stand-in judge that blames whoever answers otherwise than most."""
+    turns = request.thread.messages[-1]["content"].split("\nTurn ")[1:]
+    last = next(turn for turn in turns if re.search(r"did: .*Answer ### 0$", turn, re.MULTILINE))
+    [(turn, agent)] = re.findall(r"^(\d+) \(round 3\): (\w+)", last)
+    return f"The others agree.\nAGENT: {agent}\nTURN: {turn}"
+
+
+@pytest.mark.slow
+def test_a_judge_that_reads_is_right_and_one_that_guesses_is_not(led: Run, tmp_path: Path) -> None:
+    found = blamed(led)
+    right = asked(led, tmp_path / "reads", Mock(model="reads", function=reads))
+    wrong = asked(led, tmp_path / "guesses", Mock(model="guesses\x1b[1m", text="AGENT: Jeremy\nTURN: 0"))
+    assert [one.scores[0].number("score") for one in (right, wrong)] == [1, 0]
+    opinions = [one for done in (right, wrong) for one in read_opinions(done.folder, {led.scores[0].id})]
+    table = opinion_table(found, opinions)
+    assert [[cell.value for cell in row.cells] for row in table.rows] == [[1, 1, 1, 0], [1, 0, 0, 0]]
+    assert [row.key["who"] for row in table.rows] == ["reads", opinions[1].rater] and "\x1b" not in opinions[1].rater
+
+
+@pytest.mark.slow
+def test_the_command_takes_the_run_of_the_judge(led: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked(led, tmp_path / "reads", Mock(model="reads", function=reads))
+    code, out, _ = invoke(capsys, "blame", str(led.folder), "--labels", str(tmp_path / "reads"), "--quiet")
+    assert code == 0 and re.search(r"reads +1 +1\.00 +1\.00 +0\n", out)
+
+
+@pytest.mark.slow
+def test_answers_that_name_nobody_and_runs_about_others_are_said(led: Run, tmp_path: Path) -> None:
+    mute = asked(led, tmp_path / "mute", Mock(text="I do not know."))
+    with pytest.raises(DataError, match="no answer that names an agent"):
+        opinions_of_run(mute.folder, {led.scores[0].id})
+    with pytest.raises(DataError, match="no episode of the run"):
+        opinions_of_run(mute.folder, {"other"})
+
+
+@pytest.mark.slow
+def test_where_the_experiment_blames_nobody_there_is_no_right_answer(led: Run, tmp_path: Path) -> None:
+    data = json.loads((led.folder / FILE).read_text())
+    [entry] = data["found"].values()
+    [one] = entry["episodes"].values()
+    try:
+        (led.folder / FILE).write_text(json.dumps(data).replace('"blamed"', '"no_better"'))
+        assert [target for _, _, target in asked_about(led.folder)] == [None]
+        done = asked(led, tmp_path / "none", Mock(text="AGENT: Jeremy\nTURN: 0"))
+        assert (done.scores[0].number("score"), done.scores[0].number("answered")) == (None, 1)
+        one["decisive"][0]["turn"] = 10**6
+        (led.folder / FILE).write_text(json.dumps(data))
+        assert [target for _, _, target in asked_about(led.folder)] == [None]
+        (led.folder / FILE).unlink()
+        with pytest.raises(PluginError, match="nobody has looked at who made episodes"):
+            asked(led, tmp_path / "early", Mock())
+    finally:
+        keep(led.folder, as_json(blamed(led)))
