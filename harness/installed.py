@@ -25,6 +25,7 @@ _SHAPES: Final[Mapping[str, Any]] = {
     "kinds": {**_RUN, "singular": "text", "help": "text", "home?": "text"},
     "keys": "reference",
     "tables": ("reference", {**_RUN, "key?": "yes or no"}),
+    "table_keys": "reference",
     "after": {**_RUN, "parameters?": "names", "eval?": "reference", "score?": "reference"},
     "checks": "reference",
     "confinement": "reference",
@@ -68,7 +69,7 @@ OF_THE_CORE: Final[Mapping[str, Set[str]]] = {
     "keys": {
         *("name", "task", "protocol", "prompts", "metrics", "description", "extends", "agents", "models", "matrix"),
         *("baseline", "generation_kwargs", "constrained", "limits", "share_calls", "executor", "seed", "repeats"),
-        *("limit", "cluster", "headline", "tables", "prices"),
+        *("limit", "cluster", "headline", "tables"),
     },
     "lists": {"help", "debug"},
 }

@@ -23,7 +23,7 @@ def explained(error: Any) -> Iterator[tuple[ValuePath, str]]:
         keys = error.schema.get("properties", {})
         for key in value:
             if key not in keys:
-                advice = bringer(str(key), "keys", "tables") or near(str(key), keys)
+                advice = bringer(str(key), "keys", "tables", "table_keys") or near(str(key), keys)
                 yield (*path, key, KEY), f"unknown key {key!r}. {advice}"
     elif rule == "required":
         missing = [repr(key) for key in expected if key not in value]

@@ -22,13 +22,11 @@ from harness.runtime import manifest
 from harness.tables import (
     EpisodeScore,
     HeadlineSpec,
-    Price,
     Published,
     Table,
     TableSpec,
     build,
     load_scores,
-    read_prices,
     rows,
 )
 
@@ -132,18 +130,13 @@ class Run:
     def with_published(self, published: Iterable[Published]) -> list[Table]:
         """The spec's tables with figures of publications as marked rows."""
         figures = [*published]
-        tables = (build(table, self.scores, self.metrics, figures, self.prices) for table in self.table_specs)
+        tables = (build(table, self.scores, self.metrics, figures) for table in self.table_specs)
         return [replace(table, notes=(*table.notes, *filter(None, [self.unfinished]))) for table in tables]
 
     def published(self) -> list[Published]:
         """Published figures; those in this run's tables say how the run differs from the published one."""
         found: list[Published] = report_part("published", "figures of publications")(self)
         return found
-
-    @property
-    def prices(self) -> dict[str, Price]:
-        """The spec's `prices:`, model → USD per million tokens."""
-        return read_prices(self.spec.get("prices"))
 
     @property
     def rows(self) -> list[dict[str, Any]]:

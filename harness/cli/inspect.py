@@ -16,8 +16,6 @@ from harness.config.project import Project, find
 from harness.errors import CombinedSpecError, Place, UserError
 from harness.evaluation import STAGES, wrong_tables
 from harness.manifests import offers, report_part
-from harness.printable import clean_name
-from harness.tables import read_prices
 
 if TYPE_CHECKING:
     from harness.check.estimate import Estimate
@@ -129,9 +127,9 @@ def plan(options: argparse.Namespace) -> int:
             print(f"later           {figures.episodes * calls:,} calls {what}, without retries")
     print(f"tokens          about {figures.input_tokens:,} in, {figures.output_tokens:,} out")
     print(f"                (a guess: {REPLY_TOKENS}-token replies at most, 4 characters a token)")
-    for model, price in read_prices(resolved.spec.get("prices")).items():
-        usd = (figures.input_tokens * price.input + figures.output_tokens * price.output) / 1e6
-        print(f"cost            about ${usd:,.2f} with {clean_name(model)} (USD per million tokens: {price})")
+    for key in resolved.keys:
+        for line in key.estimated(figures):
+            print(line)
     print(f"spec digest     {resolved.digest[:16]}")
     return 0
 

@@ -68,6 +68,10 @@ class SpecKey:
         """Entries of `tables:` for a spec that declares none; they come before the plain table."""
         return []
 
+    def table(self, entry: Mapping[str, Any]) -> Mapping[str, Any]:
+        """An entry of `tables:`, with what the key adds to it."""
+        return entry
+
     # ------------------------------------------------------------------ a variant is resolved
 
     def task_arguments(self, task: type[Any], arguments: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -108,6 +112,10 @@ class SpecKey:
     def summary(self, plan: Plan) -> list[str]:
         """Lines on how much there is to play."""
         return []
+
+    def estimated(self, figures: Any) -> Iterable[str]:
+        """Lines on what a plan of this `harness.check.estimate.Estimate` comes to."""
+        return ()
 
 
 def keys_of(spec: Spec, data: Mapping[str, Any] | None = None) -> list[SpecKey]:

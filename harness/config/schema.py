@@ -20,7 +20,7 @@ from harness.parameters import (
     json_shape,
     schema_problems,
 )
-from harness.tables import HeadlineEntry, PricesEntry, TableEntry
+from harness.tables import HeadlineEntry, TableEntry
 from harness.tables.spec import entry_problems
 
 _Number = float | str  # or the ${variable} that the matrix turns into one; `resolve` checks what comes of it
@@ -101,11 +101,6 @@ class SpecEntry(TypedDict, total=False):
     ]
     headline: Annotated[HeadlineEntry, "the one number that stands for the benchmark, by which runs are ranked"]
     tables: Annotated[list[TableEntry], "what is printed"]
-    prices: Annotated[
-        dict[str, PricesEntry],
-        "what models cost, by the names that tables show: {MODEL: {input: USD, output: USD}} per million tokens; "
-        "tables show it with `cost:`",
-    ]
 
 
 SPEC: Final[Schema] = {

@@ -111,9 +111,13 @@ class Spec:
 
     @property
     def tables(self) -> list[dict[str, Any]]:
-        """The entries of `tables:`, each with the spec's `cluster:` unless it has its own, or its kind has another."""
+        """The entries of `tables:`, each with the spec's `cluster:` unless it has its own, or its kind has another, and
+        with what keys of extensions add."""
         shared = {"cluster": self.data["cluster"]} if "cluster" in self.data else {}
-        return [{**shared, **table} if _shares(table) else table for table in self.get("tables", [])]
+        tables = [{**shared, **table} if _shares(table) else table for table in self.get("tables", [])]
+        for key in keys_of(self):
+            tables = [dict(key.table(table)) for table in tables]
+        return tables
 
     @property
     def advice(self) -> str | None:

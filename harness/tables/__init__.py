@@ -5,12 +5,12 @@ table = build(spec, scores, metrics)
 """
 
 from .build import build
-from .costs import Price, Prices, PricesEntry, read_prices
 from .entry import TableEntry
 from .headline import HeadlineEntry, HeadlineSpec, check_headline
+from .keys import TableKey
 from .kinds import TableKind
 from .scores import NOT_RUN, CorpusRecord, EpisodeScore, Number, load_scores, rows
-from .spec import TableSpec, check
+from .spec import Derived, TableSpec, check
 from .table import (
     SCHEMA,
     SIMULATED,
@@ -36,20 +36,19 @@ __all__ = [
     "Cell",
     "Column",
     "CorpusRecord",
+    "Derived",
     "EpisodeScore",
     "ErrorKind",
     "HeadlineEntry",
     "HeadlineSpec",
     "Number",
     "NumberForm",
-    "Price",
-    "Prices",
-    "PricesEntry",
     "Published",
     "Record",
     "Row",
     "Table",
     "TableEntry",
+    "TableKey",
     "TableKind",
     "TableSpec",
     "Unit",
@@ -58,7 +57,6 @@ __all__ = [
     "check_headline",
     "error_of",
     "load_scores",
-    "read_prices",
     "rows",
     "text",
 ]

@@ -16,12 +16,10 @@ from harness.storage.plugin_errors import describe
 from harness.tables import stats
 
 from .axis import Axis, Key, meets
-from .costs import Prices, cost, cost_notes
 from .entry import Means
 from .notes import notes
 from .scores import EpisodeScore, aggregate, by_condition, cluster_of, finite, observations, refuse_bare_shares
 from .spec import TableSpec
-from .split import split_labels
 from .table import Cell, Column, ErrorKind, Published, Row, Table, error_of
 
 
@@ -52,7 +50,6 @@ def build(
     scores: Sequence[EpisodeScore],
     metrics: Mapping[str, Metric],
     published: Iterable[Published] = (),
-    prices: Prices | None = None,
 ) -> Table:
     """Fill a table.
 
@@ -67,21 +64,20 @@ def build(
         scores: the episodes; those that failed are counted and never averaged.
         metrics: name → metric, for every name in `table.cells`.
         published: published tables, among them those that `table.published` names; empty: show none.
-        prices: model → price, for the costs among `table.derived`; a model without one has no cost.
 
     Raises:
         SpecError: for a metric, a label or a published table that does not exist.
     """
-    if table.split:
-        scores = [replace(score, labels=split_labels(table.split, score.labels)) for score in scores]
+    for key in table.added:
+        with _asking(table, key):
+            scores = [replace(score, labels=key.relabelled(score.labels)) for score in scores]
     _refuse_unknown(table, scores, metrics)
     selected = [score for score in scores if meets(score.labels, table.where)]
     for name in (name for name in table.cells if name in metrics):
         refuse_bare_shares(metrics[name], selected, name)
-    if table.kind and not table.kind.plain:
-        with _asking(table):
+    if table.kind:
+        with _asking(table, table.kind):
             return table.kind.build(table, selected, metrics)
-    prices = prices or {}
     beside = _beside(table, published)
     table = _placed(table, selected, beside.models(table) if beside else ())
     rows, columns = Axis(table.rows, table), Axis(table.columns, table)
@@ -93,17 +89,18 @@ def build(
         beside.place(table, rows, columns)  # before the slots: figures have columns too
     slots = _slots(table, columns)
     own = {
-        key: rows.row(key, [_cell(table, metrics, prices, slot, rows.metric(key), ours[key]) for slot in slots])
+        key: rows.row(key, [_cell(table, metrics, slot, rows.metric(key), ours[key]) for slot in slots])
         for key in rows.sorted(ours)
     }
     rows_filled = [*own.values()]
     if beside:
         rows_filled += beside.rows(table, rows, [(slot.key, slot.metric) for slot in slots])
-    added: tuple[list[Row], list[str]] = ([], [])
-    if table.kind:
-        with _asking(table):
-            added = table.kind.more_rows(table, own, [slot.metric for slot in slots], metrics)
-    rows_filled += added[0]
+    last_notes: list[str] = []
+    for key in table.added:
+        with _asking(table, key):
+            more, about = key.more_rows(table, own, [slot.metric for slot in slots], metrics)
+        rows_filled += more
+        last_notes += [*key.notes(table, selected), *about]
     if table.hide_empty:
         filled = [i for i in range(len(slots)) if any(row.cells[i].value is not None for row in rows_filled)]
         slots = [slots[i] for i in filled]
@@ -124,19 +121,18 @@ def build(
         unit=table.unit,
         figure=table.figure,
     )
-    all_notes = [*notes(table, done, selected, metrics, beside), *cost_notes(table, selected, prices)]
-    return replace(done, notes=(*all_notes, *added[1]))
+    return replace(done, notes=(*notes(table, done, selected, metrics, beside), *last_notes))
 
 
 @contextlib.contextmanager
-def _asking(table: TableSpec) -> Iterator[None]:
-    """Within it a kind of an extension fills the table. Raises `PluginError` for what it raises."""
+def _asking(table: TableSpec, extension: object) -> Iterator[None]:
+    """Within it a class of an extension is asked. Raises `PluginError` for what it raises."""
     try:
         yield
     except HarnessError:
         raise
     except Exception as error:
-        raise PluginError(f"table {table.title!r}: {describe(error, table.kind)}") from error
+        raise PluginError(f"table {table.title!r}: {describe(error, extension)}") from error
 
 
 # ------------------------------------------------------------------------------------------ layout
@@ -210,7 +206,6 @@ def _refuse_unknown(table: TableSpec, scores: Sequence[EpisodeScore], metrics: M
 def _cell(
     table: TableSpec,
     metrics: Mapping[str, Metric],
-    prices: Prices,
     slot: _Slot,
     row_metric: str | None,
     row: Mapping[Key, Sequence[EpisodeScore]],
@@ -229,10 +224,10 @@ def _cell(
         cell = _statistic(table, metrics[name], scores, name, how, failed)
     elif derived.kind == "ratio":
         cell = _ratio(table, scores, name, derived.metrics, failed)
-    elif derived.kind == "loss":
-        cell = _loss(scores, [(part, metrics[part]) for part in derived.metrics], how, failed)
+    elif derived.total is not None:
+        cell = derived.total(scores, failed)
     else:
-        cell = cost(scores, derived, prices, failed)
+        cell = _loss(scores, [(part, metrics[part]) for part in derived.metrics], how, failed)
     return replace(cell, uses_ground_truth=any(score.uses_ground_truth for score in scores))
 
 

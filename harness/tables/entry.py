@@ -20,13 +20,6 @@ _ErrorWord = Literal["sem", "std", "interval", "wilson", "t"]
 _Decimals = Annotated[int, Range(ge=0, le=10)]
 
 
-class CostEntry(TypedDict, total=False):
-    """The metrics of a sum of money."""
-
-    input: Name
-    output: Name
-
-
 class TableEntry(TypedDict, total=False):
     """One entry of a spec's `tables:` in YAML."""
 
@@ -43,17 +36,7 @@ class TableEntry(TypedDict, total=False):
         "a mapping of new names, to be used in cell, to two metrics: what is lost from the first to the second, "
         "1 − mean of the second / mean of the first",
     ]
-    cost: Annotated[
-        dict[str, Annotated[CostEntry, Keywords(minProperties=1)]],
-        "a mapping of new names, to be used in cell, to {input: metric, output: metric}, or one of them: the USD that "
-        "so many tokens cost at the spec's prices, over all episodes",
-    ]
     kind: Annotated[str, "what other kind of table it is, of those that extensions add; without it a plain one"]
-    split: Annotated[
-        dict[str, dict[str, Annotated[dict[Name, LabelValue], Keywords(minProperties=1)]]],
-        "a mapping of labels to a mapping of their values to new labels of this table, such as "
-        "{condition: {sim5c: {mode: at once, talk: true}}}",
-    ]
     where: Annotated[
         dict[str, LabelValues], "a mapping of labels to the value, or list of values, that episodes must have"
     ]

@@ -11,6 +11,7 @@ from harness.errors import KEY, near
 from harness.manifests import offers
 from harness.parameters import ValuePath, problems
 
+from .keys import usable_keys
 from .kinds import TableKind, entry_type, is_key, usable_kinds
 
 
@@ -23,7 +24,7 @@ def explained(
         entry: as it is in YAML.
         kind, mistakes: as `kind_of` gives them.
     """
-    known, wrong = entry_type(kind), dict(mistakes)
+    known, wrong = entry_type(kind, entry), dict(mistakes)
     yield from (((key,), mistake) for key, mistake in wrong.items())
     if wrong:  # then keys of other kinds are not further mistakes
         own = known.__annotations__
@@ -51,8 +52,9 @@ def wrong_kind(name: Any) -> str:
 
 
 def owners(key: str) -> list[str]:
-    """How an entry selects the kinds that have this key: "kind: ranks", "compare"."""
-    return [
+    """How an entry selects the kinds, or the keys of extensions, that have this key: "kind: ranks", "compare"."""
+    keys = [name for name, one in usable_keys().items() if key in typing.get_type_hints(one.entry)]
+    return keys + [
         name if is_key(offers("tables")[name]) else f"kind: {name}"
         for name, kind in usable_kinds().items()
         if key in typing.get_type_hints(kind.entry)
@@ -60,5 +62,5 @@ def owners(key: str) -> list[str]:
 
 
 def keys_of_kinds() -> list[str]:
-    """The keys by which an entry takes a kind."""
-    return [name for name, offer in offers("tables").items() if is_key(offer)]
+    """The keys by which an entry takes a kind, and those of extensions."""
+    return [*offers("table_keys"), *(name for name, offer in offers("tables").items() if is_key(offer))]

@@ -18,20 +18,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 from harness.manifests import Offer, offers, usable
 
 from .entry import TableEntry
+from .keys import TableKey, keys_in, loaded, usable_keys
 
 if TYPE_CHECKING:
     from harness.api import Metric
 
     from .scores import EpisodeScore
     from .spec import TableSpec
-    from .table import Row, Table
+    from .table import Table
 
 
 class TableKind(ABC):
     """One entry of `tables:` of this kind. Subclasses are frozen dataclasses.
 
-    Such a table has statistics instead of columns (`build`), and its numbers are computed from episodes, never from
-    conditions. If the kind is `plain`, it is a table like any other, with rows that the kind adds (`more_rows`).
+    Such a table has statistics instead of columns, and its numbers are computed from episodes, never from conditions.
 
     Attributes:
         entry: a `TypedDict` with the keys that the kind adds to those of every table (`TableEntry`).
@@ -39,7 +39,6 @@ class TableKind(ABC):
         names_metrics: the key that names the metrics.
         shares_cluster: whether `cluster:` of the spec holds for it.
         reserved: names in its tidy rows that no label may have.
-        plain: whether it only adds rows to a plain table.
     """
 
     entry: ClassVar[Any]
@@ -47,7 +46,6 @@ class TableKind(ABC):
     names_metrics: ClassVar[str] = "cell"
     shares_cluster: ClassVar[bool] = True
     reserved: ClassVar[frozenset[str]] = frozenset({"statistic"})
-    plain: ClassVar[bool] = False
 
     @classmethod
     def complete(cls, entry: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -80,41 +78,14 @@ class TableKind(ABC):
         """What the table needs and the conditions of a plan (`harness.config.plan.Plan`) lack: (problem, hint)."""
         return []
 
+    @abstractmethod
     def build(self, table: TableSpec, scores: Sequence[EpisodeScore], metrics: Mapping[str, Metric]) -> Table:
-        """Fill it with the episodes that its `where` selects; only a `plain` kind lacks this. Raises `SpecError`."""
-        raise NotImplementedError
-
-    def more_rows(
-        self,
-        table: TableSpec,
-        rows: Mapping[tuple[str, ...], Row],
-        columns: Sequence[str | None],
-        metrics: Mapping[str, Metric],
-    ) -> tuple[list[Row], list[str]]:
-        """The rows that a `plain` kind adds, and notes on them.
-
-        Args:
-            table: the entry.
-            rows: values of the row labels, as text → row; without figures of publications.
-            columns: the metric of each column, None if rows say it.
-            metrics: name → metric.
-        """
-        return [], []
+        """Fill it with the episodes that its `where` selects. Raises `SpecError`."""
 
 
 def is_key(offer: Offer) -> bool:
     """Whether an entry takes the kind by a key of its name."""
     return isinstance(offer.value, Mapping) and bool(offer.value.get("key"))
-
-
-def _loaded(offer: Offer) -> type[TableKind]:
-    """The class that a manifest names. Raises as `Offer.load_class`; `PluginError` too where it has no `entry`."""
-    kind = offer.load_class(TableKind)
-    if not typing.is_typeddict(getattr(kind, "entry", None)):
-        raise offer.mistake(f"the class {kind.__name__} has no `entry`, a TypedDict with the keys that it adds")
-    if not kind.plain and kind.build is TableKind.build:
-        raise offer.mistake(f"the class {kind.__name__} has no build")
-    return kind
 
 
 def kind_of(entry: Any) -> tuple[type[TableKind] | None, list[tuple[str, str]]]:
@@ -130,22 +101,22 @@ def kind_of(entry: Any) -> tuple[type[TableKind] | None, list[tuple[str, str]]]:
             return None, [("kind", wrong_kind(name))]
         taken.insert(0, ("kind", entry["kind"]))
     others = [(key, f"{taken[0][0]}: {key} is another kind of table: make one entry of each") for key, _ in taken[1:]]
-    return (_loaded(offered[taken[0][1]]) if taken else None), others
+    return (loaded(offered[taken[0][1]], TableKind) if taken else None), others
 
 
-@functools.cache
-def entry_type(kind: type[TableKind] | None) -> Any:
-    """The `TypedDict` of an entry that takes this kind."""
-    return TableEntry if kind is None else _with_keys([kind])
+def entry_type(kind: type[TableKind] | None, entry: Any) -> Any:
+    """The `TypedDict` of an entry that takes this kind and has these keys of extensions."""
+    return _with(*([kind] if kind else []), *(keys_in(entry).values() if isinstance(entry, Mapping) else ()))
 
 
 def whole_entry_type() -> Any:
-    """The `TypedDict` with the keys of all kinds there are, for editors."""
-    return _with_keys(usable_kinds().values())
+    """The `TypedDict` with the keys of all kinds there are and of all extensions, for editors."""
+    return _with(*usable_kinds().values(), *usable_keys().values())
 
 
-def _with_keys(kinds: Iterable[type[TableKind]]) -> Any:
-    hints = [typing.get_type_hints(one, include_extras=True) for one in (TableEntry, *(kind.entry for kind in kinds))]
+@functools.cache
+def _with(*added: type[TableKind] | type[TableKey]) -> Any:
+    hints = [typing.get_type_hints(one, include_extras=True) for one in (TableEntry, *(one.entry for one in added))]
     return TypedDict("TableEntry", {name: hint for part in hints for name, hint in part.items()}, total=False)  # type: ignore[operator]
 
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from harness.errors import KEY, SpecError, UserError, near
 from harness.parameters import ValuePath, problems
 from harness.storage.plugin_errors import describe
 
 from .entry import Means
+from .keys import TableKey, keys_in
 from .kinds import TableKind, entry_type, kind_of
-from .split import Split, with_split, wrong_split
-from .table import DIGITS, Digits, Errors, ErrorStyle, Figure, Units, text
+from .table import DIGITS, Cell, Digits, Errors, ErrorStyle, Figure, Units, text
+
+if TYPE_CHECKING:
+    from .scores import EpisodeScore
 
 # The names of a tidy row's own fields: a label of that name would be overwritten there.
 RESERVED: Final = frozenset(
@@ -42,17 +45,17 @@ _DRAWN: Final = frozenset({"panel", "x", "series"})
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """A cell that is made of metrics, as the keys of `TableEntry` say. It has no error.
+    """A cell that is made of metrics, as a key of the entry says. It has no error.
 
     Attributes:
-        kind: "ratio", "loss" or "cost".
+        kind: the key: "ratio", "loss", or that of an extension.
         metrics: what it is made from, in the order of the entry.
-        prices: of a cost, the price ("input" or "output") at which each metric's tokens are billed.
+        total: of an extension: the episodes, and how many of them failed → the cell; a sum, it has no mean over rows.
     """
 
-    kind: Literal["ratio", "loss", "cost"]
+    kind: str
     metrics: tuple[str, ...]
-    prices: tuple[str, ...] = ()
+    total: Callable[[Sequence[EpisodeScore], int], Cell] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +73,7 @@ class TableSpec:
     cells: tuple[str, ...]
     derived: Mapping[str, Derived] = field(default_factory=dict)
     kind: TableKind | None = None
-    split: Split = field(default_factory=dict)
+    added: tuple[TableKey, ...] = ()
     where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     aggregate: Means = "mean_of_conditions"
     overall: Means | None = None
@@ -100,7 +103,7 @@ class TableSpec:
 
     @property
     def summed(self) -> frozenset[str]:
-        """The cells that have no mean over rows: costs, which are sums, and losses."""
+        """The cells that have no mean over rows: sums and losses."""
         return frozenset(name for name, derived in self.derived.items() if derived.kind != "ratio")
 
     @classmethod
@@ -135,10 +138,12 @@ def check(
         entry, mistakes = _read(entry)
         if entry is None:
             return mistakes
-    mistakes = [*wrong_split(entry.split, labels, RESERVED)]
-    labels = with_split(entry.split, labels)
-    names = {"model", "metric", *labels}
     values_of: Mapping[str, Sequence[Any]] = labels if isinstance(labels, Mapping) else dict.fromkeys(labels, ())
+    mistakes = []
+    for key in entry.added:
+        mistakes += key.check(entry, values_of)
+        values_of = key.labels(values_of)
+    names = {"model", "metric", *values_of}
     for key, values_by_label in (
         ("rows", dict.fromkeys(entry.rows, ())),
         ("columns", dict.fromkeys(entry.columns, ())),
@@ -208,8 +213,8 @@ def _parsed(entry: Any) -> tuple[TableSpec | None, list[str]]:
         return None, mistakes
     entry = kind.complete(entry) if kind else entry
     derived = [(name, Derived(kind, tuple(pair))) for kind in _PAIRS for name, pair in entry.get(kind, {}).items()]
-    costs = entry.get("cost", {}).items()
-    derived += [(name, Derived("cost", tuple(parts.values()), tuple(parts))) for name, parts in costs]
+    added = tuple(key.read(entry) for key in keys_in(entry).values())
+    derived += [made for key in added for made in key.cells().items()]
     figure = entry.get("figure")
     spec = TableSpec(
         **{key: value for key, value in entry.items() if key in _AS_IS and value is not None},
@@ -220,6 +225,7 @@ def _parsed(entry: Any) -> tuple[TableSpec | None, list[str]]:
         cluster=_tuple(entry.get("cluster", ())),
         derived=dict(derived),
         kind=kind.read(entry) if kind else None,
+        added=added,
         where={label: tuple(map(text, _tuple(values))) for label, values in entry.get("where", {}).items()},
         published=_tuple(entry.get("published", ())),
         paper=_tuple(entry.get("paper", ())),
@@ -228,7 +234,9 @@ def _parsed(entry: Any) -> tuple[TableSpec | None, list[str]]:
     )
     mistakes = [f"{x!r} is derived twice" for x, count in Counter(name for name, _ in derived).items() if count > 1]
     mistakes += _sense_problems(spec)
-    if kind and not kind.plain:
+    if kind:
+        alone = [name for name, key in keys_in(entry).items() if not key.with_kinds]
+        mistakes += [f"{name}: only a plain table has it" for name in alone]
         if entry.get("aggregate", "pooled") != "pooled":
             key = "kind" if "kind" in entry else kind.needs[0]
             mistakes.append(f"{key}: it is made of episodes, not of conditions: aggregate can only be pooled")
@@ -241,7 +249,7 @@ def _parsed(entry: Any) -> tuple[TableSpec | None, list[str]]:
 def entry_problems(entry: Any) -> Iterator[tuple[ValuePath, str]]:
     """What is wrong with the keys and types of an entry, as `parameters.problems` says it."""
     kind, mistakes = kind_of(entry)
-    if mistakes or any(problems(entry, entry_type(kind))):
+    if mistakes or any(problems(entry, entry_type(kind, entry))):
         from .entry_mistakes import explained  # what only a mistake needs
 
         yield from explained(entry, kind, mistakes)
@@ -252,7 +260,6 @@ _BY_METRIC: Final = ("error", "digits", "unit")
 _AS_IS: Final = frozenset(
     {
         "title",
-        "split",
         "aggregate",
         "overall",
         "overall_title",
@@ -289,9 +296,9 @@ def _sense_problems(spec: TableSpec) -> list[str]:
     mistakes += [f"{derived.kind}: cell does not use {name!r}" for name, derived in unused.items()]
     if "episode" in spec.cluster and len(spec.cluster) > 1:
         mistakes.append("cluster: 'episode' stands alone")
-    mistakes += spec.kind.problems(spec) if spec.kind else []
-    if spec.kind and not spec.kind.plain:
-        return mistakes
+    mistakes += [problem for key in spec.added for problem in key.problems(spec)]
+    if spec.kind:
+        return mistakes + spec.kind.problems(spec)
     for key in _BY_METRIC:
         names = getattr(spec, key)
         absent = [x for x in names if x not in spec.cells] if isinstance(names, Mapping) else []

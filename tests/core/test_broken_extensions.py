@@ -185,7 +185,7 @@ def test_a_command_that_is_broken_says_where_and_the_others_work(
 
 SHELL = """
 from harness.config.keys import SpecKey
-from harness.tables import TableKind
+from harness.tables import TableKey, TableKind
 from harness.after import After
 from harness.executors import Executor
 from typing import TypedDict
@@ -199,14 +199,10 @@ class Bare(TableKind):
 class Key(SpecKey):
     pass
 
-class Unfilled(TableKind):
-    class entry(TypedDict, total=False):
-        of: str
+class Odd(TableKey):
     @classmethod
     def read(cls, entry):
         return cls()
-    def problems(self, table):
-        return []
 
 class Entry(TypedDict, total=False):
     of: str
@@ -241,12 +237,17 @@ RUN = ("eval", "--spec", "arithmetic", "--limit", "1", "--quiet", "--output_path
         (
             '[tables]\ntally = "kinds:Bare"',
             "tables: [{title: T, kind: tally}]",
-            "class Bare has no problems, read",
+            "class Bare has no build, problems",
         ),
         (
-            '[tables]\ntally = "kinds:Unfilled"',
-            "tables: [{title: T, kind: tally}]",
-            "class Unfilled has no build",
+            '[table_keys]\nodd = "kinds:Bare"',
+            "tables: [{title: T, rows: model, cell: score, odd: 1}]",
+            "table_keys.odd: expected a subclass of harness.tables.keys.TableKey",
+        ),
+        (
+            '[table_keys]\nodd = "kinds:Odd"',
+            "tables: [{title: T, rows: model, cell: score, odd: 1}]",
+            "table_keys.odd: the class Odd has no `entry`",
         ),
         (
             '[keys]\ntwice = "kinds:Nothing"',

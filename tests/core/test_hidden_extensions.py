@@ -157,7 +157,6 @@ SHIP = {
     "test_every_spec_that_ships_is_accepted",
     "test_leaderboard_merges_runs_of_one_benchmark_only",
     "test_no_board_ranks_a_run_without_an_answer",
-    "test_prices_make_a_cost_of_the_tokens",
     "test_the_first_screen_says_what_share_was_answered_and_read_and_why_not",
     "test_the_other_agents_do_what_they_do_in_the_run",
     "test_the_options_of_eval_stand_in_groups",

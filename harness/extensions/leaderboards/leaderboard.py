@@ -9,9 +9,11 @@ from typing import Any, Final
 
 from harness.api import Metric
 from harness.errors import DataError
+from harness.extensions.costs.costs import Price, Prices, read_prices
+from harness.extensions.costs.key import priced
 from harness.printable import shortened
 from harness.results import Run
-from harness.tables import EpisodeScore, HeadlineSpec, Price, Prices, Published, Table, TableSpec, build, text
+from harness.tables import EpisodeScore, HeadlineSpec, Published, Table, TableSpec, build, text
 
 from .comparison import in_words, spec_changes
 
@@ -30,7 +32,8 @@ class RunScores:
     @classmethod
     def of(cls, run: Run) -> RunScores:
         """Those of a run. Raises `DataError` for a headline that does not fit it."""
-        return cls(run.meta, run.scores, run.table_specs, run.metrics, run.prices, run.headline)
+        prices = read_prices(run.spec.get("prices"))
+        return cls(run.meta, run.scores, run.table_specs, run.metrics, prices, run.headline)
 
     @property
     def id(self) -> str:
@@ -73,7 +76,7 @@ def leaderboard(runs: Sequence[RunScores], published: Iterable[Published] = ()) 
     published = list(published)
     tables, differing = [], differences(runs)
     for entry in runs[0].tables:
-        table = build(entry, scores, runs[0].metrics, published, prices_by_name)
+        table = build(priced(entry, prices_by_name), scores, runs[0].metrics, published)
         has_costs = any(derived.kind == "cost" for derived in entry.derived.values())
         has_headline = runs[0].headline is not None and runs[0].headline.metric in entry.cells
         further = (disputed if has_costs else None, differing, readers_in_words(runs) if has_headline else None)

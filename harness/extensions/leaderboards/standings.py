@@ -9,13 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
+from harness.extensions.costs.costs import Prices, cost
 from harness.extensions.effects import paired
 from harness.extensions.papers.beside import other_coverage
 from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Published, Row, Table, stats, text
-from harness.tables.costs import Prices, cost
 from harness.tables.notes import clusters_in_words
 from harness.tables.scores import cluster_of
-from harness.tables.spec import Derived
 from harness.tables.table import words_of
 
 from .leaderboard import RunScores, by_readers, combined, differences, listed, readers_in_words, shown_names
@@ -23,7 +22,7 @@ from .leaderboard import RunScores, by_readers, combined, differences, listed, r
 Episodes = Mapping[str, EpisodeScore]
 """Id → episode."""
 Role = Literal["model", "floor", "ceiling", "published"]
-_COST: Final = Derived("cost", ("tokens_input", "tokens_output"), ("input", "output"))
+_BILLED: Final = {"input": "tokens_input", "output": "tokens_output"}
 _ROLES: Final[Mapping[Role, str]] = {"model": "", "floor": " (floor)", "ceiling": " (ceiling)", "published": ""}
 COUNTS: Final = ("n", "failed", "missing")
 
@@ -301,7 +300,7 @@ def _rows(headline: HeadlineSpec, scores: Sequence[EpisodeScore], prices: Prices
 
 
 def _usd(scores: Sequence[EpisodeScore], prices: Prices, failed: int) -> float | None:
-    total = cost(scores, _COST, prices, failed)
+    total = cost(_BILLED, prices, scores, failed)
     return None if total.value is None else total.value / (total.n or 1)
 
 

@@ -19,7 +19,7 @@ from typing import Any, Final, TextIO
 from harness.api import Metric
 from harness.extensions.exports.form import ExportForm
 from harness.extensions.exports.texts import as_json, plain
-from harness.extensions.row_groups.kind import Groups, RowGroup
+from harness.extensions.row_groups.key import Groups, RowGroup
 from harness.extensions.row_groups.rows import combined
 from harness.extensions.transcripts.view_api import RecordedTurn, Transcript
 from harness.printable import clean_name
@@ -216,7 +216,7 @@ def _groups(run: Run, tasks: Sequence[_Task], rows: Mapping[str, Json]) -> tuple
     if len(keys) < len(tasks):  # several conditions: their rows are not part of one mean
         return groups, children
     for table, entry in zip(run.table_specs, run.spec.tables, strict=True):
-        declared = table.kind.groups if isinstance(table.kind, Groups) else ()
+        declared = next((key.groups for key in table.added if isinstance(key, Groups)), ())
         for group, written in zip(declared, entry.get("groups", ()), strict=True):
             members = [keys[name] for name in group.members if name in keys]
             if members:

@@ -1,1 +1,1 @@
-"""Rows of tables that are means of other rows (`groups:`): `kind` reads them, `rows` fills them."""
+"""Rows of tables that are means of other rows (`groups:`): `key` reads them, `rows` fills them."""

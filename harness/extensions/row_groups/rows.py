@@ -15,7 +15,7 @@ from harness.api import UNBOUNDED
 from harness.tables import Cell, ErrorKind, Row, error_of
 from harness.tables.stats import t_quantile
 
-from .kind import RowGroup, Weight, label_of
+from .key import RowGroup, Weight, label_of
 
 
 @dataclass(frozen=True, slots=True)

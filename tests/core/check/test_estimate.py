@@ -6,7 +6,6 @@ import pytest
 
 from harness.check import drive
 from harness.check.estimate import estimate
-from harness.cli import main
 from harness.config import resolve, spec
 from harness.config.project import builtin
 from harness.engines.mock import Mock
@@ -56,14 +55,6 @@ def test_turns_are_those_of_all_cases(name: str) -> None:
         calls += sum(min(most, sum(each)) for each in requests.values())
     result = estimate(plan)
     assert (result.turns, result.calls, result.episodes) == (turns, calls, len(list(plan.episodes())))
-
-
-def test_prices_make_a_cost_of_the_tokens(capsys: pytest.CaptureFixture[str]) -> None:
-    prices = "prices.some/model={input: 0.5, output: 2}"
-    assert main(["plan", "--spec", "arithmetic", "--set", prices, "--limit", "1"]) == 0
-    lines = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines()}
-    tokens = [int(lines["tokens"][at].replace(",", "")) for at in (2, 4)]
-    assert lines["cost"][2:5] == [f"${(tokens[0] * 0.5 + tokens[1] * 2) / 1e6:,.2f}", "with", "some/model"]
 
 
 DECISIONS = {"plurality": 0, "unanimity": 0, "last_word": 0, "judge": 1, "vote": 5, "borda": 5, "points": 5}

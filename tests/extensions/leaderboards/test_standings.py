@@ -13,12 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Episode, Metric
+from harness.extensions.costs.costs import Price
 from harness.extensions.leaderboards.leaderboard import RunScores
 from harness.extensions.leaderboards.overall import overall
 from harness.extensions.leaderboards.standings import standings
 from harness.extensions.pages.html import page
 from harness.report import render
-from harness.tables import EpisodeScore, HeadlineSpec, Price, Published, Record, TableSpec, check_headline
+from harness.tables import EpisodeScore, HeadlineSpec, Published, Record, TableSpec, check_headline
 
 
 class Share(Metric):

@@ -192,7 +192,7 @@ def test_every_format_sets_groups_apart() -> None:
         ({"figure": "bar", "groups": [MMLU]}, "a figure has no groups"),
         (
             {"groups": [MMLU], "compare": {"label": "task", "base": "law", "with": "logic"}},
-            "compare: groups is another kind of table: make one entry of each",
+            "groups: only a plain table has it",
         ),
     ],
 )

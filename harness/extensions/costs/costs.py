@@ -1,4 +1,4 @@
-"""What tokens cost: a spec's `prices:`, and the cells and notes of a table's `cost:`."""
+"""Prices, and the cells and notes of a table's costs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any, TypedDict
 
 from harness.api import Range
-
-from .scores import EpisodeScore, finite
-from .spec import Derived, TableSpec
-from .table import Cell, text
+from harness.tables import Cell, EpisodeScore, text
+from harness.tables.scores import finite
 
 _USD = Annotated[float, Range(ge=0, le=1_000_000)]
 
@@ -43,34 +41,36 @@ def read_prices(entry: Mapping[str, Any] | None) -> dict[str, Price]:
     return {text(model): Price(price["input"], price["output"]) for model, price in (entry or {}).items()}
 
 
-def cost(scores: Sequence[EpisodeScore], derived: Derived, prices: Prices, failed: int) -> Cell:
+Parts = Mapping[str, str]
+"""Price ("input", "output") → the metric that counts the tokens that are billed at it."""
+
+
+def cost(parts: Parts, prices: Prices, scores: Sequence[EpisodeScore], failed: int) -> Cell:
     """USD: the sum over all episodes of tokens × price of the episode's model / 10⁶. A total, it has no error.
 
     Args:
-        scores: the episodes; those that lack one of the numbers are left out and counted as missing.
-        derived: which metrics count the tokens, and the price of each.
+        parts: which metrics count the tokens.
         prices: where one of the models has none, the cell has no value: part of a sum would pass for all of it.
+        scores: the episodes; those that lack one of the numbers are left out and counted as missing.
         failed: how many of the episodes failed.
     """
-    billed = [(score.model, tokens) for score in scores if (tokens := _tokens(score, derived)) is not None]
+    billed = [(score.model, tokens) for score in scores if (tokens := _tokens(score, parts)) is not None]
     value = None
     if billed and all(model in prices for model, _ in billed):
         value = math.fsum(x * getattr(prices[model], kind) for model, tokens in billed for kind, x in tokens) / 1e6
     return Cell(finite(value), None, len(billed), failed, len(scores) - failed - len(billed))
 
 
-def cost_notes(table: TableSpec, scores: Sequence[EpisodeScore], prices: Prices) -> Iterable[str]:
+def cost_notes(costs: Mapping[str, Parts], scores: Sequence[EpisodeScore], prices: Prices) -> Iterable[str]:
     """Which prices a table's costs go by, which are lacking, and which episodes are in no sum."""
     played = [score for score in scores if score.error is None]
     models: dict[str, None] = {}
     short = []
-    for name, derived in table.derived.items():
-        if derived.kind != "cost":
-            continue
-        billed = [score for score in played if _tokens(score, derived) is not None]
+    for name, parts in costs.items():
+        billed = [score for score in played if _tokens(score, parts) is not None]
         models |= dict.fromkeys(score.model for score in billed)
         if len(billed) < len(played):
-            lacking = " or ".join(derived.metrics)
+            lacking = " or ".join(parts.values())
             short.append(f"{name} leaves out {len(played) - len(billed)} of {len(played)} episodes: no {lacking}.")
     if priced := [f"{model} {prices[model]}" for model in models if model in prices]:
         yield f"Prices in USD per million tokens: {'; '.join(priced)}."
@@ -82,8 +82,8 @@ def cost_notes(table: TableSpec, scores: Sequence[EpisodeScore], prices: Prices)
     yield from short
 
 
-def _tokens(score: EpisodeScore, derived: Derived) -> list[tuple[str, float]] | None:
+def _tokens(score: EpisodeScore, parts: Parts) -> list[tuple[str, float]] | None:
     """(price's name, tokens) of an episode; None if it lacks one."""
-    counts = zip(derived.prices, map(score.number, derived.metrics), strict=True)
+    counts = [(price, score.number(metric)) for price, metric in parts.items()]
     present = [(price, count) for price, count in counts if count is not None]
-    return present if len(present) == len(derived.metrics) else None
+    return present if len(present) == len(parts) else None

@@ -18,10 +18,12 @@ from harness.cli import main
 from harness.config import spec
 from harness.errors import SpecError
 from harness.evaluation import rescored
+from harness.extensions.costs.costs import Price, Prices, read_prices
+from harness.extensions.costs.key import priced
 from harness.extensions.leaderboards.leaderboard import RunScores, leaderboard
 from harness.report import render
 from harness.results import Run
-from harness.tables import EpisodeScore, Price, Prices, Table, TableSpec, build, check, read_prices
+from harness.tables import EpisodeScore, Table, TableSpec, build, check
 from tests.helpers.scores import numbers
 from tests.helpers.toy import TOY
 
@@ -49,7 +51,7 @@ def episode(tokens_input: float | None, tokens_output: float | None, model: str 
 
 
 def made(scores: Sequence[EpisodeScore], prices: Prices | None = PRICES, **entry: Any) -> Table:
-    return build(TableSpec.parse({**ENTRY, **entry}), scores, METRICS, prices=prices)
+    return build(priced(TableSpec.parse({**ENTRY, **entry}), prices or {}), scores, METRICS)
 
 
 def grid(table: Table) -> dict[tuple[str, ...], list[float | None]]:
@@ -289,3 +291,11 @@ def test_a_leaderboard_bills_a_model_at_one_price_under_all_its_names() -> None:
     assert calm.notes == ("Prices in USD per million tokens: m 1 in, 1 out; n 2 in, 2 out.",)
     bare = board(("r1", "m", {"m": one}), ("r2", "n", {"m": two}), cell="tokens_total", cost={})
     assert bare.notes == ()
+
+
+def test_prices_make_a_cost_of_the_tokens(capsys: pytest.CaptureFixture[str]) -> None:
+    prices = "prices.some/model={input: 0.5, output: 2}"
+    assert main(["plan", "--spec", "arithmetic", "--set", prices, "--limit", "1"]) == 0
+    lines = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines()}
+    tokens = [int(lines["tokens"][at].replace(",", "")) for at in (2, 4)]
+    assert lines["cost"][2:5] == [f"${(tokens[0] * 0.5 + tokens[1] * 2) / 1e6:,.2f}", "with", "some/model"]

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, Required, TypedDict
 from harness.api import Metric
 from harness.errors import near
 from harness.parameters import Keywords
-from harness.tables import Row, TableKind, TableSpec, text
+from harness.tables import Row, TableKey, TableSpec, text
 
 Weight = Literal["size", "equal"]
 """How the rows of a group count: by their observations (micro mean), or all the same (macro mean)."""
@@ -61,8 +61,8 @@ class RowGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class Groups(TableKind):
-    """A plain table with rows for groups of its rows.
+class Groups(TableKey):
+    """`groups:` of a table.
 
     Attributes:
         groups: the groups, in the order of their rows.
@@ -70,9 +70,6 @@ class Groups(TableKind):
     """
 
     entry: ClassVar[Any] = GroupsEntry
-    needs: ClassVar[tuple[str, ...]] = ("rows", "cell")
-    reserved: ClassVar[frozenset[str]] = frozenset()
-    plain: ClassVar[bool] = True
 
     groups: tuple[RowGroup, ...]
     mistakes: tuple[str, ...] = ()
@@ -96,10 +93,10 @@ class Groups(TableKind):
             mistakes.append("a figure has no groups")
         return mistakes
 
-    def check(self, table: TableSpec, labels: Mapping[str, Sequence[str]], metrics: Iterable[str]) -> list[str]:
+    def check(self, table: TableSpec, labels: Mapping[str, Sequence[Any]]) -> list[str]:
         """Members that no row can have; nothing where the label's values are unknown."""
         label = label_of(table.rows)
-        possible = labels.get(label, ()) if label is not None else ()
+        possible = [*map(text, labels.get(label, ()))] if label is not None else []
         absent = [(group, name) for group in self.groups for name in group.members if possible and name not in possible]
         return [f"groups: {group.title!r}: {label} is never {name!r}. {near(name, possible)}" for group, name in absent]
 

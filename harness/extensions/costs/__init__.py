@@ -1,0 +1,1 @@
+"""What tokens cost: `prices:` of specs, and `cost:` of tables."""

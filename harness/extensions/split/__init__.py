@@ -1,0 +1,1 @@
+"""Labels of tables that are made of another label's values (`split:`)."""

@@ -1,0 +1,104 @@
+"""Keys of entries of `tables:` that extensions add, by `[table_keys]` of their manifests: rows of groups, costs, …
+
+    [table_keys]
+    groups = "key:Groups"
+
+Next: `harness.tables.build`, which asks them when it fills a table.
+"""
+
+from __future__ import annotations
+
+import typing
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from harness.manifests import Offer, offers, usable
+
+if TYPE_CHECKING:
+    from harness.api import Metric
+
+    from .scores import EpisodeScore
+    from .spec import Derived, TableSpec
+    from .table import Row
+
+
+class TableKey(ABC):
+    """A key that an extension adds to entries of `tables:`. Subclasses are frozen dataclasses.
+
+    All methods but `read` have a default that changes nothing.
+
+    Attributes:
+        entry: a `TypedDict` with the key, and keys that can stand beside it.
+        with_kinds: whether it can stand in a table of another kind (`TableKind`), and not only in a plain one.
+    """
+
+    entry: ClassVar[Any]
+    with_kinds: ClassVar[bool] = False
+
+    @classmethod
+    @abstractmethod
+    def read(cls, entry: Mapping[str, Any]) -> TableKey:
+        """Read the key of an entry whose keys and types are right."""
+
+    def problems(self, table: TableSpec) -> list[str]:
+        """Keys that are valid alone and invalid together, as messages."""
+        return []
+
+    def check(self, table: TableSpec, labels: Mapping[str, Sequence[Any]]) -> list[str]:
+        """What is wrong with it in a spec whose episodes have these labels (with their values, where known)."""
+        return []
+
+    def labels(self, known: Mapping[str, Sequence[Any]]) -> Mapping[str, Sequence[Any]]:
+        """The labels of the table, if those of episodes are known; each with its values, where these are known."""
+        return known
+
+    def relabelled(self, labels: Mapping[str, Any]) -> Mapping[str, Any]:
+        """An episode's labels as the table has them."""
+        return labels
+
+    def cells(self) -> Mapping[str, Derived]:
+        """New name, to be used in `cell` → how it is made."""
+        return {}
+
+    def more_rows(
+        self,
+        table: TableSpec,
+        rows: Mapping[tuple[str, ...], Row],
+        columns: Sequence[str | None],
+        metrics: Mapping[str, Metric],
+    ) -> tuple[list[Row], list[str]]:
+        """Rows to put below the table's own, and notes on them.
+
+        Args:
+            table: the entry.
+            rows: values of the row labels, as text → row; without figures of publications.
+            columns: the metric of each column, None if rows say it.
+            metrics: name → metric.
+        """
+        return [], []
+
+    def notes(self, table: TableSpec, scores: Sequence[EpisodeScore]) -> Iterable[str]:
+        """What a reader must know."""
+        return ()
+
+
+T = TypeVar("T")
+
+
+def loaded(offer: Offer, base: type[T]) -> type[T]:
+    """The class that a manifest names. Raises as `Offer.load_class`; `PluginError` too where it has no `entry`."""
+    found = offer.load_class(base)
+    if not typing.is_typeddict(getattr(found, "entry", None)):
+        raise offer.mistake(f"the class {found.__name__} has no `entry`, a TypedDict with the keys that it adds")
+    return found
+
+
+def keys_in(entry: Mapping[str, Any]) -> dict[str, type[TableKey]]:
+    """Name → class of the keys of extensions that an entry has."""
+    return {name: loaded(offer, TableKey) for name, offer in offers("table_keys").items() if name in entry}
+
+
+def usable_keys() -> dict[str, type[TableKey]]:
+    """Name → key, without those that cannot be loaded."""
+    return {name: key for name, key in usable("table_keys", TableKey).items() if hasattr(key, "entry")}
