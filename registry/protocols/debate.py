@@ -120,7 +120,7 @@ class Debate(Panel):
             for opinion in sources:
                 traffic.note(opinion.agent, [self.summariser], opinion.text)
             turn = self.ask(task, case, self.summariser, "digest", observation, peer_texts=texts, fresh=True)
-            [move] = yield [replace(turn, reply=FreeText(), parse_retries=0)]
+            [move] = yield [replace(turn, reply=FreeText())]
             digests[reader.agent] = move.action if isinstance(move.action, str) else None
         if self.summarise == "shared":
             digests = dict.fromkeys((o.agent for o in previous), digests[previous[0].agent])

@@ -114,7 +114,7 @@ class SelfRefine(Panel):
         """A critique and, unless it approves, a rewrite that sees it."""
         observation = {"current": current.peer_text, "signal": self.signal}
         turn = self._turn(task, case, current, "feedback", observation)
-        [move] = yield [replace(turn, reply=Feedback(self.signal), parse_retries=0)]
+        [move] = yield [replace(turn, reply=Feedback(self.signal))]
         critique: Facts = move.action or Feedback(self.signal).noop
         feedback, span = critique["feedback"], critique["span"]
         if span is not None or _failed(move):

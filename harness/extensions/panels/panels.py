@@ -75,7 +75,8 @@ class Panel(Protocol):
         confidence: whether members state a confidence: not at all, in a last line ("line"), or in one JSON object with
             reasoning, answer and confidence ("json"). "likelihood", in panels that weigh confidence: nothing is stated;
             the confidence is the probability of the member's answer among the options of the question (`likelihoods`).
-        parse_retries: how often an unreadable answer is asked for again.
+        parse_retries: how often an unreadable reply is asked for again; a critique, a digest or a piece of work is
+            unreadable if nothing is left of it without its thinking.
 
     Class attributes:
         roles: the parameters that name an agent of `others`; none of them may be empty.

@@ -175,7 +175,7 @@ class TeamPlay:
         own.answered |= answers
         self._asked |= answers
         self.turns[part.name] += 1
-        return turn if answers else replace(turn, reply=FreeText(), parse_retries=0)
+        return turn if answers else replace(turn, reply=FreeText())
 
     def _read(self, seat: str, messages: Sequence[Message]) -> list[str]:
         """Count messages as read; returns their texts."""

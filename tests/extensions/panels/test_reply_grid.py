@@ -13,6 +13,7 @@ from jsonschema import Draft202012Validator
 
 import harness
 from harness.api import Reply, Turn, as_text
+from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import HarnessError
 from harness.extensions.declared.contract import ActWithFields
@@ -79,7 +80,7 @@ def _value(text: Any) -> Any:
 def test_every_turn_is_asked_again_and_can_be_constrained(name: str) -> None:
     for condition, turn in turns(name):
         form = turn.reply
-        assert is_free(form) or turn.parse_retries >= 1, (condition, turn.name)
+        assert turn.parse_retries >= 1, (condition, turn.name)
         assert is_free(form) or form.tools or form.constraint(), (condition, turn.name)
 
 
@@ -133,3 +134,25 @@ def test_nothing_to_keep_to_is_refused(tmp_path: Path) -> None:
 def test_conditions_without_a_form_beside_others_are_played(spec: str, tmp_path: Path) -> None:
     """Their turns with tools are free; those with calls in text are constrained."""
     harness.evaluate(spec, Mock(), overrides=["constrained=true"], limit=1, output_path=tmp_path / "run")
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize(
+    ("turn", "spec", "protocol"),
+    [
+        ("digest", "arithmetic", ["prompts=ensembles/standard", "protocol={use: debate, summarise: shared}"]),
+        ("feedback", "arithmetic", ["prompts=ensembles/standard", "protocol={use: self_refine}"]),
+        ("work", "teams/tree", []),
+    ],
+)
+def test_free_texts_that_only_think_are_asked_for_again(
+    turn: str, spec: str, protocol: list[str], tmp_path: Path
+) -> None:
+    def reply(request: Request) -> str:
+        thinks = not request.id.endswith("/1") and request.reply is not None and is_free(request.reply)
+        return "<think>Hm.</think>" if thinks else "Sum it.\nVerdict: revise\nThe answer is 42."
+
+    changes = [*protocol, "protocol.parse_retries=1"]
+    run = harness.evaluate(spec, Mock(function=reply), overrides=changes, limit=1, output_path=tmp_path / "run")
+    turns = [one for one in run.turns() if one["template"] == turn]
+    assert turns and all(one["calls"] == 2 and not one["error"] for one in turns), turns[:1]
