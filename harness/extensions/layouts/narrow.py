@@ -19,6 +19,8 @@ MOST_LINES: Final = 4
 """Lines that a level of the header may take before something else is done."""
 NAME_LINES: Final = 2
 """Lines that a name of a row may take before something else is done."""
+ACROSS: Final = "\u00a0→"
+"""Behind a title in the corner of a table that says what is above the other columns."""
 WORD: Final = 12
 """Words up to this width are not broken while two columns have room."""
 
@@ -70,8 +72,9 @@ def _enough(digits: int, column: Column, cell: Cell, table: Table, metric: str) 
 
 
 def _swapped(texts: Grid) -> Grid:
-    """Rows as columns. Names of rows are above them, level by level, and their titles in the corner."""
-    titles = [levels[-1] for levels in texts.header[: texts.names]]
+    """Rows as columns. Names of rows are above them, level by level, and their titles in the corner with an arrow, as
+    what stands below the corner is of another kind."""
+    titles = [f"{levels[-1]}{ACROSS}" if levels[-1] else "" for levels in texts.header[: texts.names]]
     shown = [i for i in range(len(texts.header[-1])) if any(levels[i] for levels in texts.header[texts.names :])] or [0]
     corner = [tuple(titles) or ("",), *[("",) * max(len(titles), 1)] * (len(shown) - 1)]
     above = [tuple(row[: texts.names]) or ("",) for row in texts.body]

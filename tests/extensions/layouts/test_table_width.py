@@ -156,7 +156,7 @@ def test_then_numbers_lose_the_decimals_below_their_error() -> None:
 
 def test_then_rows_and_columns_are_swapped() -> None:
     lines = block(table_of(12), 60)
-    assert lines[0].split() == ["Model", "model", "0"]
+    assert lines[0].split() == ["Model", "→", "model", "0"], "the arrow: models are above the other columns"
     assert lines[2].split() == ["number", "of", "thing", "0", "1,000.13", "(12.34)"]
     assert len(lines) == 2 + 12
 
