@@ -44,6 +44,7 @@ class Wanted:
         swap: agent → `model`, or the policy that plays it.
         since: no reply from this turn on is kept.
         sample: what is asked again is drawn by other seeds, of this number.
+        one_model: the given model answers in place of the models that the spec names, too; without one, nobody does.
     """
 
     episodes: Sequence[str] = ()
@@ -52,6 +53,7 @@ class Wanted:
     swap: Mapping[str, Reference] = field(default_factory=dict)
     since: int | None = None
     sample: int | None = None
+    one_model: bool = False
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,7 @@ def play_again(
     parent.read(names)
     changes = _changes(parent, names, wanted)
     spec = _spec(parent, names, wanted, changes, options.output_path)
-    folder = options.output_path or _folder(parent, spec, model)
+    folder = options.output_path or _folder(parent, spec, model, wanted.one_model)
     spec.data["replay"]["run"] = os.path.relpath(parent.run.folder.resolve(), folder.resolve())
     plan = _plan(parent, spec, wanted, changes, model, replace(options, output_path=folder))
     kept = all(isinstance(one, Kept) and one.inner is None for one in plan.engines.values())
@@ -198,9 +200,10 @@ def _spec(
     return replace(before, data=data, places={})
 
 
-def _folder(parent: Parent, spec: Spec, model: Engine | None) -> Path:
+def _folder(parent: Parent, spec: Spec, model: Engine | None, one_model: bool) -> Path:
     """`RUN-replay-DIGEST`: the same command finds its run again."""
     facts = [spec.data["replay"], spec.data.get("agents"), None if model is None else model.model]
+    facts += [one_model] if one_model else []
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()[:8]
     return parent.run.folder.with_name(f"{parent.run.folder.name}-replay-{digest}")
 
@@ -233,9 +236,12 @@ def _plan(
 
     plan = resolve.plan(spec, parent.project, None if policies else kept(model, label))
     engines = {
-        name: engine if isinstance(engine, Kept) else kept(engine, engine.model)
+        name: engine if isinstance(engine, Kept) else kept(model if wanted.one_model else engine, engine.model)
         for name, engine in plan.engines.items()
     }
+    used = {group.model for condition in plan.conditions for group in condition.groups}
+    if MODEL not in used and (model is None or wanted.one_model):  # all agents have models that the spec names
+        engines.pop(MODEL, None)
     if policies and asks:
         engines[MODEL] = kept(model, "no model" if model is None else model.model)
     plan = replace(plan, model=label, engines=engines)

@@ -100,7 +100,8 @@ def play(
     parent.read([episode])
     engine = _engine(project, player, model)
     change = {} if text is None else {turn: text}
-    wanted = Wanted((episode,), change, [(turn, None)] if text is None else [])
+    # Whoever the reader chose answers alone: "offline" is true also where the spec names models of its own.
+    wanted = Wanted((episode,), change, [(turn, None)] if text is None else [], one_model=True)
     if engine is not None and parent.run.meta.get("policies_only"):
         engine = None
     try:

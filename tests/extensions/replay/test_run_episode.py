@@ -44,3 +44,15 @@ def test_a_budget_that_is_too_small_is_said(tmp_path: Path) -> None:
     lost = next(score.id for score in played.scores if score.number("agreed") == 0)
     with pytest.raises(BudgetSpentError, match="max_calls 1 is reached"):
         played.episode(lost).blame("model", model=Dice(), max_calls=1)
+
+
+def test_a_run_of_which_all_models_are_in_the_spec_is_played_again(tmp_path: Path) -> None:
+    models = ("models={theirs: {use: dice, name: theirs}}", "agents={default: {model: theirs}}")
+    played = run(tmp_path / "run", overrides=models)
+    episode = played.episode(EPISODE)
+    last = episode.turns[-1]
+    other = "b" if last.move.action == "a" else "a"
+    done = episode.replay(change={last.number: other})
+    assert [turn.move.action for turn in done.episode(EPISODE).turns][-1] == other
+    first = episode.replay(change={0: "b" if episode.turns[0].move.action == "a" else "a"})
+    assert first.meta["engines"]["theirs"]["replies_asked"] > 0

@@ -1,5 +1,6 @@
 """What the viewer asks the extension for: what may take the place of a reply, and the episode with it."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -75,3 +76,17 @@ def test_prompts_that_differ_need_somebody_who_answers(dice: Run) -> None:
         again(dice, 0, text, "model")
     asked = again(dice, 0, text, "model", model={"use": "dice"})
     assert asked.folder != done.folder and moves(asked)[0] == ("S0", text)
+
+
+@pytest.mark.slow
+def test_models_of_the_spec_are_not_asked_where_a_reader_chose_another(tmp_path: Path) -> None:
+    log = tmp_path / "asked"
+    models = f"models={{theirs: {{use: dice, name: theirs, log: {log}}}}}"
+    agents = "agents={default: {model: theirs}}"
+    done = run(tmp_path / "run", overrides=(models, agents))
+    before = log.read_text()
+    text = "b" if moves(done)[0][1] == "a" else "a"
+    with pytest.raises(RunStoppedError, match="no model is there"):
+        again(done, 0, text)
+    assert moves(again(done, 0, text, STAND_IN))[0] == ("S0", text)
+    assert before and log.read_text() == before
