@@ -24,12 +24,14 @@ _ENDS = 40
 """Words of a line that may end a name."""
 _READ = 300
 """Characters behind a label that are read."""
+_JOINED = 3
+"""Names in a row that are looked at: a reply that offers more means none of them."""
 _WORDS = 30
 """Characters of a reply without a label that a complaint quotes."""
 _SHOWN = 20
 """Names that a complaint lists."""
-_TOKEN = re.compile(r"(?<![^\W_])-?\d+(?:\.\d+)?|\d+(?:\.\d+)?|[^\W\d_]+|[\u2600-\u27bf]")
-"""Numbers, words, and symbols such as the suits of cards."""
+_TOKEN = re.compile(r"player-\d+|(?<![^\W_])-?\d+(?:\.\d+)?|\d+(?:\.\d+)?|[^\W\d_]+|[\u2600-\u27bf]")
+"""Players, numbers, words, and symbols such as the suits of cards."""
 _SIGNS = re.compile(rf"{_TOKEN.pattern}|[-/\\]")
 _DIRECTED = re.compile(r"(?:^|\s)[-/\\][^\W\d]|[^\W_][-/\\](?=\s|$)")
 """A sign before or behind a word that says where, as in "wB1 -bQ" of the game hive: such names keep their signs."""
@@ -43,15 +45,36 @@ _OTHERS = re.compile(
 """What stands between two names: a word or a sign that joins them, or blanks alone."""
 _NUMBER = re.compile(r"(?<![^\W_])\d+[)\]*\"'”’`]{0,3}$")
 """A number at the end of a name, which is not part of a word such as e4."""
-_MORE = re.compile(r"[)\]*\"'”’`]{0,3}(?:\.\d|%|[ \t]*[,;/&+][ \t]*[(\[]?-?\d|[ \t]+(?:and[ \t]+)?-?\d)")
-"""What goes on behind a number: 1.5 is not 1, and "0, 1, 2" is not "0, 1"."""
+_MORE = re.compile(
+    r"[)\]*\"'”’`]{0,3}(?:\.\d|%|\+(?!\w)|[ \t]*[,;/&+][ \t]*[(\[]?-?\d|[ \t]+(?:and[ \t]+)?-?\d)"
+    r"|[ \t]{0,3}\((?!not\b)[^()\n]{0,30}(?<![^\W_])\d{1,9}[^()\n\w]{0,3}\)"
+)
+"""What goes on behind a number: 1.5 is not 1, "0, 1, 2" is not "0, 1", and "3 (or 4)" is neither."""
+_ABOUT = re.compile(r"[\s(*_`\"]{0,6}(?:[<>](?![^<>]*>)|[~≈≤≥])[\s=]{0,6}\d")
+_UP = re.compile(r"(?<![^\W_])\d{1,9}\+\W{0,6}$")
+"""A number that is not said to be the one: "<3", "~3", and at the end "3+"."""
+_GOOD = (
+    r"(?:(?:an?|the|my|our|very|clearly|probably|also|still|now|simply|not|only)[ \t]+){0,4}"
+    r"(?:moves?|choice|action|answer|pick|play|decision|bid|better|best|good|strong(?:er|est)?|correct|right|legal|safe"
+    r"|safest|optimal|forced|fine|ok|okay|great|solid|winning|natural|ideal|clear|only|perfect|excellent|sound|standard"
+    r"|required)\b"
+)
 _DENIED = re.compile(
-    r"[\s\"'”’`*_)\]]{0,6}(?:(?:is|are|was|were|would be|looks|seems)[ \t]+(?:(?:an?|the|too|very)[ \t]+)*"
-    r"(?:not(?![ \t]+(?:the|only))|never|no|bad|worse|wrong|incorrect|false|illegal|im\w+|losing|blunder|mistake)\b"
-    r"|loses\b|\?[ \t]*no\b)",
+    r"[\s\"'”’`*_)\],]{0,6}(?:"
+    r"(?:(?:is|are|was|wo)n['’]t|was|were|will[ \t]+not|can(?:not|['’]?t)?|could|would|might|loses|fails|hangs)\b"
+    rf"|(?:is|are|looks|seems)\b(?![ \t]+{_GOOD})|(?:is|are)[ \t]+(?:no\b|(?:not|never)\b(?![ \t]+(?:the|only)))"
+    r"|(?:if|unless|except)\b)"
+    r"|[\s\"'”’`*_)\].,:;]{0,6}(?:[?!]+[ \t]*(?:no|nope|not)\b|[–—-]{1,3}[ \t]*(?:no|nope)\b"
+    r"|(?:no|nope|nah)\b(?=[ \t]*(?:[.,;:!?)]|$|wait|rather|instead|sorry))|(?:wait|oops|scratch[ \t]+that)\b)",
     re.IGNORECASE,
 )
-"""What says that the name before it is not the one."""
+"""What says that the name before it is not the one, or not for sure."""
+_RELATIVE = re.compile(r"\+\d")
+"""A number of steps: only names have those, as in "player +2" of hanabi, who is not Player-2."""
+_EITHER = re.compile(r"[\s\"'”’`*_)\].,!?]{0,6}\b(?:or|nor|vs|versus)\b[\s:]*", re.IGNORECASE)
+_AND = re.compile(r"[\s\"'”’`*_)\],!?]{0,6}\b(?:and|plus)\b[\s\"'“‘`*_(\[]{0,6}", re.IGNORECASE)
+_BISHOP = re.compile(r"B[a-h1-8]?x?[a-h][1-8]")
+"""A move whose first letter would be a pawn's, if it were small."""
 _LEAD = re.compile(
     r"\d{1,3}\.{1,3}[ \t]*(?=[^\W\d_])"
     r"|(?:(?:I(?:['’]ll|[ \t]will)?|to|play|choose|pick|bid|my[ \t]move[ \t]is)[ \t]+){1,4}",
@@ -97,6 +120,9 @@ class LegalAction(Reply):
         for match in reversed(deque(markers(lines, f"{self.label}:"), _LABELS)):
             start = end_of(_MARKS, text, match.end())
             line = text[start : start + _READ].split("\n", 1)[0].strip()
+            if _ABOUT.match(text[match.end() : start + _READ].split("\n", 1)[0]):
+                found = found or line
+                continue
             if (action := names.at_start(line)) is not None:
                 return Parsed(action)
             found = found or line
@@ -128,9 +154,10 @@ class _Names:
     def named(self, text: str) -> str | None:
         """The name that a whole text means; None if it is none, or could be several."""
         name = self._own(text)
-        if name is None and self._pairs and (other := self._others._own(text)) is not None:
-            return self._also[other]
-        return name
+        if not self._pairs or (name is not None and _folded(name) == _folded(text)):
+            return name
+        other = None if _RELATIVE.search(text) else self._also.get(self._others._own(text) or "")
+        return name or other if name is None or other in (None, name) else None
 
     @functools.cached_property
     def _also(self) -> dict[str, str]:
@@ -143,6 +170,10 @@ class _Names:
     def _own(self, text: str) -> str | None:
         if text in self._names:
             return text
+        name = None if _ABOUT.match(text) or _UP.search(text, max(0, len(text) - 20)) else self._loosely(text)
+        return None if name is not None and _BISHOP.match(name) and text.lstrip(WRAPPING)[:1] == "b" else name
+
+    def _loosely(self, text: str) -> str | None:
         for text_as, names in ((text.strip(WRAPPING), self._bare), (_folded(text), self._folded)):
             if text_as in names:
                 return names[text_as]
@@ -177,24 +208,47 @@ class _Names:
         return tuple(self._token.findall(text.casefold()))
 
     def at_start(self, line: str) -> str | None:
-        """The name with which a line begins, the longest first; None if another one follows it."""
+        """The name with which a line begins, the longest first; None if another one follows it, or what denies it."""
+        return self._begins(line, 0) or None
+
+    def _begins(self, line: str, before: int) -> str | None:
+        """The same; "" where several names are offered. `before`: names that stand before this one."""
         action = self.named(line)
         if action is None and (lead := _LEAD.match(line)):
             action = self.named(line[lead.end() :])
-        if action is not None:
-            return action
+        if action is not None or before > _JOINED:
+            return action or ""
         ends = [match.start() for match in itertools.islice(_BREAK.finditer(line), _ENDS)]
         for end in reversed(ends):
             if end and (action := self.named(line[:end])) is not None:
-                return None if self._goes_on(line, len(line[:end].rstrip(" \t/|,;&")), action) else action
+                joined = " \t|,;&" if self._token is _SIGNS else " \t/|,;&"
+                end = len(line[:end].rstrip(joined))
+                end += line.startswith("!", end) and action.endswith("!")
+                if _DENIED.match(line, end):
+                    return None
+                return "" if self._goes_on(line, end, action, before + 1) else action
         return None
 
-    def _goes_on(self, line: str, end: int, action: str) -> bool:
-        """Whether what ends here is not meant, or not all that is meant."""
-        if _DENIED.match(line, end) or (_NUMBER.search(line[:end]) and _MORE.match(line, end)):
+    def _goes_on(self, line: str, end: int, action: str, before: int) -> bool:
+        """Whether what ends here is not all that is meant."""
+        if _NUMBER.search(line[:end]) and _MORE.match(line, end):
             return True
+        if either := _EITHER.match(line, end):
+            return self._begins(line[either.end() :], before) != action
+        if also := _AND.match(line, end):
+            words = self._tokens(line[also.end() :])[:1]
+            if words and words[0] in self._words:
+                return self._begins(line[also.end() :], before) != action
+        start = end + len(line[end:]) - len(line[end:].lstrip(" \t"))
+        if line.startswith("(", start) and self._names[0].startswith("("):
+            return self._begins(line[start:], before) not in (None, action)
         others = _OTHERS.match(line, end)
-        return others is not None and self.at_start(line[others.end() :]) not in (None, action)
+        return others is not None and self._begins(line[others.end() :], before) not in (None, action)
+
+    @functools.cached_property
+    def _words(self) -> frozenset[str]:
+        """All words of names, and of what people write for them."""
+        return frozenset(word for name in (*self._names, *self._also) for word in self._tokens(name))
 
 
 def _short(reply: str) -> str:

@@ -92,7 +92,9 @@ def hanabi(state: Any, seat: int, actions: Sequence[int], names: Sequence[str]) 
             yield f"{move[1]} card {move[2]}", name
             continue
         told, target = move[4] or move[5], f"Player-{(seat + int(move[3])) % players}"
-        for what in (f"{'color' if move[4] else 'rank'} {told}", _HANABI_COLORS.get(told, f"{told}s")):
+        kind = "color" if move[4] else "rank"
+        yield from ((f"reveal {who} {kind} {told}", name) for who in (target, target.replace("-", " ")))
+        for what in (f"{kind} {told}", _HANABI_COLORS.get(told, f"{told}s")):
             yield from ((f"{verb} {what} to {target}", name) for verb in ("reveal", "hint"))
             yield from ((f"{verb} {target} {what}", name) for verb in ("tell", "hint"))
 

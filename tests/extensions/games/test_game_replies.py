@@ -72,3 +72,43 @@ def test_actions_of_other_turns_and_seats_are_never_taken_for_legal_ones(game: s
         world = world.step({agent: rng.choice(reply.options) for agent, reply in acting.items()}, rng)
         if world.over:
             break
+
+
+REFUSED = (
+    *("{a} or {b}", "either {a} or {b}", "{a}, or rather {b}", "{a} | {b}", "{a} {b}", "{a} and then {b}"),
+    *("{a} followed by {b}", "{a} versus {b}", "{a}? No, {b}", "{a}?? no", "{a}, no, wait", "{a} - no"),
+    *("not {a}", "never {a}", "anything but {a}", "avoid {a}", "don't play {a}", "my opponent played {a}"),
+    *("after {a} I lose", "I resign rather than {a}", "the opposite of {a}", "{a} is illegal", "{a} is too risky"),
+    *("{a} is taken", "{a} was their move", "{a} would lose", "{a} isn't possible", "{a} if that is legal"),
+    *("{a} loses", "{g}", "{g} or {a}", "only if I could: {a}"),
+)
+NAMED = ("{a}", "I play {a}", "`{a}`", "**{a}**", "{a} (not {b})", "{a} because it is best", "{a} is my move")
+
+
+@pytest.mark.parametrize(
+    "game",
+    ["chess", "connect_four", "tic_tac_toe", "hive", "skat", "oh_hell", "gin_rummy", "hanabi(players=3)",
+     "bridge(use_double_dummy_result=False)", "negotiation", "go", "leduc_poker"],
+)  # fmt: skip
+def test_no_reply_of_an_attacker_is_read_as_a_move_that_it_does_not_name(game: str) -> None:
+    task = task_of(game)
+    case, rng = first(task), random.Random(2)
+    world: Any = task.world(case, rng)
+    gone: list[str] = []
+    for _ in range(8):
+        [(actor, reply)] = [(agent, reply) for agent in case.agents if (reply := world.reply(agent)) is not None][:1]
+        written = {text for text, _ in reply.also}
+        elsewhere = [name for name in gone if name not in reply.options and name not in written]
+        if len(reply.options) > 1:
+            a, b = rng.sample(reply.options, 2)
+            g = rng.choice(elsewhere or ["Zz9"])
+            for template in REFUSED:
+                text = template.format(a=a, b=b, g=g)
+                assert reply.parse(f"Well.\nACTION: {text}").action is None, (text, reply.options)
+            for template in NAMED:
+                text = template.format(a=a, b=b)
+                assert reply.parse(f"Well.\nACTION: {text}").action == a, (text, reply.options)
+        gone += reply.options
+        world = world.step({actor: rng.choice(reply.options)}, rng)
+        if world.over:
+            break

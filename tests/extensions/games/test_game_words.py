@@ -370,6 +370,13 @@ def test_cards_and_hints_in_words() -> None:
     reply: Any = task.world(first(task), random.Random(0)).reply("Player-0")
     hint = next(name for name in reply.options if name.startswith("(Reveal player +2 rank"))
     assert reply.parse(f"ACTION: hint {hint[-2]}s to Player-2").action == hint
+    world, _, _ = played("hanabi(players=3)", 1, seed=1)
+    reply = world.reply("Player-1")
+    [hint] = [name for name in reply.options if name.startswith("(Reveal player +2 rank")][:1]
+    assert reply.parse(f"ACTION: Reveal player +2 rank {hint[-2]}").action == hint  # that is Player-0
+    assert reply.parse(f"ACTION: Reveal Player-0 rank {hint[-2]}").action == hint
+    assert reply.parse(f"ACTION: Reveal Player-2 rank {hint[-2]}").action in (None, hint.replace("+2", "+1"))
+    assert reply.parse(f"ACTION: Reveal Player-1 rank {hint[-2]}").action is None  # itself
     card = LegalAction(("HT", "H9"), also=(("ten of hearts", "HT"), ("a card", "HT"), ("a card", "H9")))
     assert card.parse("ACTION: Ten of Hearts").action == "HT"
     assert card.parse("ACTION: a card").error
