@@ -9,7 +9,6 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from harness.api import Completion
-from harness.extensions.transcripts.findings import Finding
 from harness.extensions.transcripts.view_api import RecordedTurn, Transcript
 
 from .texts import plain
@@ -33,11 +32,8 @@ class Events:
         usage_of_models, usage_of_agents: name → tokens.
     """
 
-    def __init__(
-        self, transcript: Transcript, name: str, start: datetime, found: Sequence[tuple[str, Finding]] = ()
-    ) -> None:
-        """`name` is unique to the sample; ids of events and messages begin with it. `found`: out about the episode."""
-        self._found = found
+    def __init__(self, transcript: Transcript, name: str, start: datetime) -> None:
+        """`name` is unique to the sample; ids of events and messages begin with it."""
         self._transcript, self._name, self._start = transcript, name, start
         self.events: list[Json] = []
         self.messages: list[Json] = []
@@ -142,9 +138,9 @@ class Events:
         policy = self._transcript.policies.get(agent)
         source = "no action" if move.error is not None else "action" if policy is None else f"action of policy {policy}"
         self._add("info", at, span, source=source, data=what)
-        for name, one in self._found:
+        for one in self._transcript.findings:
             if (own := one.turns.get(turn.number)) is not None:
-                self._add("info", at, span, source=f"found: {name}", data=plain(own.facts))
+                self._add("info", at, span, source=f"found: {one.name}", data=plain(own.facts))
         return at
 
     def _model(
@@ -161,7 +157,8 @@ class Events:
 
     def _share(self, agent: str) -> Json:
         """The agent's shares of what was found out, as metadata of its span; nothing where there are none."""
-        shares = {f"{name}: {one.title}": one.shares[agent] for name, one in self._found if agent in one.shares}
+        found = (one for one in self._transcript.findings if agent in one.shares)
+        shares = {f"{one.name}: {one.title}": one.shares[agent] for one in found}
         return {"metadata": {"shares": shares}} if shares else {}
 
     def _span(self, span: str, name: str, kind: str, parent: str | None, at: float, more: Json | None = None) -> None:

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.api import CorpusMetric, RatioMetric
-from harness.extensions.transcripts.findings import Finding, findings
-from harness.extensions.transcripts.view_api import Transcript
+from harness.extensions.transcripts.view_api import Finding, Transcript
 from harness.printable import clean_name
 from harness.results import Run
 from harness.tables import EpisodeScore
@@ -97,8 +96,7 @@ def sample_of(run: Run, transcript: Transcript, score: EpisodeScore, start: date
     takes one second and the sample has no `total_time`.
     """
     name = _id(run, transcript.id)
-    found = [*findings(run.folder, transcript)]
-    events = Events(transcript, name, start, found)
+    events = Events(transcript, name, start)
     events.add_all(score.error)
     sample: Json = {
         "id": clean_name(transcript.id.rpartition("/")[0]),
@@ -108,7 +106,7 @@ def sample_of(run: Run, transcript: Transcript, score: EpisodeScore, start: date
         "messages": _messages(transcript),
         "output": output_of(str(run.meta["model"]), _answer(transcript)),
         "scores": _scores(run, transcript, score),
-        "metadata": _metadata(transcript, score) | _found(found),
+        "metadata": _metadata(transcript, score) | _found(transcript.findings),
         "store": {},
         "events": events.events,
         "timelines": events.timelines(),
@@ -207,11 +205,11 @@ def _metadata(transcript: Transcript, score: EpisodeScore) -> Json:
     return {key: plain(value) for key, value in facts.items()}
 
 
-def _found(found: Iterable[tuple[str, Finding]]) -> Json:
+def _found(found: Iterable[Finding]) -> Json:
     """Name → what was found out about the episode: a list, since there may be several references."""
     facts: Json = {}
-    for name, one in found:
-        facts.setdefault(f"found: {name}", []).append(plain(one.facts))
+    for one in found:
+        facts.setdefault(f"found: {one.name}", []).append(plain(one.facts))
     return facts
 
 

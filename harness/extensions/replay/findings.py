@@ -12,8 +12,7 @@ from typing import Any
 
 from harness import storage
 from harness.api import Move
-from harness.extensions.transcripts.findings import Finding, TurnFinding
-from harness.extensions.transcripts.view_api import Transcript
+from harness.extensions.transcripts.view_api import Finding, Transcript, TurnFinding
 from harness.storage.files import write_atomically
 
 from .verdict import WORDS

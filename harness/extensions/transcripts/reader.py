@@ -22,6 +22,7 @@ from harness.config.project import Project, find
 from harness.config.spec import load
 from harness.engines.mock import Mock
 from harness.errors import UserError
+from harness.extensions.transcripts.findings import findings
 from harness.extensions.transcripts.moves import from_journal, turns_of
 from harness.extensions.transcripts.view_api import RecordedTurn, Transcript
 from harness.runtime.manifest import META, SPEC, read_meta
@@ -142,7 +143,7 @@ class Transcripts:
         agents = agents or tuple(dict.fromkeys(turn.agent for turn in played))
         models, policies = self._players(condition, case, agents, played)
         bare = from_journal(episode, batches, end, problem)
-        return replace(
+        whole = replace(
             bare,
             condition=bare.condition or (condition.id if condition else episode.partition("/")[0]),
             case_id=bare.case_id or (case.id if case else ""),
@@ -155,6 +156,7 @@ class Transcripts:
             policies=policies,
             turns=tuple(played),
         )
+        return replace(whole, findings=tuple(findings(self.folder, whole)))
 
     def __iter__(self) -> Iterator[Transcript]:
         """All finished episodes, one in memory at a time. Raises `DataError` for a damaged journal."""

@@ -16,7 +16,7 @@ from harness.extensions.transcripts.view_api import RecordedTurn, Transcript
 from harness.printable import utf8
 from harness.tables import EpisodeScore
 
-from .findings import findings, kept
+from .findings import kept
 
 Kind = Literal["text", "integer", "number", "flag", "json", "texts", "messages"]
 """What a column holds where it is not None: str, int, float, bool, anything that JSON can write, a list of str, or a
@@ -129,7 +129,7 @@ class Tidy:
         metrics: name → metric.
         folder: the run's, whose findings are to be in the rows.
         """
-        self._meta, self._folder = meta, folder
+        self._meta = meta
         self._scores = {score.id: score for score in scores}
         taken = {column.name for column in (*_FIRST, *_LAST, *TURN_COLUMNS)}
         found = {name: _free(name, "found_", taken) for name in (kept(folder) if folder is not None else ())}
@@ -177,14 +177,16 @@ class Tidy:
     def _with_findings(self, row: Row, transcript: Transcript) -> tuple[Row, Iterator[Row]]:
         """The rows of an episode and of its turns, with what was found out about them."""
         turns = turn_rows(str(self._meta["run"]), transcript)
-        if not self._found or self._folder is None:
+        if not self._found:
             return row, turns
         own: dict[str, list[Any]] = {column: [] for column in self._found.values()}
         of_turns: dict[int, dict[str, list[Any]]] = {}
-        for name, one in findings(self._folder, transcript):
-            own[self._found[name]].append(dict(one.facts))
+        for one in transcript.findings:
+            if (column := self._found.get(one.name)) is None:  # kept only since the columns are known
+                continue
+            own[column].append(dict(one.facts))
             for number, turn in one.turns.items():
-                of_turns.setdefault(number, {}).setdefault(self._found[name], []).append(dict(turn.facts))
+                of_turns.setdefault(number, {}).setdefault(column, []).append(dict(turn.facts))
         nothing = dict.fromkeys(self._found.values())
         found = {column: facts or None for column, facts in own.items()}
         return {**row, **found}, ({**turn, **nothing, **of_turns.get(turn["turn"], {})} for turn in turns)

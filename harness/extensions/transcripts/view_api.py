@@ -17,6 +17,40 @@ from harness.runtime.prompt_reader import RecordedTurn
 __all__ = ["Bars", "Edge", "Flight", "Node", "RecordedTurn", "Scene", "Sheet", "Transcript", "View"]
 
 
+@dataclass(frozen=True, slots=True)
+class TurnFinding:
+    """What was found out about a turn.
+
+    Attributes:
+        words: in a few words, such as "decisive"; "" where it only has facts.
+        facts: the same as plain data.
+    """
+
+    words: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What was found out about an episode.
+
+    Attributes:
+        name: under which the extension offers it.
+        title: what was looked for.
+        text: what was found, in a sentence or two.
+        turns: number of a turn → what was found out about it.
+        shares: agent → its share of what the title says.
+        facts: all of it as plain data.
+    """
+
+    name: str = ""
+    title: str
+    text: str
+    turns: Mapping[int, TurnFinding] = field(default_factory=dict)
+    shares: Mapping[str, float] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcript:
     """An episode with its conversations, read back from the journal.
@@ -36,6 +70,7 @@ class Transcript:
         numbers: metric → number, a pair for a ratio, or None.
         error: why the episode failed.
         finished: whether the journal holds its end.
+        findings: what extensions have found out about it since it was played (`findings`).
         problem: why prompts are missing, or may differ from those that were sent; None if nothing has changed.
     """
 
@@ -55,6 +90,7 @@ class Transcript:
     numbers: Mapping[str, Any] = field(default_factory=dict)
     error: str | None = None
     finished: bool = True
+    findings: tuple[Finding, ...] = ()
     problem: str | None = None
 
     @property

@@ -160,7 +160,7 @@ class _Jobs:
     def episode(self, recording: Recording, more: dict[str, Any]) -> bytes:
         """A transcript as JSON; `more` has further entries."""
         transcript, scenes = self._transcript(recording)
-        found = [found_json(name, one) for name, one in findings(recording.folder, transcript)]
+        found = [found_json(one) for one in findings(recording.folder, transcript)]  # maybe newer than the transcript
         return dumped({**as_json(transcript, scenes), "findings": found, **more}).encode()
 
     def form(self, folder: Path, episode: str, turn: int) -> dict[str, Any]:

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from harness.api import Completion
-from harness.extensions.transcripts.findings import Finding
-from harness.extensions.transcripts.view_api import RecordedTurn, Transcript
+from harness.extensions.transcripts.view_api import Finding, RecordedTurn, Transcript
 from harness.replies.likelihoods import shares, sums
 from harness.storage.files import finite
 
@@ -67,13 +66,13 @@ def as_json(transcript: Transcript, scenes: list[dict[str, Any]]) -> dict[str, A
     }
 
 
-def found_json(name: str, found: Finding) -> dict[str, Any]:
+def found_json(found: Finding) -> dict[str, Any]:
     """What was found out about an episode, for its lane."""
     turns = [
         {"turn": number, "words": turn.words, "effect": turn.facts.get("effect")}
         for number, turn in sorted(found.turns.items())[:_MOST_TURNS]
     ]
-    return {"name": name, "title": found.title, "text": found.text, "turns": turns, "shares": dict(found.shares)}
+    return {"name": found.name, "title": found.title, "text": found.text, "turns": turns, "shares": dict(found.shares)}
 
 
 def _turn(turn: RecordedTurn, cutter: _Cutter) -> dict[str, Any]:

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from harness.extensions.exports import export
 from harness.extensions.replay.findings import FILE, keep, of_episode
-from harness.extensions.transcripts.findings import Finding, findings
-from harness.extensions.transcripts.view_api import Transcript
+from harness.extensions.transcripts.view_api import Finding, Transcript
 from harness.results import Run
 from tests.helpers.commands import invoke
 from tests.helpers.toy import TOY, run
@@ -36,7 +35,7 @@ def blamed_run(coins: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str], m
 
 
 def found_in(done: Run) -> dict[str, list[Finding]]:
-    return {one.id: [found for _, found in findings(done.folder, one)] for one in done.transcripts()}
+    return {one.id: [*one.findings] for one in done.transcripts()}
 
 
 def test_a_failed_episode_has_a_finding_with_its_decisive_turn(blamed_run: Run) -> None:
