@@ -33,6 +33,7 @@ _SHAPES: Final[Mapping[str, Any]] = {
     "gates": "reference",
     "executors": "reference",
     "commands": {**_RUN, "options": "reference", "help": "text", "usage": "text", "examples?": "texts"},
+    "starters": "text",
     "lists": {**_RUN, "help": "text", "folders?": "texts by name"},
     "reports": "reference",
     "charts": {**_RUN, "help": "text"},
@@ -185,6 +186,9 @@ def checked(package: str, file: Path, distribution: str = OWN) -> Extension:
     for name, folder in points["projects"].items():
         if not (file.parent / folder / "harness.yaml").is_file():
             raise PluginError(f"projects.{name}: there is no harness.yaml in {folder!r}", place=place)
+    for name, folder in points["starters"].items():
+        if not (file.parent / folder).is_dir():
+            raise PluginError(f"starters.{name}: there is no folder {folder!r}", place=place)
     return read(package, file, distribution)
 
 

@@ -25,6 +25,9 @@ summary = "Says things again."
 [projects]
 echo = "plugins"
 
+[starters]
+cheer = "starter"
+
 [kinds.cheers]
 run = "command:Cheer"
 singular = "cheer"
@@ -78,6 +81,7 @@ class Parrot(Engine):
     async def complete(self, request):
         return Completion("0")
 ''',
+    "harness_echo/starter/specs/__NAME__.yaml": "extends: arithmetic\nname: __NAME__\n",
     "harness_echo/plugins/harness.yaml": "name: echo\n",
     "harness_echo/plugins/registry/cheers/loud.py": '''
 from harness.api import plugin
@@ -247,11 +251,13 @@ def harness(site: Path, *commands: tuple[str, ...]) -> list[tuple[str, str]]:
 
 def test_a_package_of_someone_else_adds_a_command_and_an_engine(installed: Path) -> None:
     run = ("eval", "--spec", "arithmetic", "--limit", "2", "--model", "echo", "--output_path", str(installed / "r"))
-    lists = (("list", "engines"), ("list",), ("list", "cheers"), ("schema", "cheers", "loud"))
+    project, task = ("new", str(installed / "mine")), ("new", "task", "loud", "--kind", "chear")
+    lists = (project, task, ("list", "engines"), ("list",), ("list", "cheers"), ("schema", "cheers", "loud"))
     commands = (("--help",), ("echo", "hello"), *lists, run)
-    about, said, engines, kinds, cheers, schema, played = harness(installed, *commands)
+    about, said, _, refused, engines, kinds, cheers, schema, played = harness(installed, *commands)
     assert "  echo         say a word again" in about[0]
     assert said[0] == "hello hello\n"
+    assert "Did you mean cheer?" in refused[1] and (installed / "mine" / "harness.yaml").is_file()
     assert "echo     Answers with what it was asked." in engines[0]
     assert re.search(r"cheers +1  what to say first", kinds[0]) and cheers[0] == "loud  Hooray.\n"
     assert json.loads(schema[0])["properties"]["times"]["default"] == 3
@@ -286,6 +292,9 @@ def test_it_adds_a_key_of_specs_a_kind_of_table_a_metric_and_what_follows_a_run(
 def test_manifests_name_what_is_there() -> None:
     for point in manifests.POINTS:
         for name, offer in manifests.offers(point).items():
+            if point in ("projects", "starters"):
+                assert (offer.extension.file.parent / offer.value).is_dir(), f"{point}.{name}"
+                continue
             values = offer.value.values() if point == "commands" else [offer.value]
             for value in values:
                 reference = value["run"] if isinstance(value, dict) else value

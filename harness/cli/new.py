@@ -7,23 +7,23 @@ import re
 import shutil
 from pathlib import Path
 
+from harness.absent import bringer
 from harness.approvals import MARKER
 from harness.config.project import find
 from harness.errors import DataError, near
-from harness.manifests import offers
+from harness.manifests import Offer, offered, offers
 
-PACKAGE = Path(__file__).parent.parent
-SCAFFOLD = PACKAGE / "scaffold"
+PROJECT = "project"
+"""The starter of a whole project. The others are kinds of tasks: `__NAME__` in names and texts of their files means the
+task's name."""
 SCHEMA = "spec.schema.json"
 """Beside `harness.yaml`: where the specs of a new project look for it."""
-STARTERS = PACKAGE / "starters"
-"""A folder for each kind of task; `__NAME__` in names and texts of its files means the task's name."""
 COMMANDS = ("validate", "show --case 0 --spec", "eval --spec")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 def new(options: argparse.Namespace) -> int:
-    """Copy the scaffold, or the starter of a task, and say what to do next."""
+    """Copy the starter of a project or of a task, and say what to do next."""
     if options.names[0] == "task":
         return _task(options.names[1:], options.kind)
     if len(options.names) > 1 or options.kind:
@@ -37,8 +37,9 @@ def new(options: argparse.Namespace) -> int:
 def _project(folder: Path) -> int:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise DataError(f"{folder} exists and is not empty", hint="Choose a folder that does not exist yet.")
+    starter = _starter(offered("starters", PROJECT, "a new project"))
     try:
-        shutil.copytree(SCAFFOLD, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(starter, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
         _describe(folder)
     except OSError as error:
         raise DataError(f"cannot write {folder}: {error.strerror or error}") from None
@@ -48,6 +49,11 @@ def _project(folder: Path) -> int:
     return 0
 
 
+def _starter(offer: Offer) -> Path:
+    """The folder to copy."""
+    return offer.extension.file.parent / str(offer.value)
+
+
 def _describe(root: Path) -> None:
     """Write what the first line of the specs refers to, with the plugins as they are: editors complete and check it."""
     if (offer := offers("reports").get("schema")) is not None:
@@ -55,11 +61,12 @@ def _describe(root: Path) -> None:
 
 
 def _task(names: list[str], kind: str | None) -> int:
-    kinds = sorted(folder.name for folder in STARTERS.iterdir() if folder.is_dir())
+    kinds = sorted(offers("starters").keys() - {PROJECT})
     name, count = " ".join(names), len(names)
     if kind not in kinds:
         found = "no --kind" if kind is None else f"--kind {kind}"
-        raise DataError(f"a new task needs a kind, found {found}", hint=near(kind or "", kinds))
+        hint = bringer(kind or "", "starters") or near(kind or "", kinds)
+        raise DataError(f"a new task needs a kind, found {found}", hint=hint)
     if count != 1 or not _NAME.fullmatch(name):
         hint = "For example: harness new task seating --kind network."
         raise DataError(f"a task's name is one word of small letters, digits and _, found {name!r}", hint=hint)
@@ -67,7 +74,7 @@ def _task(names: list[str], kind: str | None) -> int:
     if root is None:
         hint = "Start a project first: harness new my_project; cd my_project."
         raise DataError(f"there is no {MARKER} here or above", hint=hint)
-    starter = STARTERS / str(kind)
+    starter = _starter(offers("starters")[str(kind)])
     texts = {
         root / str(file.relative_to(starter)).replace("__NAME__", name): file.read_text("utf-8")
         for file in sorted(starter.rglob("*"))

@@ -77,6 +77,7 @@ MISTAKES = [
     (f'{TOP}[lists.help]\nrun = "a:b"\nhelp = "h"', "lists.help: the harness has one of that name"),
     (f'{TOP}[lists.says]\nrun = "a:b"\nhelp = "h"\nfolders = ["x"]', "lists.says.folders: expected a table of texts"),
     (f'{TOP}[lists.says]\nrun = "a:b"\nhelp = "h"\nfolders = {{says = "x"}}', "lists.says: it has one of that name"),
+    (f'{TOP}[starters]\nother = "nowhere"', "starters.other: there is no folder 'nowhere'"),
     (f"{TOP}[tables]\ntally = 3", "tables.tally: expected module:attribute"),
     (f'{TOP}[tables]\ntally = {{run = "a:b", key = "yes"}}', "tables.tally.key: expected true or false, found 'yes'"),
     (f"{TOP}[tables]\ntally = {{key = true}}", "tables.tally: missing required key 'run'"),

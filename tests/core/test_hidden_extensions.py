@@ -25,6 +25,7 @@ FIRST = ("eval", "--spec", "agentsnet_quick", "--limit", "1", "--quiet")
 FOR_FIRST = {"networks", "panels"}
 """What AgentsNet's task and protocol need."""
 BROUGHT = {
+    "networks": ("new", "a_new_project"),
     "viewer": ("view",),
     "charts": ("plot", "results/none", "--kind", "scaling"),
     "openai": ("eval", "--spec", "agentsnet_quick", "--model", "openai"),

@@ -42,7 +42,7 @@ def counts() -> dict[str, Counter[str]]:
     found = {}
     for file in sorted((ROOT / "harness").rglob("*.py")):
         name = file.relative_to(ROOT / "harness")
-        if name.parts[0] not in ("extensions", "scaffold"):
+        if name.parts[0] != "extensions":
             words = Counter(match[0].lower() for match in _WORD.finditer(file.read_text("utf-8")))
             if words:
                 found[name.as_posix()] = words

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from harness.cli.new import STARTERS
+from harness.cli.new import PROJECT
+from harness.manifests import offers
 from tests.helpers.commands import invoke
 
-KINDS = sorted(folder.name for folder in STARTERS.iterdir())
+KINDS = sorted(offers("starters").keys() - {PROJECT})
 SHOWN = {
     "network": "Mean score",
     "questions": "always 43 0.25",
