@@ -13,7 +13,7 @@ from harness.api import Action, Facts, Parsed, Reply, ReplyField
 
 from .aside import spoken, unfenced
 from .characters import literal, marker_pattern
-from .extract import field_of, line_end, members_of
+from .extract import Statement, field_of, line_end, members_of
 
 _NOTHING = ("", "none", "n/a", "-", "null", "nothing")
 
@@ -154,14 +154,12 @@ class Contract(Reply):
             return parsed
         said, absent, missing = dict[str, Any](), list[str](), None
         for one in self.beside:
-            field = field_of(text, one.name.replace("_", " "))
-            value = said[one.name] = None if field is None else self.value(one, field.value)
+            field, value, text = self.taken(one, text)
+            said[one.name] = value
             if value is None and one.name in self.required and missing is None:
                 what = "is missing" if field is None else f"is {field.value.strip()[:60]!r}"
                 missing = f"{one.name} {what}; it must be {one.words}. Write '{self.lead(one)} …' on a line of its own"
-            if field is not None:
-                text = field.without(text)
-            else:
+            if field is None:
                 absent.append(self.lead(one))
         parsed = self._parsed(text)
         absent += [self._act_lead] if parsed.error is not None else []
@@ -175,6 +173,15 @@ class Contract(Reply):
             return Parsed(error=parsed.error, fallback_action=kept)
         action = self.joined(parsed.action, said)
         return Parsed(action) if missing is None else Parsed(error=missing, fallback_action=action)
+
+    def taken(self, one: Value, text: str) -> tuple[Statement | None, Any, str]:
+        """A field of a reply, what it says, and the reply without it; (None, None, `text`) if it is nowhere."""
+        field = self.stated(one, text)
+        return (None, None, text) if field is None else (field, self.value(one, field.value), field.without(text))
+
+    def stated(self, one: Value, text: str) -> Statement | None:
+        """A field of a reply; None if it has none."""
+        return field_of(text, one.name.replace("_", " "))
 
     def _of_object(self, text: str) -> Parsed | None:
         """What a JSON object says that has everything; None for any other reply."""

@@ -6,7 +6,7 @@ import json
 import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from harness.api import Action, Facts, Parsed, Reply, as_text
@@ -16,16 +16,13 @@ from harness.replies.contract import Contract, Value
 from harness.replies.extract import Statement, field_of
 from harness.replies.fields import broken_object, fields_by_key, json_fields
 from harness.replies.options import KEYS as ANSWERS
+from harness.replies.statements import LABEL
 from harness.replies.wrapped import WrappedReply, has_fields
 
 Style = Literal["none", "line", "json"]
 """How a confidence is stated: not at all, in a last line `Confidence: 0.8`, or as a field of one JSON object."""
 
 KEYS = ("answer", "confidence", "malformed")
-_LINE = re.compile(
-    r"(?:^ {0,3}|(?<=[.,;|)] ))[>*_#-]{0,4} ?\(?confidence[ *_]{0,4}:[ *_]{0,4}([^\n]{0,40})$",
-    re.IGNORECASE | re.MULTILINE,
-)
 _NUMBER = re.compile(
     r"[~≈ ]*(\d{1,4}(?:[.,]\d{0,20})?|\.\d{1,20})"
     r"(?:\s*(?:(%|percent)|(?:/|out of|of)\s*([1-9]\d{0,3})))?(?![\w/]|[.,]\d)",
@@ -33,9 +30,6 @@ _NUMBER = re.compile(
 )
 _LEAD = re.compile("[*_`\"'“‘«()\\[\\] \t\r\n\u00a0]*")
 _ANYWHERE = marker_pattern("confidence:")
-_SENTENCE = re.compile(r"=|\S\s+\S+\s+\S+\s+\S")
-_TAIL = 4_000
-"""Characters at the end of a reply in which the line with the confidence is looked for."""
 
 
 class _Confidence:
@@ -68,12 +62,11 @@ class AnswerWithConfidence(Contract, WrappedReply):
     The action is {"answer": `inner`'s action, "confidence": number or None, "malformed": whether the reply was readable
     but not well-formed}. A plain answer is legal too, because policies need not state a confidence.
 
-    "line": "Confidence: 0.85", on a line of its own or at the end of one, is removed before `inner` reads the rest. The
-    last one that is a number counts, and none within code fences does. "json": the answer is the text of the field
-    `answer`; a reply without such an object is read as plain text, and is malformed. So is one that is not exactly one
-    object of valid JSON, alone or in a fence: broken or cut-off JSON is read where its answer is whole,
-    and what is cut off before its answer has none. A missing
-    confidence does not make a reply malformed.
+    "line": "Confidence: 0.85" on a line of its own, or as any other field of a reply, is removed before `inner` reads
+    the rest. The last one that is a number counts, and none within a program does. "json": the answer is the text of
+    the field `answer`; a reply without such an object is read as plain text, and is malformed. So is one that is not
+    exactly one object of valid JSON, alone or in a fence: broken or cut-off JSON is read where its answer is whole, and
+    what is cut off before its answer has none. A missing confidence does not make a reply malformed.
     """
 
     style: Style = "line"
@@ -130,8 +123,17 @@ class AnswerWithConfidence(Contract, WrappedReply):
             return self._read(text, None, True)
         if self.style == "json" and (parsed := self._object(text)) is not None:
             return parsed
-        number, text = _without_confidence(unfenced(text))
-        return self._read(text, number, self.style == "line")
+        _, number, text = self.taken(_CONFIDENCE, unfenced(text))
+        return self._read(text.rstrip(), number, self.style == "line")
+
+    def stated(self, one: Value, text: str) -> Statement | None:
+        """The last confidence that is a number, outside of programs; it ends where the answer follows on its line."""
+        field = _confident(text)
+        if field is None or not field.inline or (label := LABEL.search(field.value)) is None:
+            return field
+        follows = label[0].rstrip(" \t*_`").endswith((":", "："))
+        begins = label.start() if follows else len(field.value)
+        return replace(field, value=field.value[:begins], end=field.start + begins)
 
     def statement(self, text: str) -> str:
         """What of a reply the inner form reads: in JSON the text of the field `answer`."""
@@ -223,42 +225,30 @@ def _has_confidence(action: Action) -> bool:
     return isinstance(action, Mapping) and set(action) == set(KEYS)
 
 
-def _without_confidence(text: str) -> tuple[float | None, str]:
-    """(confidence, the text without what states it): lines after the last code fence, else the field of that name."""
-    field, value = _field(text) if "{" in text else (None, None)
-    if field is not None and field.instead != "\n" and value is not None:  # of an object, whose end is not a line's
-        return value, field.rest(text)
-    start = max(len(text) - _TAIL, text.rfind("```") + 1, 0)
-    pieces, at, number = [], 0, None
-    for line in _LINE.finditer(text, start):
-        stated = _first_confidence(line[1])
-        if stated is None and _SENTENCE.search(line[1]):
-            continue  # a sentence about confidence
-        number = number if stated is None else stated
-        pieces.append(text[at : line.start()].rstrip(" ,;|"))
-        at = line.end()
-    if number is not None:
-        return number, "".join([*pieces, text[at:]]).rstrip()
-    field, value = _field(text)
-    return (None, text) if field is None or value is None else (value, field.rest(text).rstrip())
-
-
-def _field(text: str) -> tuple[Statement | None, float | None]:
-    """The field with the confidence, and the number that it says; none of a program."""
+def _confident(text: str) -> Statement | None:
+    """The field with the confidence, if it says a number; none of a program."""
     field = field_of(text, "confidence", "confidence level")
     if field is None:
-        return None, None
+        return None
     fences = [*_FENCE.finditer(text)]
-    value = None if _in_program(text, fences, field.start) else _first_confidence(field.value)
-    if value is None and field.inline:  # in words there, and perhaps as a number further on
+    if _first_confidence(field.value) is not None and not _in_program(text, fences, field.start):
+        return field
+    if field.inline:  # in words there, and perhaps as a number further on, or on a line above
         end = len(text)
-        for label in reversed([*_ANYWHERE.finditer(text, field.start)]):
+        for label in reversed([*_ANYWHERE.finditer(text)]):
             line = text.find("\n", label.end(), end)  # no further than the label that stands below or after this one
             end = end if line < 0 else line
-            later = _first_confidence(text, label.end(), end)
-            if later is not None and not _in_program(text, fences, label.start()):
-                return Statement(text[label.end() : end], label.end(), end, inline=True, label=label.start()), later
-    return field, value
+            begins = label.start() >= field.start or _begins_line(text, label.start())
+            number = _first_confidence(text, label.end(), end) if begins else None
+            if number is not None and not _in_program(text, fences, label.start()):
+                return Statement(text[label.end() : end], label.end(), end, inline=True, label=label.start())
+    return None
+
+
+def _begins_line(text: str, at: int) -> bool:
+    """Whether nothing but a few marks precedes a place on its line."""
+    _, newline, lead = (text[at - 12 : at] if at > 12 else f"\n{text[:at]}").rpartition("\n")
+    return newline != "" and not lead.strip(" >*_#(-")
 
 
 _FENCE = re.compile(r"^[ \t]*`{3,}[ \t]*(\w*)", re.MULTILINE)
@@ -269,7 +259,7 @@ _PLAIN = ("text", "txt", "json", "xml", "yaml", "markdown", "md")
 def _in_program(text: str, fences: Sequence[re.Match[str]], place: int) -> bool:
     """Whether a place is in a fence of a programming language, or in an unnamed one beside other text."""
     before = bisect_left(fences, place, key=re.Match.start)
-    if before % 2 == 0:
+    if before % 2 == 0 or before == len(fences):  # what is below the last fence is meant, even if it is never closed
         return False
     if language := fences[before - 1][1].lower():
         return language not in _PLAIN

@@ -90,6 +90,15 @@ def test_a_confidence_may_stand_at_the_end_of_the_answer_s_line() -> None:
     assert read("My confidence: it is B.\nThe answer is (B).") == ("B", None, False)
 
 
+def test_an_answer_may_follow_the_confidence_on_its_line() -> None:
+    assert read("I wait. Confidence: 0.5 Answer: B")[:2] == ("B", 0.5)
+    assert read("The answer is (B). Confidence: 0.9 that the answer is right") == ("B", 0.9, False)
+
+
+def test_marks_before_the_line_are_no_part_of_the_answer() -> None:
+    assert read("* **Confidence:** 0.8\n* Rome", FreeText())[:2] == ("* Rome", 0.8)
+
+
 def test_a_program_s_own_lines_are_no_confidence() -> None:
     program = "def f(x):\n    confidence = 0.5\n    confidence: float = 0.25\n    return x * confidence"
     code = AnswerWithConfidence(Code("f"), "line")
