@@ -25,6 +25,7 @@ from harness.engine_api import Engine, Replays
 from harness.engines.budget import Spent
 from harness.errors import DataError, SpecError, StorageError, near, raise_all
 from harness.executors import Executor, choose_executor
+from harness.manifests import usable
 from harness.results import Run
 from harness.runtime import manifest
 from harness.runtime.abilities import lacking
@@ -32,7 +33,7 @@ from harness.runtime.options import NAMES, Options
 from harness.runtime.runner import RunStoppedError, work_of
 from harness.runtime.runner import run as play_all
 from harness.runtime.session import session
-from harness.storage.locks import LOCK, Lock
+from harness.storage.locks import LOCK, Lock, holder
 from harness.tables import EpisodeScore, TableSpec, check_headline
 from harness.tables import check as check_table
 
@@ -180,10 +181,11 @@ def open_folder(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
         message = f"cannot write results to {folder}: {error.strerror or error}"
         raise DataError(message, hint="Choose another --output_path.") from None
     held.callback(lock.release)
-    if any(folder.glob(f"{LOCK}-*")):
-        from harness.executors import worker_locks  # what only a run with workers leaves behind
-
-        worker_locks.clear(folder)
+    if workers := [*folder.glob(f"{LOCK}-*")]:  # the locks that workers of an earlier run have left
+        for cls in usable("executors", Executor).values():
+            cls.clear(folder)
+        if any(holder(worker) is not None for worker in workers):
+            raise StorageError(f"workers of an earlier run still write into {folder}", hint="End them first.")
     total = plan.in_all(len(run.survey.episodes))
     return replace(run, meta=manifest.begin(plan, folder, adopted, run.survey.cases, options, total))
 

@@ -10,6 +10,7 @@ import functools
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from harness import approvals
@@ -29,6 +30,10 @@ class Executor(ABC):
 
     def check(self, plan: Plan, options: Options) -> None:
         """Check, before anything starts, whether this run can be played here. Raises `SetupError`."""
+
+    @classmethod
+    def clear(cls, folder: Path) -> None:
+        """Wait until no worker of an earlier run writes into its folder any more. Raises `StorageError` if one does."""
 
     @abstractmethod
     async def play(self, work: Work) -> None:

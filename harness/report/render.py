@@ -236,10 +236,6 @@ def _marked(name: str) -> str:
     return markdown_escape(clean_name(name))
 
 
-def _latex(table: Table) -> str:
-    return str(report_part("latex", "LaTeX")(table))
-
-
 def _csv(table: Table) -> str:
     tidy = table.long()
     out = io.StringIO()
@@ -262,6 +258,6 @@ def markdown_escape(name: str) -> str:
 _RENDERERS: Final[dict[str, Callable[[Table], str]]] = {
     "markdown": _markdown,
     "csv": _csv,
-    "latex": _latex,
+    "latex": lambda table: str(report_part("latex", "LaTeX")(table)),
     "json": _json,
 }

@@ -11,8 +11,8 @@ from harness.errors import KEY, near
 from harness.manifests import offers
 from harness.parameters import ValuePath, problems
 
-from .keys import usable_keys
-from .kinds import TableKind, entry_type, is_key, usable_kinds
+from .keys import TableKey, all_loaded
+from .kinds import TableKind, entry_type, is_key
 
 
 def explained(
@@ -53,10 +53,10 @@ def wrong_kind(name: Any) -> str:
 
 def owners(key: str) -> list[str]:
     """How an entry selects the kinds, or the keys of extensions, that have this key: "kind: ranks", "compare"."""
-    keys = [name for name, one in usable_keys().items() if key in typing.get_type_hints(one.entry)]
+    keys = [name for name, one in all_loaded("table_keys", TableKey).items() if key in typing.get_type_hints(one.entry)]
     return keys + [
         name if is_key(offers("tables")[name]) else f"kind: {name}"
-        for name, kind in usable_kinds().items()
+        for name, kind in all_loaded("tables", TableKind).items()
         if key in typing.get_type_hints(kind.entry)
     ]
 

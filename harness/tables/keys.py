@@ -99,6 +99,6 @@ def keys_in(entry: Mapping[str, Any]) -> dict[str, type[TableKey]]:
     return {name: loaded(offer, TableKey) for name, offer in offers("table_keys").items() if name in entry}
 
 
-def usable_keys() -> dict[str, type[TableKey]]:
-    """Name → key, without those that cannot be loaded."""
-    return {name: key for name, key in usable("table_keys", TableKey).items() if hasattr(key, "entry")}
+def all_loaded(point: str, base: type[T]) -> dict[str, type[T]]:
+    """Name → class of everything offered at a point, without classes that cannot be loaded."""
+    return {name: one for name, one in usable(point, base).items() if hasattr(one, "entry")}

@@ -15,10 +15,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
-from harness.manifests import Offer, offers, usable
+from harness.manifests import Offer, offers
 
 from .entry import TableEntry
-from .keys import TableKey, keys_in, loaded, usable_keys
+from .keys import TableKey, all_loaded, keys_in, loaded
 
 if TYPE_CHECKING:
     from harness.api import Metric
@@ -111,15 +111,10 @@ def entry_type(kind: type[TableKind] | None, entry: Any) -> Any:
 
 def whole_entry_type() -> Any:
     """The `TypedDict` with the keys of all kinds there are and of all extensions, for editors."""
-    return _with(*usable_kinds().values(), *usable_keys().values())
+    return _with(*all_loaded("tables", TableKind).values(), *all_loaded("table_keys", TableKey).values())
 
 
 @functools.cache
 def _with(*added: type[TableKind] | type[TableKey]) -> Any:
     hints = [typing.get_type_hints(one, include_extras=True) for one in (TableEntry, *(one.entry for one in added))]
     return TypedDict("TableEntry", {name: hint for part in hints for name, hint in part.items()}, total=False)  # type: ignore[operator]
-
-
-def usable_kinds() -> dict[str, type[TableKind]]:
-    """Name → kind, without those that cannot be loaded."""
-    return {name: kind for name, kind in usable("tables", TableKind).items() if hasattr(kind, "entry")}

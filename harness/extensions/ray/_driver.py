@@ -14,7 +14,7 @@ from harness import __version__, storage
 from harness.api import Facts
 from harness.config.plan import Job
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError, UserError
-from harness.executors import worker_locks
+from harness.extensions.ray import worker_locks
 from harness.runtime.runner import Work
 from harness.runtime.sources import code
 from harness.tables import EpisodeScore

@@ -18,8 +18,8 @@ from harness.config.plan import Job, Plan, episode_id
 from harness.config.spec import Spec
 from harness.engine_api import Engine
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError, UserError
-from harness.executors import worker_locks
 from harness.extensions.calibration.files import load_parameters
+from harness.extensions.ray import worker_locks
 from harness.runtime.open_episodes import Episodes
 from harness.runtime.options import Options
 from harness.runtime.runner import Work

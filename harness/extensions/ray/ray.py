@@ -16,6 +16,7 @@ import socket
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any
 
 from harness.api import Facts, Range
@@ -27,6 +28,7 @@ from harness.executors import Executor
 from harness.runtime.options import Options
 from harness.runtime.runner import Work
 
+from . import worker_locks
 from ._driver import Driver, worker_class
 
 _OBJECTS = 128 << 20
@@ -57,6 +59,11 @@ class Ray(Executor, NeedsApproval):
     max_restarts: Annotated[int, Range(ge=0)] = 3
     start_timeout: Annotated[float, Range(gt=0)] = 600
     ping_timeout: Annotated[float, Range(gt=0)] = 60
+
+    @classmethod
+    def clear(cls, folder: Path) -> None:
+        """As `worker_locks.clear`."""
+        worker_locks.clear(folder)
 
     def __post_init__(self) -> None:
         self._report: Facts | None = None

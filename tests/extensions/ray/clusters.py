@@ -11,7 +11,7 @@ from typing import Any
 
 import harness
 from harness import storage
-from harness.executors import worker_locks
+from harness.extensions.ray import worker_locks
 from tests.helpers.toy import TOY
 
 RAY = {"use": "ray", "workers": 3, "num_cpus": 1}

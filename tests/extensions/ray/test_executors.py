@@ -14,7 +14,8 @@ from harness.cli import main
 from harness.config.plan import Plan
 from harness.engines.mock import Mock
 from harness.errors import EngineFatalError, RequestError, SetupError, SpecError, StorageError, UserError
-from harness.executors import Local, choose_executor, worker_locks
+from harness.executors import Local, choose_executor
+from harness.extensions.ray import worker_locks
 from harness.extensions.ray._worker import Worker, WorkerUpdate
 from harness.runtime.options import Options
 from harness.storage import locks

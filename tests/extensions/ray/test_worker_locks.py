@@ -9,10 +9,11 @@ import pytest
 
 from harness import storage
 from harness.errors import StorageError
-from harness.executors import worker_locks
+from harness.extensions.ray import worker_locks
 from harness.storage import locks
+from tests.helpers.toy import run
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 HOLDER = """
@@ -34,7 +35,7 @@ def holding(folder: Path, *more: str) -> subprocess.Popen[str]:
     """A process that is worker 3; with `more` it dies at once and leaves a child with its files open."""
     process = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(folder), *more],
-        env={"PYTHONPATH": str(ROOT.parent)},
+        env={"PYTHONPATH": str(ROOT)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -60,6 +61,23 @@ def test_a_worker_that_still_writes_is_waited_for_and_then_named(
     process.communicate()
     worker_locks.clear(tmp_path)
     assert not lock.exists()
+
+
+def test_a_run_removes_locks_that_dead_workers_have_left(tmp_path: Path) -> None:
+    (tmp_path / ".lock-3").write_text("{}")
+    assert run(tmp_path).scores and not (tmp_path / ".lock-3").exists()
+
+
+def test_a_run_does_not_begin_beside_a_worker_that_no_executor_knows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = holding(tmp_path)
+    monkeypatch.setattr("harness.evaluation.usable", lambda point, base: {})  # the extension is not installed
+    with pytest.raises(StorageError, match="workers of an earlier run still write into"):
+        run(tmp_path)
+    process.kill()
+    process.communicate()
+    assert run(tmp_path).scores
 
 
 def test_children_of_a_dead_worker_keep_no_process_waiting(tmp_path: Path) -> None:
