@@ -20,7 +20,18 @@ import harness
 from harness.api import Completion
 from harness.engine_api import Request
 from harness.engines.mock import Mock
+from harness.extensions.replay.blame import blamed
+from harness.extensions.replay.blame_command import as_json
+from harness.extensions.replay.findings import keep
+from harness.runtime.options import Options
 
+LED = (
+    "matrix.problem=[consensus]",
+    "matrix.graphs=[small_world]",
+    "agents={default: model, liar: {count: 1, policy: {use: faulty, of: agentsnet/classical, at: 3}}}",
+)
+LEFT = ("baseline=dpbench/always_left", "matrix.condition=[sim3nc]", "repeats=1")
+"""The stories of docs/how-to/replay.md."""
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 
 
@@ -58,6 +69,10 @@ def make_runs(folder: Path) -> None:
     harness.evaluate("dpbench_quick", overrides=["task.philosophers=5"], output_path=folder / "dpbench-random")
     harness.evaluate("silo_quick", output_path=folder / "silo-oracle")
     harness.evaluate("darkforest_quick", output_path=folder / "darkforest-simulated", limit=20)
+    led = harness.evaluate("agentsnet_quick", overrides=LED, output_path=folder / "led")
+    keep(led.folder, as_json(blamed(led)))
+    left = harness.evaluate("dpbench_quick", overrides=LEFT, output_path=folder / "left", limit=1)
+    left.episode(left.scores[0].id).replay(change={1: "WAIT"}, options=Options(output_path=folder / "waited"))
 
 
 def take(folder: Path) -> None:
@@ -75,11 +90,11 @@ def take(folder: Path) -> None:
 
 
 def _pictures(url: str, folder: Path) -> None:
-    def episode(run: str, match: str, **more: object) -> str:
+    def episode(run: str, match: str, page: str = "episode", **more: object) -> str:
         with urllib.request.urlopen(f"{url}api/runs/{run}/episodes?limit=500") as answer:
             rows = json.load(answer)["episodes"]
         name = next(row["id"] for row in rows if re.search(match, row["id"]))
-        return f"#/runs/{run}/episode?{urlencode({'id': name, **more})}"
+        return f"#/runs/{run}/{page}?{urlencode({'id': name, **more})}"
 
     pages = {
         "network": ("light", 1280, 860, episode("agentsnet-stand-in", "coloring.*delaunay", round=3)),
@@ -90,6 +105,8 @@ def _pictures(url: str, folder: Path) -> None:
             860,
             episode("darkforest-simulated", "expert_and_pair,method=darkforest/4/", round=2, agent="Coordinator"),
         ),
+        "blame": ("light", 1280, 1060, episode("led", "", agent="Douglas")),
+        "versions": ("light", 1280, 860, episode("waited", "", page="versions")),
         "phone": ("light", 400, 860, episode("silo-oracle", "BP,agents=5,problem=global", round=2)),
     }
     with sync_playwright() as playwright:
@@ -99,7 +116,7 @@ def _pictures(url: str, folder: Path) -> None:
             context = browser.new_context(color_scheme=scheme, viewport=viewport, base_url=url, reduced_motion="reduce")
             page = context.new_page()
             page.goto(f"/{hash}")
-            page.wait_for_selector(".turn.now")
+            page.wait_for_selector(".turn.now, .version.parts")
             page.evaluate("document.fonts.ready")
             file = folder / f"viewer-{name}.png"
             page.screenshot(path=file)

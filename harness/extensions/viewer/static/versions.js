@@ -79,6 +79,7 @@ function table(parted, before, after, sides) {
   const left = Math.max(before.turns.length, after.turns.length) - parted - LISTED;
   const twin = (turn, turns) => turns.find((one) => one.agent === turn.agent && one.index === turn.index);
   const same = (turn, turns) => did(turn) === did(twin(turn, turns) ?? { ...turn, action: {}, agent: null });
+  const over = [false, false]; // said once
   const shown = [];
   for (const [round, [left_, right]] of [...rows].sort(([a], [b]) => a - b)) {
     const alike = left_.length === right.length && left_.every((turn) => same(turn, right));
@@ -111,7 +112,7 @@ function table(parted, before, after, sides) {
                 h(
                   "div",
                   { role: "group", "aria-label": sides[side].title },
-                  turns.length === 0 && h("p", { class: "muted" }, "It was over."),
+                  turns.length === 0 && !over[side] && h("p", { class: "muted" }, (over[side] = true) && "It was over."),
                   turns.map((turn) => card(turn, side, both[1 - side])),
                 ),
               ),
