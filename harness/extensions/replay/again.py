@@ -20,13 +20,16 @@ from harness.config.plan import Plan, episode_id, survey
 from harness.config.project import Project
 from harness.config.spec import Spec
 from harness.engine_api import Engine
-from harness.errors import DataError, Place, SpecError, near
+from harness.engines.budget import Budget, Usage
+from harness.errors import BudgetSpentError, DataError, Place, SpecError, near
 from harness.evaluation import STAGES, OnScore, OpenRun, look_at_cases
 from harness.results import Run
 from harness.runtime.options import Options
+from harness.runtime.runner import BudgetReachedError
 from harness.runtime.session import session
 from harness.runtime.steps import Recorded, by_turn
 
+from .blame import reference_of, try_policy
 from .changes import Change, by_agent, changed, dropped, turn_at
 from .kept import Kept, Memory
 from .key import MODEL
@@ -145,11 +148,22 @@ def play_again(
     run = OpenRun(plan=plan, options=options, folder=folder, on_score=on_score or (lambda score, total: None))
     with contextlib.ExitStack() as held, approvals.allowing(options.allow_code_execution):
         for stage in STAGES:
-            run = stage(run, held)
+            try:
+                run = stage(run, held)
+            except BudgetReachedError as error:
+                raise _without_kept(error, plan) from None
             if stage is look_at_cases:  # a case has all its repeats, of which some may be wanted
                 chosen = [job for job in run.survey.episodes if episode_id(*job) in {*names}]
                 run = replace(run, survey=replace(run.survey, episodes=chosen))
         return run.run
+
+
+def _without_kept(error: BudgetReachedError, plan: Plan) -> BudgetReachedError:
+    """The same, with the calls that a model was asked: kept replies pass the gate too, and are none."""
+    engines = [one for one in plan.engines.values() if isinstance(one, Kept)]
+    asked = max(one.before for one in engines) + sum(one.asked for one in engines)
+    usage, said = Usage(Budget(), asked, error.stopped["asked"]["tokens"]), error.stopped
+    return BudgetReachedError(BudgetSpentError(said["by"], said["at"]), usage, said["episodes"], said["of"])
 
 
 def _changes(parent: Parent, names: Sequence[str], wanted: Wanted) -> dict[str, list[Change]]:
@@ -195,6 +209,8 @@ def _spec(
             known = parent.project.files("policies")
             if use not in known:
                 raise DataError(f"there is no policy {use!r}", place=Place("--swap"), hint=near(use, [*known, MODEL]))
+            policy = reference_of(parent.plan, player, Place("--swap"))
+            try_policy(parent.plan, [parent.jobs[name][0] for name in names], policy, Place("--swap"))
         entry.setdefault("swaps", {})[agent] = group
     data["replay"] = entry
     return replace(before, data=data, places={})

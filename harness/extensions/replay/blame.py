@@ -111,7 +111,8 @@ class Blame:
             return self._often()
         rows = []
         for one in self.verdicts:
-            who = ", ".join(f"{clean_name(d.place[0])} at turn {d.number}" for d in one.named)
+            who = ", ".join(f"{clean_name(d.place[0])} at turn {d.number}" for d in one.named[:_MOST_NAMED])
+            who += f", {len(one.named) - _MOST_NAMED} more" if len(one.named) > _MOST_NAMED else ""
             how = "" if not one.named else "any one" if one.single and len(one.named) > 1 else "together"
             how = "alone" if len(one.named) == 1 else how
             last = "" if one.last_chance is None else str(one.last_chance)
@@ -144,6 +145,9 @@ class Blame:
         if self.passed:
             yield f"Besides, {_PASSED.format(self.passed)}."
         yield "Share: Shapley value. Alone, last: what replacing the agent changes where no other, and every other is."
+        if problems := [one.problem for one in self.verdicts if one.problem is not None]:
+            of = f"{len(problems)} of {len(self.verdicts)}"
+            yield f"Played with other moves, {of} episodes failed, as by: {problems[0]}"
         if any(share.low is not None for one in blamed for share in one.shares.values()):
             yield "Shares of some episodes are sampled; --format json has their intervals."
 
@@ -336,6 +340,10 @@ def _look(
     bounds = parent.run.metrics[name].bounds
     is_relative = not choice.episodes and choice.threshold is None and not all(map(math.isfinite, bounds))
     names = _chosen(parent, choice, name, lower, None if is_relative else bounds[0 if lower else 1])
+    if reference is not None:
+        try_policy(
+            parent.plan, [parent.jobs[one][0] for one in names if one in parent.jobs], reference, _at(parent, by)
+        )
     parent.read(names)
     most = choice.limit if is_relative else None
     return _Looked(parent, names, reference, _label(parent, by), name, lower, is_relative, most)
@@ -516,28 +524,28 @@ def _reference(parent: Parent, by: Reference | None) -> Callable[[], Policy] | N
         known = ", ".join(parent.project.files("policies"))
         hint = f"Say which policy is right: --by POLICY. There are {known}."
         raise SpecError("the spec's headline names no ceiling, whose moves could take the place of others", hint=hint)
-    return reference_of(parent.plan, given, Place("--by") if by is not None else None)
+    return reference_of(parent.plan, given, _at(parent, by))
 
 
-def reference_of(plan: Plan, given: Reference, at: Place | None, tried: bool = False) -> Callable[[], Policy]:
-    """Makes the policy whose moves take the place of others. Raises `SpecError` where it cannot play the plan.
+def _at(parent: Parent, by: Reference | None) -> Place:
+    return parent.plan.spec.place("headline", "ceiling") if by is None else Place("--by")
 
-    `at`: where it was named; None: as the ceiling of the spec's headline. `tried`: whether it plays the first turns of
-    an example, since not every policy can tell by the task alone.
-    """
 
-    def place(*path: object) -> Place:
-        return plan.spec.place("headline", "ceiling", *path) if at is None else at
+def reference_of(plan: Plan, given: Reference, at: Place) -> Callable[[], Policy]:
+    """Makes the policy that was named at this place, whose moves take the place of others. Raises `SpecError`."""
+    cls, arguments = parts_of("policies", given, plan.project, lambda *path: at)
+    return functools.partial(make, cls, arguments, lambda *path: at)
 
-    cls, arguments = parts_of("policies", given, plan.project, place)
-    policy = functools.partial(make, cls, arguments, place)
-    for condition in plan.conditions:
+
+def try_policy(plan: Plan, conditions: Iterable[Condition], policy: Callable[[], Policy], at: Place) -> None:
+    """Raise `SpecError` where a policy cannot play these conditions: it says so, or fails in the first turns of an
+    example, since not every policy can tell by the task alone."""
+    for condition in {id(one): one for one in conditions}.values():
         why, hint = policy().misfit(condition.task), None
-        if why is None and tried:
+        if why is None:
             why, hint = _failure(plan, condition, policy)
         if why is not None:
-            raise SpecError(f"this policy cannot play {condition.id}: {why}", place=place(), hint=hint)
-    return policy
+            raise SpecError(f"this policy cannot play {condition.id}: {why}", place=at, hint=hint)
 
 
 def _failure(plan: Plan, condition: Condition, policy: Callable[[], Policy]) -> tuple[str | None, str | None]:

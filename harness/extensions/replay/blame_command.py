@@ -104,7 +104,8 @@ def blame(options: argparse.Namespace) -> int:
     if len(found.samples) < options.samples:
         print(f"max_calls {options.max_calls} is reached: {len(found.samples)} samples are complete", file=sys.stderr)
     if not found.verdicts and not found.left:
-        print("No episode failed: there is nothing to explain.")
+        less = f": with {found.by} in all seats none of {found.passed} has a better {found.metric}"
+        print(f"No episode failed{less if found.passed else ''}. There is nothing to explain.")
         return 0
     try:
         keep(found.run.folder, as_json(found))
@@ -203,4 +204,5 @@ def _episode(one: BlameVerdict, found: Blame) -> dict[str, Any]:
         },
         "messages": {str(key): number(value) for key, value in one.messages.items()},
         "courses": one.courses,
+        "problem": one.problem,
     }

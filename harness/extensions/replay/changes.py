@@ -90,10 +90,12 @@ def dropped(turns: Sequence[ParentTurn], number: int, receiver: str | None = Non
     silent = without_messages(action, receiver, receivers(turns))
     if silent is None or not (silent == form.noop or form.allows(silent)):
         whom = f" to {receiver}" if receiver is not None else ""
-        there = [
-            f"{one.number} ({_who(one)})" for one in turns if without_messages(one.move.action, None, receivers(turns))
-        ]
-        hint = f"Turns with a message: {', '.join(there[:10])}." if there else "No turn of this episode sends one."
+        there = [f"{one.number} ({_who(one)})" for one in turns if _speaks(one, turns)]
+        hint = f"Turns with a message: {', '.join(there[:10])}{', …' if len(there) > 10 else ''}."
+        if not there:
+            hint = "No turn of this episode sends one; --change gives a turn another reply."
+        elif receiver is not None and (to := _receivers_of(action, receivers(turns))):
+            hint = f"It sends messages to {', '.join(to)}."
         message = f"turn {number} ({_who(played)}) sends no message{whom} that could be dropped"
         raise DataError(message, place=Place("--drop"), hint=hint)
     text = form.written(silent)
@@ -163,6 +165,16 @@ def _speaks(played: ParentTurn, turns: Sequence[ParentTurn]) -> bool:
 def receivers(turns: Sequence[ParentTurn]) -> frozenset[str]:
     """All agents that may get messages."""
     return frozenset(turn.turn.agent for turn in turns)
+
+
+def _receivers_of(action: Action, agents: frozenset[str]) -> list[str]:
+    """Whom messages of an action name, as it names them."""
+    if isinstance(action, Mapping) and agents.issuperset(action):
+        return [clean_name(name) for name in action]
+    if isinstance(action, list) and all(isinstance(call, Mapping) for call in action):
+        named = [str(call["target_id"]) for call in action if _sends(call) and call.get("target_id") is not None]
+        return [cut(clean_name(name), _LENGTH) for name in dict.fromkeys(named)]
+    return []
 
 
 _SENDING = ("send", "broadcast", "write")

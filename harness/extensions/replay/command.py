@@ -81,8 +81,11 @@ def lines(parent: Parent, done: Run) -> list[str]:
     before = [score for score in parent.run.scores if score.id in names]
     values = [done.headline.cell(scores).value for scores in (before, done.scores)]
     first, second = ("no number" if value is None else f"{value:.4g}" for value in values)
+    failed = [f"{score.id}: {score.error}" for score in done.scores if score.error is not None]
+    problem = f"failed: {len(failed)} of {len(names)} episodes, as {failed[0]}" if failed else None
     return [
-        f"turns: {count(parent, done)}",
+        *([f"turns: {count(parent, done)}"] if len(failed) < len(names) else []),
+        *([problem] if problem is not None else []),
         f"{done.headline.title}: {first} → {second}",
         f"to compare them: {shlex.join(['harness', 'compare', str(parent.run.folder), str(done.folder)])}",
         f"results: {done.folder}",

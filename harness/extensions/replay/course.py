@@ -22,6 +22,8 @@ from harness.runtime.steps import Steps
 
 from .parent import PlayedEpisodes
 
+_MORE_BATCHES, _TIMES = 1000, 10
+
 Place = tuple[str, int]
 """(agent, its own turns before this one)."""
 
@@ -113,7 +115,10 @@ class Rehearsal:
         self.seats = seats(self.parent.plan, *self.parent.jobs[self.episode])
 
     async def course(self, substitution: Substitution, watched: bool = True) -> Course:
-        """Play it. Raises `Unanswered` if a model would have to be asked and none is there; else as `play`.
+        """Play it.
+
+        Raises `Unanswered` if a model would have to be asked and none is there, `RuntimeError` if it takes more than
+        ten times as many batches as the recorded episode, and a thousand, and does not end; else as `play`.
 
         `watched`: whether the reference says at each turn what it would do, for `Course.deviations`.
         """
@@ -127,7 +132,14 @@ class Rehearsal:
         }
         rng = random.Random(protocol_seed(plan, condition, case, repeat))
         game = Steps(condition.protocol, condition.task, case, rng)
-        outcome = await play(game, players, {}, lambda *_: None, batches.append, condition.limits)
+        most = _MORE_BATCHES + _TIMES * len(self.parent.batches.get(self.episode, ()))
+
+        def keep(moves: list[Move]) -> None:
+            batches.append(moves)
+            if len(batches) > most:
+                raise RuntimeError(f"it does not come to an end: it is still playing after {most:,} batches")
+
+        outcome = await play(game, players, {}, lambda *_: None, keep, condition.limits)
         columns = labels(plan, condition, case)
         facts = self.episode, condition.id, case.id, repeat, columns, case.roles, batches, outcome
         graded = grade(Episode(*facts), condition, case, provider=self.sandbox)

@@ -27,7 +27,7 @@ from harness.runtime.options import Options
 from harness.runtime.session import session
 from harness.tables import EpisodeScore, HeadlineSpec
 
-from .blame import engines_of, reference_of
+from .blame import engines_of, reference_of, try_policy
 from .course import Rehearsal
 from .parent import Parent
 from .shares import Share
@@ -101,7 +101,7 @@ class Crediting(After):
         for name, metric in _metrics(run.metrics).items():
             known, of = found.get(_key(metric, run.headline), {}), _of(metric, run.headline)
             lacking = [score for score in run.scores if score.error is None and score.number(name) is None]
-            for why, count in Counter(_why_none(metric, known, score, of) for score in lacking).items():
+            for why, count in Counter(_why_none(metric, known, score, of, run) for score in lacking).items():
                 yield f"{name}: {count} of {len(run.scores)} episodes have none ({why})"
 
     @classmethod
@@ -163,7 +163,7 @@ def _check(plan: Plan) -> None:
         groups = {group.name for condition in plan.conditions for group in condition.groups}
         if metric.group is not None and metric.group not in groups:
             raise SpecError(f"{name}: there is no group {metric.group!r}", place=place, hint=near(metric.group, groups))
-        reference_of(plan, _by(metric, headline), place, tried=True)
+        try_policy(plan, plan.conditions, reference_of(plan, _by(metric, headline), place), place)
 
 
 async def _credited(
@@ -237,11 +237,13 @@ def _holds(known: Credits, score: EpisodeScore, of: str) -> bool:
     return isinstance(entry, list) and len(entry) == 2 and entry[0] == score.number(of) and _are_credits(entry[1])
 
 
-def _why_none(metric: CreditMetric, known: Credits, score: EpisodeScore, of: str) -> str:
+def _why_none(metric: CreditMetric, known: Credits, score: EpisodeScore, of: str, run: Run) -> str:
     if not _holds(known, score, of):
         return "not measured yet: the same eval command measures them"
     if known[score.id][1] is not None:
         return "no such agent in them"
+    if run.meta.get("policies_only"):
+        return "they fail, or have no number, without some of their agents"
     return "a model would have to be asked: give it max_calls" if metric.max_calls == 0 else "max_calls"
 
 

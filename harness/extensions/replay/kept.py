@@ -236,8 +236,9 @@ class Kept(Engine, KeepsReplies, CallsTools, ComputesLikelihoods, ContinuesText)
     async def _ask(self, request: Asked) -> Completion:
         agent, index = request.id.split("/")[-3:-1]
         if self.inner is None:
-            why = f"turn {index} of {agent} is asked something else than in the recorded run, and no model is there"
-            raise EngineFatalError(f"{why} to answer: give --model, and --model_args as that run had them")
+            why = f"{agent} is asked something else in its own turn {index} than in the recorded run, and"
+            hint = "give --model, and --model_args as that run had them"
+            raise EngineFatalError(f"{why} no model is there to answer: {hint}")
         if self.max_calls is not None and self.before + self.asked >= self.max_calls:
             raise BudgetSpentError("max_calls", self.max_calls)
         self.asked += 1

@@ -99,7 +99,10 @@ class Parent(PlayedEpisodes):
         plan = replace(plan, model=str(run.meta["model"]))
         if key := next((key for key in plan.keys if key.seats_agents), None):
             message = f"{run.folder} is a run with {key.name}:, which seats its players as it goes on"
-            raise DataError(message, hint="Only episodes whose players are in the spec can be played again.")
+            hint = (
+                "Only episodes whose players are in the spec can be played again: play one pairing without that key, "
+            )
+            raise DataError(message, hint=f"{hint}with its players under `agents:`.")
         _check(run, plan)
         surveyed = survey(plan)
         if other := changed(run.meta.get("cases", surveyed.cases), surveyed.cases):

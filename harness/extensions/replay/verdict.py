@@ -9,20 +9,28 @@ from fractions import Fraction
 from typing import Literal
 
 from harness.errors import EngineFatalError
+from harness.printable import clean_name
+from harness.runtime.episode import STOPS
+from harness.storage.plugin_errors import describe
 
 from .changes import receivers, without_messages
 from .course import Course, Deviation, Rehearsal, Substitution, is_unanswered
 from .shares import MOST_EXACT, AgentGame, Share
 
-Finding = Literal["blamed", "no_better", "alike", "unanswered", "too_many", "no_number"]
+Finding = Literal["blamed", "no_better", "alike", "unanswered", "too_many", "no_number", "fails"]
 WORDS: Mapping[Finding, str] = {
     "blamed": "a move, or several together, decide it",
     "no_better": "the reference does no better: no agent is blamed",
     "alike": "all agents erred alike: no agent stands out",
     "too_many": "it takes more moves than --moves allows: no agent is blamed",
     "unanswered": "a model would have to be asked: no agent is blamed",
+    "fails": "played with other moves they fail: no agent is blamed",
     "no_number": "with the reference in all seats they have no such number: no agent is blamed",
 }
+
+
+_LONGEST = 300
+"""Characters of a problem."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +57,7 @@ class BlameVerdict:
         shares: agent → its share of the difference.
         messages: place → what the number changes by where that message is not sent.
         courses: how often the episode was played.
+        problem: why it failed, where it did with some other moves.
     """
 
     episode: str
@@ -62,6 +71,7 @@ class BlameVerdict:
     shares: Mapping[str, Share] = field(default_factory=dict)
     messages: Mapping[int, Fraction | None] = field(default_factory=dict)
     courses: int = 0
+    problem: str | None = None
 
     @property
     def agents(self) -> tuple[str, ...]:
@@ -171,12 +181,13 @@ class _Trial:
         self.agents = frozenset(rehearsal.seats)
         self._courses: dict[object, Course] = {}
         self._numbers: dict[object, Fraction] = {}  # of courses that nobody watched
+        self.problem: str | None = None
 
     def better(self, one: Fraction, other: Fraction) -> bool:
         return one < other if self.search.lower else one > other
 
     async def course(self, by: Substitution) -> Course:
-        """Raises `LookupError` if a model would have to be asked."""
+        """Raises `LookupError` if a model would have to be asked, or if the episode fails with these moves."""
         key = _key(by)
         if key in self._courses:
             return self._courses[key]
@@ -205,6 +216,13 @@ class _Trial:
             if is_unanswered(error):
                 raise LookupError(str(error)) from None
             raise
+        except STOPS:
+            raise
+        except Exception as error:  # scripted agents need not be able to read what others never said
+            if by == Substitution():
+                raise
+            self.problem = self.problem or clean_name(describe(error))[:_LONGEST]
+            raise LookupError(self.problem) from None
         if course.value is None:
             raise LookupError("the episode has no number")
         return course
@@ -221,7 +239,8 @@ class _Trial:
         try:
             whole = await self.whole(own)
         except LookupError:  # the reference in all seats asks no model
-            return BlameVerdict(name, "no_number", before, courses=rehearsal.courses)
+            finding: Finding = "no_number" if self.problem is None else "fails"
+            return BlameVerdict(name, finding, before, courses=rehearsal.courses, problem=self.problem)
         if not self.better(whole, before):
             return BlameVerdict(name, "no_better", before, whole, courses=rehearsal.courses)
         effects = [await self._effect(one, before) for one in own.deviations[: self.search.moves]]
@@ -230,7 +249,8 @@ class _Trial:
         together: list[Deviation] | None = [] if saving else await self._together(own, whole)
         named = saving or together or []
         shares = await self.shares()
-        finding: Finding = "blamed" if named else "unanswered" if together is None else "too_many"
+        unknown: Finding = "unanswered" if self.problem is None else "fails"
+        finding = "blamed" if named else unknown if together is None else "too_many"
         if not saving and shares is not None and self._is_alike(shares, effects):
             finding, named = "alike", []
         return BlameVerdict(
@@ -245,6 +265,7 @@ class _Trial:
             shares or {},
             await self._messages(before) if self.search.messages else {},
             rehearsal.courses,
+            self.problem,
         )
 
     async def whole(self, own: Course) -> Fraction:

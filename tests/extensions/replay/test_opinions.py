@@ -7,7 +7,8 @@ import pytest
 
 from harness.errors import DataError
 from harness.extensions.replay.blame import Blame, blamed
-from harness.extensions.replay.opinions import BlameLabel, opinion_table, read_opinions
+from harness.extensions.replay.labels import BlameLabel
+from harness.extensions.replay.opinions import opinion_table, read_opinions
 from harness.results import Run
 from tests.helpers.commands import invoke
 from tests.helpers.toy import TOY, run
