@@ -7,10 +7,11 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Annotated, Any, ClassVar
 
 from harness import storage
@@ -26,6 +27,7 @@ from harness.results import Run
 from harness.runtime.options import Options
 from harness.runtime.session import session
 from harness.tables import EpisodeScore, HeadlineSpec
+from harness.tables.stats import t_quantile
 
 from .blame import engines_of, reference_of, try_policy
 from .course import Rehearsal
@@ -35,6 +37,8 @@ from .verdict import Search, shares
 
 FILE = "credit.json"
 """In the folder of a run: key → episode → [its number, agent → credit, or None where that is not known]."""
+
+_SHOWN = 20
 
 Credits = dict[str, list[Any]]
 
@@ -96,13 +100,15 @@ class Crediting(After):
 
     @classmethod
     def lines(cls, run: Run) -> Iterable[str]:
-        """How many episodes have no credit, and why."""
+        """Each agent's mean credit, and how many episodes have no credit, and why."""
         found = _read(run.folder)
         for name, metric in _metrics(run.metrics).items():
             known, of = found.get(_key(metric, run.headline), {}), _of(metric, run.headline)
             lacking = [score for score in run.scores if score.error is None and score.number(name) is None]
             for why, count in Counter(_why_none(metric, known, score, of, run) for score in lacking).items():
                 yield f"{name}: {count} of {len(run.scores)} episodes have none ({why})"
+            if metric.agent is None and metric.group is None:
+                yield from _by_agent(name, known, [score for score in run.scores if _holds(known, score, of)])
 
     @classmethod
     def score(cls, folder: str, options: Any) -> Run:
@@ -245,6 +251,24 @@ def _why_none(metric: CreditMetric, known: Credits, score: EpisodeScore, of: str
     if run.meta.get("policies_only"):
         return "they fail, or have no number, without some of their agents"
     return "a model would have to be asked: give it max_calls" if metric.max_calls == 0 else "max_calls"
+
+
+def _by_agent(name: str, known: Credits, scores: Iterable[EpisodeScore]) -> Iterator[str]:
+    """A line for each agent, those of the highest credit first: its mean, and a 95 % t interval."""
+    credits: dict[str, list[float]] = {}
+    for score in scores:
+        for agent, value in (known[score.id][1] or {}).items():
+            credits.setdefault(agent, []).append(value)
+    ordered = sorted(credits.items(), key=lambda item: -fmean(item[1]))
+    width = max((len(agent) for agent, _ in ordered), default=0)
+    for agent, own in ordered[:_SHOWN]:
+        spread = ""
+        if len(own) > 1 and any(own):
+            half = t_quantile(len(own) - 1) * stdev(own) / math.sqrt(len(own))
+            spread = f"  [{fmean(own) - half:.3f}, {fmean(own) + half:.3f}]"
+        yield f"{name} of {agent.ljust(width)}  {fmean(own):7.3f}{spread}  {len(own)} episodes"
+    if len(ordered) > _SHOWN:
+        yield f"{name}: {len(ordered) - _SHOWN} more agents, in {FILE}"
 
 
 def _are_credits(found: object) -> bool:
