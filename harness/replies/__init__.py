@@ -6,10 +6,9 @@ All of them take linear time, never raise, and have two modes of parsing:
 - `reference` accepts what the benchmark's own code accepts, quirks included, for comparison with published numbers.
   Where that code can crash or take quadratic time, this mode refuses the reply instead.
 
-Forms that belong to one kind of task or protocol live with it, in its extension.
+Forms that belong to one kind of task or protocol live with it, in its extension; those of several fields in
+`harness.extensions.contracts`.
 """
-
-from typing import TYPE_CHECKING, Any
 
 from .aside import spoken, unfenced
 from .characters import Parsing, says_nothing, unquoted, valid
@@ -20,20 +19,13 @@ from .freetext import FreeText
 from .likelihoods import Continuation, Likelihoods, likelihoods_of
 from .wrapped import WrappedReply, act_of
 
-if TYPE_CHECKING:
-    from .contract import Contract
-    from .with_message import ActionWithMessage, MessageLine
-
 __all__ = [
     "ANSWER",
-    "ActionWithMessage",
     "Choice",
     "Continuation",
-    "Contract",
     "FreeText",
     "Labelled",
     "Likelihoods",
-    "MessageLine",
     "Parsing",
     "WrappedReply",
     "act_of",
@@ -48,12 +40,3 @@ __all__ = [
     "unquoted",
     "valid",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    """Forms of several fields, which few runs need."""
-    if name not in ("ActionWithMessage", "Contract", "MessageLine"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from . import with_message
-
-    return getattr(with_message, name)

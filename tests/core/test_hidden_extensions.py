@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 SHIPPED = sorted(folder.parent.name for folder in (ROOT / "harness" / "extensions").glob("*/extension.toml"))
 FIRST = ("eval", "--spec", "agentsnet_quick", "--limit", "1", "--quiet")
 """README's first command, on fewer graphs."""
-FOR_FIRST = {"networks", "panels"}
+FOR_FIRST = {"contracts", "networks", "panels"}
 """What AgentsNet's task and protocol need."""
 BROUGHT = {
     "networks": ("new", "a_new_project"),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 
 from harness.api import Action, Policy, Turn, plugin
+from harness.extensions.contracts import ActionWithMessage
 from harness.extensions.textarena import listed
-from harness.replies import ActionWithMessage, FreeText
+from harness.replies import FreeText
 
 
 @plugin

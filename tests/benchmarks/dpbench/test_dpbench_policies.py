@@ -14,7 +14,7 @@ from harness import check
 from harness.api import Action, Case, Channel, Facts, Move, OpenChannel, Policy, Turn
 from harness.errors import PluginError
 from harness.extensions import conformance
-from harness.replies import ActionWithMessage, MessageLine
+from harness.extensions.contracts import ActionWithMessage, MessageLine
 from tests.benchmarks.dpbench.dining_kit import (
     ORDERS,
     SCRIPTED,

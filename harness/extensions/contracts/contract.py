@@ -10,10 +10,9 @@ from dataclasses import replace
 from typing import Any, ClassVar, Protocol
 
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
-
-from .aside import spoken, unfenced
-from .characters import literal, marker_pattern
-from .extract import Statement, field_of, line_end, members_of
+from harness.replies.aside import spoken, unfenced
+from harness.replies.characters import literal, marker_pattern
+from harness.replies.extract import Statement, field_of, line_end, members_of
 
 _NOTHING = ("", "none", "n/a", "-", "null", "nothing")
 

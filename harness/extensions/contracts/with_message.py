@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
+from harness.replies.aside import spoken, unfenced
+from harness.replies.characters import WRAPPING, Parsing, literal, valid
+from harness.replies.extract import Statement, field_of, line_end, text_in
 
-from .aside import spoken, unfenced
-from .characters import WRAPPING, Parsing, literal, valid
 from .contract import Contract, Value
-from .extract import Statement, field_of, line_end, text_in
 
 _NOTHING = frozenset({"", "none", "n/a", "na", "-", "–", "—", "null", "no message", "nothing"})
 _TEMPLATE = re.compile(r"\[[^\]]{0,80}\bor [\"'“‘]none[\"'”’]\]", re.IGNORECASE)
