@@ -16,6 +16,7 @@ from harness.config.project import Project, find
 from harness.errors import CombinedSpecError, Place, UserError
 from harness.evaluation import STAGES, wrong_tables
 from harness.manifests import offers, report_part
+from harness.runtime.abilities import unconstrained
 
 if TYPE_CHECKING:
     from harness.check.estimate import Estimate
@@ -64,7 +65,7 @@ def _problems(name: str, overrides: list[str], project: Project) -> tuple[list[s
     problems = [str(problem) for one in (plans[0], *later) for problem in check.examine(one)]
     plan = plans[0]
     if not problems:
-        problems = [str(problem) for problem in check.misassigned(plan)]
+        problems = [str(problem) for problem in (*check.misassigned(plan), *unconstrained(plan))]
     if not problems:
         problems, lines = _checks(played)
         inputs += lines

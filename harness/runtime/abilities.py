@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from harness.api import Case, Turn
 from harness.config.plan import Condition, Group, Job, Plan
@@ -21,7 +21,6 @@ def lacking(plan: Plan, episodes: Sequence[Job]) -> Iterator[SpecError]:
     and for one that computes no log-likelihoods all cases are looked at.
     """
     cases: dict[str, list[Case]] = defaultdict(list)
-    everyone: list[tuple[Condition, Group]] = []
     for name, engine in plan.engines.items():
         own = ((c, g) for c in plan.conditions for g in c.groups if g.policy is None and (g.model or "model") == name)
         # Where each player sits changes nothing.
@@ -41,8 +40,7 @@ def lacking(plan: Plan, episodes: Sequence[Job]) -> Iterator[SpecError]:
                 )
                 yield _refusal(plan, what, "task", ComputesLikelihoods)
         yield from _toolless(plan, engine, playing)
-        everyone += playing
-    yield from _unconstrained(plan, everyone)
+    yield from unconstrained(plan)
 
 
 def _toolless(plan: Plan, engine: Engine, playing: Sequence[tuple[Condition, Group]]) -> Iterator[SpecError]:
@@ -54,10 +52,10 @@ def _toolless(plan: Plan, engine: Engine, playing: Sequence[tuple[Condition, Gro
         if (problem is None and not group.prompts.continues) or key in seen:
             continue
         seen.add(key)
-        turn = next(_turns(plan, condition, group, lambda turn: bool(turn.reply.tools)), None)
+        turn = next((turn for turn in _turns(plan, condition, group) if turn.reply.tools), None)
         if turn is None:
             continue
-        what = f"{turn} offers tools (calls: tools)"
+        what = f"turn {turn.name!r} offers tools (calls: tools)"
         if problem is None:
             what = f"{what}; prompt set {group.prompts.name!r} gives a text to continue, and tools need a conversation"
             yield SpecError(what, place=plan.spec.place("prompts"), hint="Say calls: text, or take another prompt set.")
@@ -69,36 +67,38 @@ def _toolless(plan: Plan, engine: Engine, playing: Sequence[tuple[Condition, Gro
         return
 
 
-def _unconstrained(plan: Plan, playing: Sequence[tuple[Condition, Group]]) -> Iterator[SpecError]:
+def unconstrained(plan: Plan) -> Iterator[SpecError]:
     """Why `constrained: true` changes nothing: none of the turns has a form that decoding could keep to."""
     seen: set[tuple[object, ...]] = set()
-    free: list[str] = []
-    for condition, group in playing:
-        if not condition.constrained or (key := (repr(condition.protocol), id(condition.task), group.name)) in seen:
+    why: dict[str, str] = {}
+    for condition, group in ((c, g) for c in plan.conditions if c.constrained for g in c.groups if g.policy is None):
+        if (key := (repr(condition.protocol), id(condition.task), group.name)) in seen:
             continue
         seen.add(key)
-        asked = [*_turns(plan, condition, group, lambda turn: not turn.reply.tools)]
-        if next(_turns(plan, condition, group, lambda turn: turn.reply.constraint() is not None), None) is not None:
-            return
-        free += asked
-    if free:
-        what = f"constrained: true has nothing to keep to: any text answers {', '.join(dict.fromkeys(free))}"
-        hint = "Leave it out, or give the answer a form, such as answer: {form: letter}."
-        yield SpecError(what, place=plan.spec.place("constrained"), hint=hint)
+        for turn in _turns(plan, condition, group):
+            if turn.reply.constraint() is not None:
+                return
+            scored, tools = likelihoods_of(turn.reply) is not None, bool(turn.reply.tools)
+            what = "{} is scored by log-likelihoods" if scored else "{} calls tools" if tools else "any text answers {}"
+            mend = "" if scored else ", or say calls: text" if tools else ", or give the answer a form, such as letter"
+            why[what.format(f"turn {turn.name!r}")] = f"Leave it out{mend}."
+    if why:
+        what = f"constrained: true has nothing to keep to: {', '.join(why)}"
+        yield SpecError(what, place=plan.spec.place("constrained"), hint=next(iter(why.values())))
 
 
-def _turns(plan: Plan, condition: Condition, group: Group, wanted: Callable[[Turn], bool]) -> Iterator[str]:
-    """Wanted turns of the group's agents in the task's example, in words."""
+def _turns(plan: Plan, condition: Condition, group: Group) -> Iterator[Turn]:
+    """The turns of the group's agents in the task's example."""
     with contextlib.suppress(Exception):  # what a plugin does wrong is for `examine` and for the run
         example = condition.assign_groups(condition.task.example(), plan.seed)
         for turn in drive(condition.protocol, condition.task, example).turns():
-            if condition.group_of(example, turn.agent) is group and wanted(turn):
-                yield f"turn {turn.name!r}"
+            if condition.group_of(example, turn.agent) is group:
+                yield turn
 
 
 def _scored(plan: Plan, condition: Condition, group: Group, cases: Iterable[Case]) -> Iterable[str]:
     """Scored turns of the group's agents, in words."""
-    yield from _turns(plan, condition, group, lambda turn: likelihoods_of(turn.reply) is not None)
+    yield from (f"turn {t.name!r}" for t in _turns(plan, condition, group) if likelihoods_of(t.reply) is not None)
     task = condition.task
     with contextlib.suppress(Exception):
         for case in cases:

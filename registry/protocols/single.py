@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from harness.api import Action, Case, Outcome, Play, Protocol, Range, Task, Turn, plugin
-from harness.extensions.panels.panels import ballot, candidate, majority
+from harness.extensions.panels.panels import UNREAD, ballot, candidate, majority
 from harness.extensions.panels.questions import QuestionTask
 from harness.replies import act_of
 
@@ -33,7 +33,9 @@ class Single(Protocol):
     facts = ("samples",)
 
     def misfit(self, task: Task) -> str | None:
-        """Filters may choose among more replies than there are."""
+        """Filters may choose among more replies than there are; of log-likelihoods none is asked for again."""
+        if isinstance(task, QuestionTask) and not task.writes_text and self.parse_retries:
+            return UNREAD
         if isinstance(task, QuestionTask) and task.replies_needed > self.repeats:
             needed = task.replies_needed
             return f"a filter of the task takes {needed} replies to a question: set repeats to {needed} or more"

@@ -21,6 +21,8 @@ from harness.replies.reading import guarded, read
 
 from .with_confidence import AnswerWithConfidence, Style, split_confidence
 
+UNREAD = "nothing is written where log-likelihoods count, so no reply is asked for again; leave parse_retries out"
+"""Why `parse_retries` does not fit a task that scores options."""
 Confidence = Style | Literal["likelihood"]
 """How a panel knows how sure its members are: how they state it, or by the log-likelihoods of the options."""
 Believed = Mapping[str, Mapping[str, float]]
@@ -107,6 +109,8 @@ class Panel(Protocol):
                 return "its agents read what others answer, and this task scores options: nothing is written"
             if self.confidence != "none":
                 return f"no one states a confidence ({self.confidence}) where nothing is written; leave confidence out"
+            if self.parse_retries:
+                return UNREAD
         if self.confidence in ("line", "json") and isinstance(task, QuestionTask) and task.beside:
             return "it says beside answers what its `reply:` says: `confidence: {number: [0, 1]}` there, none here"
         if self.confidence == "likelihood" and not self._options(task, task.example()):

@@ -13,13 +13,18 @@ from jsonschema import Draft202012Validator
 
 import harness
 from harness.api import Reply, Turn, as_text
+from harness.cli import main
+from harness.config import resolve
+from harness.config.project import builtin
+from harness.config.spec import load
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import HarnessError
 from harness.extensions.declared.contract import ActWithFields
 from harness.extensions.panels.with_confidence import AnswerWithConfidence
-from harness.replies import FreeText, WrappedReply
+from harness.replies import FreeText, WrappedReply, likelihoods_of
 from harness.replies.reading import read
+from harness.runtime.steps import drive
 from tests.core.replies.every_form import ACT, BESIDE, FORMS
 from tests.extensions.panels.test_margins import BATCHES, PLAYED, answered, conditions
 
@@ -113,20 +118,61 @@ def test_constrained_text_of_a_contract_is_one_that_it_reads() -> None:
     assert as_text(FreeText().constraint()) == "null"
 
 
-def test_nothing_to_keep_to_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "free.yaml"
-    (tmp_path / "rows.jsonl").write_text('{"q": "Why?", "a": "so"}\n')
-    spec = {
-        "name": "free", "prompts": "qa/standard", "metrics": ["score"], "protocol": "single", "constrained": True,
-        "task": {
-            "use": "dataset_qa", "data_files": {"test": str(tmp_path / "rows.jsonl")}, "doc_to_text": "q",
-            "doc_to_target": "a", "answer": {"form": "text"},
-        },
-        "tables": [{"title": "T", "rows": "model", "cell": "score"}],
+def questions(folder: Path, **more: Any) -> Path:
+    """A spec over one question with two options, in a file."""
+    (folder / "rows.jsonl").write_text('{"q": "Why?", "c": ["so", "no"], "a": "so"}\n')
+    task = {
+        "use": "dataset_qa", "data_files": {"test": str(folder / "rows.jsonl")}, "doc_to_text": "q",
+        "doc_to_target": "a", "doc_to_choice": "c", **more.pop("task", {}),
     }  # fmt: skip
+    spec = {
+        "name": "asked", "prompts": "qa/standard", "metrics": ["score"], "protocol": "single", "task": task,
+        "tables": [{"title": "T", "rows": "model", "cell": "score"}], **more,
+    }  # fmt: skip
+    file = folder / "asked.yaml"
     file.write_text(json.dumps(spec))
-    with pytest.raises(HarnessError, match="nothing to keep to: any text answers turn 'answer'"):
-        harness.evaluate(file, Mock(text="so"), output_path=tmp_path / "run")
+    return file
+
+
+SCORED = {"task": {"scored": "loglikelihood"}, "prompts": "qa/scored", "metrics": ["score"]}
+LETTERS = {"task": {"answer": {"form": "letter"}}, "prompts": "ensembles/standard"}
+FREE_TEXT = {"task": {"answer": {"form": "text"}, "doc_to_choice": None}}
+SLOW = pytest.mark.slow
+TOOLS = ["constrained=true", "protocol.calls=tools"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "changes", "why"),
+    [
+        pytest.param(FREE_TEXT, ["constrained=true"], "any text answers turn 'answer'", id="free"),
+        pytest.param(SCORED, ["constrained=true"], "turn 'answer' is scored by log-likelihoods", id="scored"),
+        pytest.param(SCORED, ["protocol.parse_retries=1"], "leave parse_retries out", id="scored, retries", marks=SLOW),
+        pytest.param("silo_quick", TOOLS, "turn 'round' calls tools", id="tools", marks=SLOW),
+    ],
+)
+def test_what_would_change_nothing_is_refused(
+    spec: Any, changes: list[str], why: str, tmp_path: Path, capsys: Any
+) -> None:
+    spec = spec if isinstance(spec, str) else str(questions(tmp_path, **spec))
+    with pytest.raises(HarnessError, match=re.escape(why)):
+        harness.evaluate(spec, Mock(text="so"), overrides=changes, output_path=tmp_path / "run")
+    assert main(["validate", spec, *(part for one in changes for part in ("--set", one))])
+    printed = capsys.readouterr()
+    assert why in printed.out + printed.err
+
+
+@pytest.mark.parametrize("protocol", ["{use: vote, agents: 2, weights: confidence}", "{use: reconcile, agents: 2}"])
+def test_turns_that_are_scored_have_no_other_property(protocol: str, tmp_path: Path) -> None:
+    changes = [f"protocol={protocol}", "protocol.confidence=likelihood", "protocol.parse_retries=1"]
+    spec = load(str(questions(tmp_path, **LETTERS)), builtin(), changes)
+    [condition] = resolve.plan(spec, builtin(), Mock()).conditions
+    turns = [*drive(condition.protocol, condition.task, condition.task.example()).turns()]
+    scored = [turn for turn in turns if likelihoods_of(turn.reply) is not None]
+    assert scored and len(scored) < len(turns)
+    for turn in turns:
+        form, other = turn.reply, turn not in scored
+        assert (turn.parse_retries, form.constraint() is not None, bool(form.fields)) == (int(other), other, other)
+        assert not form.tools
 
 
 @pytest.mark.slow
