@@ -49,9 +49,11 @@ def turns(limit: str, what: str) -> Counter:
     """The number of a turn, or of a joint one, where the game ends after as many as a parameter says."""
 
     def counted(loaded: Loaded, state: Any, seat: int) -> str:
-        history = [move for move in state.full_history() if move.player >= 0]
-        joint = state.num_players() if loaded.simultaneous else 1
-        number = len(history) // joint + (not state.is_terminal())
+        number = state.move_number()
+        if loaded.chance:
+            number = sum(move.player >= 0 for move in state.full_history())
+            number //= state.num_players() if loaded.simultaneous else 1
+        number += not state.is_terminal()
         return f"{what.capitalize()} {number} of {loaded.parameters[limit]}."
 
     return counted

@@ -17,13 +17,12 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 def grid(rows: Sequence[Iterable[str]], down: Sequence[str], across: Sequence[str]) -> str:
     """A board of cells, with a name before each row and the names of the columns below."""
     cells = [[*row] for row in rows]
-    width = max(len(text) for row in [*cells, across] for text in row)
+    width = max(max(map(len, row)) for row in [*cells, across])
     edge = max(map(len, down))
-    lines = [
-        f"{name:>{edge}} " + " ".join(f"{cell:<{width}}" for cell in row).rstrip()
-        for name, row in zip(down, cells, strict=True)
-    ]
-    return "\n".join([*lines, " " * (edge + 1) + " ".join(f"{name:<{width}}" for name in across).rstrip()])
+    if width > 1:
+        cells, across = [[text.ljust(width) for text in row] for row in cells], [text.ljust(width) for text in across]
+    lines = [f"{name:>{edge}} " + " ".join(row).rstrip() for name, row in zip(down, cells, strict=True)]
+    return "\n".join([*lines, " " * (edge + 1) + " ".join(across).rstrip()])
 
 
 def counted(text: str, seat: int) -> str:
@@ -161,13 +160,16 @@ def morris(text: str, seat: int) -> str:
     return "\n".join([*lines, rest])
 
 
+_STAR = frozenset(" .0123456789")
+
+
 def star(text: str, seat: int) -> str:
     """The star with the number of each row's first place, and the places of all pegs."""
     lines, places, rest = list[str](), dict[str, list[str]](), list[str]()
     number = 0
     for line in text.split("\n"):
         cells = line.split()
-        if not cells or not all(re.fullmatch(r"[.\d]", cell) for cell in cells):
+        if not cells or not _STAR.issuperset(line):
             rest.append(line)
             continue
         lines.append(f"{number:>3} {line}".rstrip())
@@ -246,7 +248,10 @@ def blind_chess(text: str, seat: int) -> str:
 
 
 def _unpacked(row: str, free: str = ".") -> str:
-    return re.sub(r"\d", lambda found: free * int(found[0]), row.replace("~", ""))
+    row = row.replace("~", "")
+    for digit in "123456789":
+        row = row.replace(digit, free * int(digit))
+    return row
 
 
 def _chessboard(rows: Sequence[str]) -> str:
@@ -446,12 +451,24 @@ _STEPS = {
 }
 
 
-def hive(text: str, seat: int) -> str:
-    """The hexagons with what lies on them, from bottom to top, as rows of a brick wall."""
-    kind, _, turn, *moves = text.split(";")
-    at: dict[str, tuple[int, int]] = {}
-    piles: dict[tuple[int, int], list[str]] = {}
-    for move in moves:
+Placed = tuple[dict[str, tuple[int, int]], dict[tuple[int, int], tuple[str, ...]]]
+"""Tile → where it lies, and where tiles lie → those tiles, from bottom to top."""
+_PLACED: dict[str, Placed] = {}
+_MOST_PLACED = 2000
+
+
+def _placed(moves: str) -> Placed:
+    """What lies where after these moves; found from the position before, where that is known."""
+    if known := _PLACED.get(moves):
+        return known
+    if not moves:
+        return {}, {}
+    before, _, last = moves.rpartition(";")
+    start, left = _PLACED.get(before), [last]
+    if start is None:
+        start, left = ({}, {}), moves.split(";")
+    at, taken = dict(start[0]), dict(start[1])
+    for move in left:
         piece, _, where = move.partition(" ")
         if piece == "pass":
             continue
@@ -463,10 +480,22 @@ def hive(text: str, seat: int) -> str:
             x, y = at[other if sign in "-/\\" else where]
             place = (x + dx, y + dy)
         if piece in at:
-            piles[at[piece]].remove(piece)
+            old = at[piece]
+            taken[old] = tuple(tile for tile in taken[old] if tile != piece)
+            if not taken[old]:
+                del taken[old]
         at[piece] = place
-        piles.setdefault(place, []).append(piece)
-    taken = {place: pile for place, pile in piles.items() if pile}
+        taken[place] = (*taken.get(place, ()), piece)
+    if len(_PLACED) >= _MOST_PLACED:
+        _PLACED.clear()
+    _PLACED[moves] = at, taken
+    return at, taken
+
+
+def hive(text: str, seat: int) -> str:
+    """The hexagons with what lies on them, from bottom to top, as rows of a brick wall."""
+    kind, _, turn, moves = [*text.split(";", 3), ""][:4]
+    at, taken = _placed(moves)
     lines = [f"{kind}, {turn} to move. You are {'black' if seat else 'white'}."]
     left, width = min((x for x, _ in taken), default=0), max([4, *(len("+".join(pile)) for pile in taken.values())]) + 1
     for row in sorted({y for _, y in taken}):

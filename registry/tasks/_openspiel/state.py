@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -293,7 +294,7 @@ def choices(loaded: Loaded, state: Any, seat: int) -> tuple[list[int], tuple[str
     if loaded.name != "backgammon":
         text, lead = state.action_to_string, _LEADS.get(loaded.name)
         names = [text(seat, action) for action in actions]
-        return actions, distinct(tuple([lead.sub("", name) for name in names] if lead else names))
+        return actions, distinct(tuple([_bare(lead, name) for name in names] if lead else names))
     named = {move_of(state, seat, action): action for action in reversed(actions)}
     return list(named.values())[::-1], tuple(named)[::-1]
 
@@ -309,6 +310,11 @@ _LEADS = {
     "universal_poker": re.compile(r"^player=\d+ move="),
 }
 """What OpenSpiel writes before the names of actions, and says nothing."""
+
+
+@functools.lru_cache(maxsize=10_000)
+def _bare(lead: re.Pattern[str], name: str) -> str:
+    return lead.sub("", name)
 
 
 def move_of(state: Any, seat: int, action: int) -> str:

@@ -6,6 +6,7 @@ information states: nothing leaks, and nothing is lost.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -171,6 +172,7 @@ def _value(text: str, key: str) -> str:
     return found[1] if found else ""
 
 
+@functools.lru_cache(maxsize=2000)
 def _hands(text: str) -> list[list[str]]:
     blocks = text.partition("Hands:")[2].partition("Deck size")[0].split("-----")
     return [[line for line in block.split("\n") if "||" in line] for block in blocks]

@@ -171,6 +171,7 @@ def test_states_have_coordinates_and_names_that_moves_use() -> None:
         "White has still to place: wQ wA1 wA2 wG1 wG2 wG3 wS1 wS2 wB1 wB2 wM wL wP\n"
         "Black has still to place: bQ bA1 bA2 bA3 bG1 bG2 bG3 bS1 bS2 bB1 bB2 bM bL"
     )
+    assert seen("hive", 0)[0].splitlines()[1] == "The board is empty."
     assert seen("oware", 0)[0].splitlines()[1:] == [
         "Player-0's houses: A 4, B 4, C 4, D 4, E 4, F 4",
         "Player-1's houses: a 4, b 4, c 4, d 4, e 4, f 4",
