@@ -41,7 +41,7 @@ from .samples import spread
 from .verdict import WORDS, BlameVerdict, Search, effort, is_worse, verdict
 
 _NUMBERS = ("Decisive", "Share", "Alone", "Last")
-_MOST_NAMED = 5
+_MOST_NAMED, _MOST_MESSAGES = 5, 20
 _PASSED = "{} episodes did not fail: the reference does no better"
 
 OnVerdict = Callable[[BlameVerdict | None, int], None]
@@ -102,6 +102,8 @@ class Blame:
             tables.append(_shared("group", self._by_role(blamed), self._title("By group"), [note]))
         rounds = Counter(one.named[0].round for one in blamed)
         tables.append(_counted("round", rounds, self._title("By round of the first decisive move")))
+        if any(one.messages for one in self.verdicts):
+            tables.append(self._messages())
         return tables
 
     @property
@@ -120,6 +122,23 @@ class Blame:
         names = ("Episode", "Finding", "Decisive moves", "Save it", "Last chance")
         labels = ("episode", "finding", "moves", "how", "last")
         return Table("Episodes", labels, (), (), tuple(rows), row_names=names)
+
+    def _messages(self) -> Table:
+        """A row for each message without which the number is another one, the greatest effects first."""
+        tried = [(one.episode, turn, value) for one in self.verdicts for turn, value in one.messages.items()]
+        known = sorted(((e, t, v) for e, t, v in tried if v), key=lambda row: -abs(row[2]))
+        columns = (Column({"statistic": "effect"}, ("Effect",)),)
+        rows = tuple(
+            Row({"episode": name, "turn": turn}, (clean_name(name), str(turn)), (Cell(float(value), n=1),))
+            for name, turn, value in known[:_MOST_MESSAGES]
+        )
+        none, unknown = sum(value == 0 for *_, value in tried), sum(value is None for *_, value in tried)
+        note = f"Of {len(tried)} messages, {none} change nothing; of {unknown} it is not known."
+        more = [f"Not shown: {len(known) - len(rows)} more."] if len(known) > len(rows) else []
+        names = ("Episode", "Turn")
+        title = f"Messages that are not sent: what {self.metric} changes by"
+        labels = ("episode", "turn")
+        return Table(title, labels, ("statistic",), columns, rows, row_names=names, notes=(note, *more))
 
     def _often(self) -> Table:
         verdicts: dict[str, list[BlameVerdict]] = {}
@@ -264,8 +283,8 @@ def blamed(
             raise SpecError(
                 "other samples of a model are wanted, and no model is there", place=Place("--by"), hint=hint
             )
-        if samples > 1 and looked.reference is not None:
-            hint = "A policy does the same in each; leave --samples out, or take --by model."
+        if (samples > 1 or sample) and looked.reference is not None:
+            hint = "A policy does the same in each; leave --sample and --samples out, or take --by model."
             raise SpecError(
                 "only another sample of a model differs from sample to sample", place=Place("--by"), hint=hint
             )

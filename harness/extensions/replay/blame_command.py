@@ -15,6 +15,7 @@ from harness.cli.evaluate import engine_of
 from harness.cli.output import show, write
 from harness.cli.progress import notes
 from harness.cli.usage import Parser
+from harness.errors import Place, SpecError
 from harness.results import Run
 
 from .blame import Blame, blamed, planned
@@ -75,6 +76,9 @@ def _finite(text: str) -> float:
 
 def blame(options: argparse.Namespace) -> int:
     """Find out, and print tables; as JSON all that is known of each episode."""
+    if options.episode and (options.limit is not None or options.threshold is not None):
+        hint = "Leave --limit and --threshold out: they choose episodes where none is named."
+        raise SpecError("the episodes to look at are named", place=Place("--episode"), hint=hint)
     if options.plan:
         return _plan(options)
     opinions = []
@@ -103,7 +107,7 @@ def blame(options: argparse.Namespace) -> int:
         print(f"max_calls {options.max_calls} is reached: {found.left} episodes are left", file=sys.stderr)
     if len(found.samples) < options.samples:
         print(f"max_calls {options.max_calls} is reached: {len(found.samples)} samples are complete", file=sys.stderr)
-    if not found.verdicts and not found.left:
+    if not found.verdicts and not found.left and options.format != "json":
         less = f": with {found.by} in all seats none of {found.passed} has a better {found.metric}"
         print(f"No episode failed{less if found.passed else ''}. There is nothing to explain.")
         return 0

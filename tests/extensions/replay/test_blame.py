@@ -253,6 +253,34 @@ def test_the_command_prints_tables_or_all_it_knows(
     assert invoke(capsys, *by, "--limit", "1", "--format", "json")[0] == 0
 
 
+@pytest.mark.slow
+def test_a_table_has_the_messages_without_which_the_number_is_another_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    only = ("matrix.agents=[3]", "matrix.problem=[global_maximum, prefix_sum]", "matrix.protocol=[P2P]")
+    plant(tmp_path / "run", "silo_quick", {"faulty": {"at": 2}}, *only)
+    command = ("blame", str(tmp_path / "run"), "--messages", "--quiet")
+    code, out, _ = invoke(capsys, *command, "--format", "json")
+    effects = [value for one in json.loads(out)["episodes"] for value in one["messages"].values()]
+    assert code == 0 and any(effects)
+    code, out, _ = invoke(capsys, *command)
+    assert code == 0 and f"Of {len(effects)} messages, {effects.count(0)} change nothing" in " ".join(out.split())
+
+
+def test_what_would_be_ignored_is_refused_and_no_failure_is_json_too(
+    coins: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(TOY.root)
+    command = ("blame", str(coins.folder), "--by", "{use: coin, bias: 1.0}", "--quiet")
+    for more, place in ((("--episode", "x", "--limit", "1"), "--episode"), (("--sample", "3"), "--by")):
+        code, _, err = invoke(capsys, *command, *more)
+        assert code == 2 and err.startswith(f"error: {place}: ")
+    code, out, _ = invoke(capsys, *command, "--threshold", "-1", "--format", "json")
+    assert code == 0 and json.loads(out)["episodes"] == []
+    code, out, _ = invoke(capsys, "blame", str(coins.folder), "--by", "{use: coin, bias: 0.5}", "--quiet")
+    assert code == 0 and f"with coin in all seats none of {len(coins.scores)} has a better agreed" in out
+
+
 def test_mistakes_say_what_to_do(coins: Run) -> None:
     with pytest.raises(SpecError, match="names no ceiling"):
         blamed(coins, project=TOY)
