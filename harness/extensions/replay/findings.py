@@ -115,7 +115,8 @@ def _finding(one: Mapping[str, Any], metric: str, by: str, transcript: Transcrip
             continue
         words = [word for word, is_so in (("decisive", number in decisive), ("last chance", number == last)) if is_so]
         facts: dict[str, Any] = {"by": by, "decisive": number in decisive, "last_chance": number == last}
-        facts |= {"effect": effects.get(number), "effect_of_message": messages.get(number)}
+        facts |= {"deviates": number in effects, "effect": effects.get(number)}
+        facts |= {"effect_of_message": messages[number]} if number in messages else {}
         turns[number] = TurnFinding(", ".join(words), facts)
     facts = {"metric": metric, "by": by, "finding": str(one["finding"]), "value": value, "reference": reference}
     facts |= {"decisive": [{"turn": turn, "agent": agent} for turn, agent in decisive.items()], "last_chance": last}

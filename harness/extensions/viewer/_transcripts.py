@@ -18,6 +18,7 @@ LONGEST: Final = 20_000
 _ALL_TEXT = 8_000_000  # characters of all texts of one transcript; after that, texts are cut to _BRIEF
 _BRIEF = 400
 _MOST_TURNS = 20_000
+_LANE_FACTS = ("deviates", "effect", "effect_of_message")
 _CALL_FIELDS = (
     "finish_reason",
     "input_tokens",
@@ -69,7 +70,7 @@ def as_json(transcript: Transcript, scenes: list[dict[str, Any]]) -> dict[str, A
 def found_json(found: Finding) -> dict[str, Any]:
     """What was found out about an episode, for its lane."""
     turns = [
-        {"turn": number, "words": turn.words, "effect": turn.facts.get("effect")}
+        {"turn": number, "words": turn.words, **{name: turn.facts.get(name) for name in _LANE_FACTS}}
         for number, turn in sorted(found.turns.items())[:_MOST_TURNS]
     ]
     return {"name": found.name, "title": found.title, "text": found.text, "turns": turns, "shares": dict(found.shares)}

@@ -130,6 +130,17 @@ def fine(coins: Run, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Tr
     return folder, transcript, json.loads((folder / FILE).read_text())
 
 
+def test_a_message_that_matters_is_no_deviation(fine: tuple[Path, Transcript, Any]) -> None:
+    folder, transcript, whole = fine
+    whole = json.loads(json.dumps(whole))
+    one = whole["found"]["m by p"]["episodes"][transcript.id]
+    one["messages"], one["effects"] = {"1": -0.5, "2": None}, [{"turn": 2, "agent": "S0", "effect": 0.0}]
+    (folder / FILE).write_text(json.dumps(whole))
+    [found] = of_episode(folder, transcript)
+    told = {number: (turn.facts["deviates"], turn.facts["effect_of_message"]) for number, turn in found.turns.items()}
+    assert told == {1: (False, -0.5), 2: (True, None)}
+
+
 FIELDS = ["decisive", "effects", "messages", "shares", "value", "finding", "last_chance"]
 
 

@@ -3,6 +3,13 @@
 import { h, number, said, set } from "./dom.js";
 
 const LANES = 12;
+const SIGNS = { decisive: "✗", other: "◇", slight: "", sent: "✉" };
+const WORDS = {
+  decisive: "decides it",
+  other: "the last chance",
+  slight: "another move than the reference’s",
+  sent: "a message that matters",
+};
 
 /** All findings. `open(turn)` is called when a reader chooses a turn. */
 export function drawLanes(element, data, open) {
@@ -28,7 +35,7 @@ export function markLanes(element, round) {
 
 function lanesOf(found, data, open) {
   const turns = new Map(data.turns.map((turn) => [turn.number, turn]));
-  const marks = found.turns.filter((mark) => turns.has(mark.turn));
+  const marks = found.turns.filter((mark) => turns.has(mark.turn) && (mark.words || mark.deviates || mark.effect_of_message));
   const moving = new Set(marks.map((mark) => turns.get(mark.turn).agent));
   const share = (agent) => found.shares[agent] ?? 0;
   const agents = data.agents.filter((agent) => moving.has(agent) || share(agent) !== 0);
@@ -41,24 +48,27 @@ function lanesOf(found, data, open) {
     .sort((a, b) => order.get(a) - order.get(b));
   const most = Math.max(...agents.map((agent) => Math.abs(share(agent))), 1e-9);
   const rounds = data.turns.reduce((all, turn) => Math.max(all, turn.round + 1), 1);
-  const mark = ({ turn: number_, words, effect }) => {
+  const kindOf = ({ words, deviates }) => (words.includes("decisive") ? "decisive" : words ? "other" : deviates ? "slight" : "sent");
+  const mark = (one) => {
+    const { turn: number_, words, deviates, effect, effect_of_message: unsent } = one;
     const turn = turns.get(number_);
     const inRound = data.turns.filter((one) => one.round === turn.round && one.agent === turn.agent);
     const at = (turn.round + (inRound.indexOf(turn) + 0.5) / inRound.length) / rounds;
-    const what = [`turn ${number_}`, `round ${turn.round + 1}`, words || "another move than the reference’s"];
+    const what = [`turn ${number_}`, `round ${turn.round + 1}`, words || (deviates && "another move than the reference’s")];
+    if (typeof unsent === "number") what.push(`without its message the number changes by ${number(unsent)}`);
     if (effect !== null && effect !== undefined) what.push(`alone it changes the number by ${number(effect)}`);
-    const kind = words.includes("decisive") ? "decisive" : words ? "other" : "slight";
+    const kind = kindOf(one);
     const button = h(
       "button",
       {
         type: "button",
         class: `mark ${kind}`,
-        title: what.join(", "),
-        "aria-label": `${turn.agent}: ${what.join(", ")}`,
+        title: what.filter(Boolean).join(", "),
+        "aria-label": `${turn.agent}: ${what.filter(Boolean).join(", ")}`,
         data: { round: turn.round },
         on: { click: () => open(turn) },
       },
-      h("span", { "aria-hidden": "true" }, kind === "decisive" ? "✗" : kind === "other" ? "◇" : ""),
+      h("span", { "aria-hidden": "true" }, SIGNS[kind]),
     );
     button.style.setProperty("--at", String(at));
     return button;
@@ -68,12 +78,8 @@ function lanesOf(found, data, open) {
     box.style.setProperty("--share", String(Math.abs(share(agent)) / most));
     return box;
   };
-  const kinds = new Set(marks.map(({ words }) => (words.includes("decisive") ? "decisive" : words ? "other" : "slight")));
-  const signs = [
-    ["decisive", "✗", "decides it"],
-    ["other", "◇", "the last chance"],
-    ["slight", "", "another move than the reference’s"],
-  ].filter(([kind]) => kinds.has(kind));
+  const kinds = new Set(marks.map(kindOf));
+  const signs = Object.entries(WORDS).filter(([kind]) => kinds.has(kind));
   return [
     h(
       "table",
@@ -100,7 +106,7 @@ function lanesOf(found, data, open) {
     h(
       "p",
       { class: "lane-legend muted" },
-      signs.map(([kind, sign, words]) => h("span", {}, h("span", { class: `mark ${kind}`, "aria-hidden": "true" }, sign), " ", words)),
+      signs.map(([kind, words]) => h("span", {}, h("span", { class: `mark ${kind}`, "aria-hidden": "true" }, SIGNS[kind]), " ", words)),
       agents.length > shown.length && h("span", {}, `${number(agents.length - shown.length)} more agents are not shown`),
     ),
   ];
