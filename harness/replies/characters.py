@@ -105,3 +105,18 @@ def first_word(text: str, words: Sequence[str]) -> int:
         return 0
     places = [at for word in words if (at := low.find(word)) >= 0]
     return min(places) if places else -1
+
+
+_FENCE = re.compile(r"^[ \t]*(?:`{3,}\w*|\*+|_+|-{3,}|#+)?[ \t]*$")
+
+
+def last_line(text: str) -> str:
+    """The last line that says anything, without blanks around it."""
+    end = len(text.rstrip("\n"))
+    while end > 0:
+        start = text.rfind("\n", 0, end) + 1
+        line = text[start:end]
+        if len(line) > 100 or not _FENCE.match(line):
+            return line.strip()
+        end = start - 1
+    return ""

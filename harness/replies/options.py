@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TypeVar
 
 from .aside import spoken
-from .characters import BLANK, DECORATION, WRAPPING, end_of, first_word, markers
+from .characters import BLANK, DECORATION, WRAPPING, end_of, first_word, last_line, markers
 from .extract import stated
 from .fields import json_fields
 from .literals import masked
-from .statements import last_line
 
 T = TypeVar("T")
 
@@ -47,14 +46,6 @@ _JOINED = re.compile(
     re.IGNORECASE,
 )
 _ENDS = re.compile(r"[\s*_`\"'”’)\]}]{0,6}(?:[.,;:!?|/+]|\Z)|[ \t]*\n")
-_DENIED_BEFORE = re.compile(
-    r"(?:\b(?:not|never|neither|nor|except|eliminate|exclude|reject|than)|n['’]t)"
-    r"(?:[\W_]|\b(?:be|an?|the|really|option|choice)\b)*$",
-    re.IGNORECASE,
-)
-_DENIED_BEHIND = re.compile(
-    r"[)\]*_ \t]{0,4}(?:is|are|was|were|seems?)[ \t]+(?:not|wrong|incorrect|false|never|im\w+)\b", re.IGNORECASE
-)
 _JOINT = re.compile(r"(?<=[^\W\d_])[\s_-]+(?=[^\W\d_])")
 """What joins the words of an option, such as the underscore of GRAB_LEFT."""
 MARKS = re.compile(rf"{DECORATION.pattern}(?:\\text\{{)?")
@@ -188,20 +179,3 @@ def another_follows(text: str, end: int, option: re.Pattern[str], *, weak: bool 
     joined = _JOINED.match(text, end)
     other = option.match(text, joined.end()) if joined else None
     return bool(joined and other and not (weak and joined["weak"] and not _ENDS.match(text, other.end())))
-
-
-def singles(pattern: re.Pattern[str], text: str, is_listed: Callable[[str, int], bool]) -> Iterator[re.Match[str]]:
-    """The matches that are neither denied ("not (B)", "(B) is wrong") nor part of an enumeration.
-
-    Args:
-        pattern: matches an option.
-        text: where options are.
-        is_listed: whether another option follows what ends at this place.
-    """
-    listed = False
-    for match in pattern.finditer(text):
-        start, end = match.span()
-        after_another, listed = listed, is_listed(text, end)
-        denied = _DENIED_BEFORE.search(text[max(start - 30, 0) : start]) or _DENIED_BEHIND.match(text[end : end + 30])
-        if not (after_another or listed or denied):
-            yield match

@@ -10,11 +10,12 @@ from string import ascii_uppercase
 from typing import Any
 
 from harness.api import Parsed, Reply, ReplyField
+from harness.extensions.datasets.denials import singles
+from harness.extensions.panels.statements import WINDOW, labelled
 from harness.replies.aside import spoken
-from harness.replies.characters import WRAPPING, end_of
+from harness.replies.characters import WRAPPING, end_of, last_line
 from harness.replies.extract import ANSWER, stated
-from harness.replies.options import MARKS, OptionTable, another_follows, plain_option, singles
-from harness.replies.statements import WINDOW, labelled, last_line
+from harness.replies.options import MARKS, OptionTable, another_follows, plain_option
 
 from .letter import letters
 

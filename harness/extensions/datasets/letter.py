@@ -10,11 +10,12 @@ from string import ascii_uppercase
 from typing import Any
 
 from harness.api import Action, Parsed, Reply, ReplyField
+from harness.extensions.datasets.denials import singles
+from harness.extensions.panels.statements import LABEL, LABEL_WORDS, MAX_LABELS, WINDOW, boxes, last_labels
 from harness.replies.aside import spoken
-from harness.replies.characters import WRAPPING
+from harness.replies.characters import WRAPPING, last_line
 from harness.replies.extract import ANSWER, stated
-from harness.replies.options import another_follows, plain_option, singles
-from harness.replies.statements import LABEL, LABEL_WORDS, MAX_LABELS, WINDOW, boxes, last_labels, last_line
+from harness.replies.options import another_follows, plain_option
 
 from ._endings import Endings
 

@@ -11,9 +11,10 @@ from functools import lru_cache
 from typing import Any
 
 from harness.api import Action, Parsed, Reply, ReplyField
+from harness.extensions.panels.statements import LABEL, LABEL_WORDS, MAX_LABELS, WINDOW, boxes, last_labels
 from harness.replies.aside import spoken
+from harness.replies.characters import last_line
 from harness.replies.extract import ANSWER, stated
-from harness.replies.statements import LABEL, LABEL_WORDS, MAX_LABELS, WINDOW, boxes, last_labels, last_line
 
 _LARGEST = 10**300
 """A number beyond it is none: every one can be compared with floats."""

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
+from harness.extensions.panels.statements import last_labels
 from harness.replies.aside import spoken
-from harness.replies.characters import end_of
+from harness.replies.characters import end_of, last_line
 from harness.replies.extract import field_of
-from harness.replies.statements import last_labels, last_line
 
 _WIDTH = 20_000
 """Characters of a line that are read: a thousand candidates with their points."""

@@ -11,12 +11,12 @@ from typing import Any, ClassVar, Literal
 
 from harness.api import Action, Facts, Parsed, Reply, as_text
 from harness.extensions.contracts import Contract, Value
+from harness.extensions.panels.statements import LABEL
 from harness.replies.aside import spoken, unfenced
 from harness.replies.characters import marker_pattern, says_nothing
 from harness.replies.extract import Statement, field_of
 from harness.replies.fields import broken_object, fields_by_key, json_fields
 from harness.replies.options import KEYS as ANSWERS
-from harness.replies.statements import LABEL
 from harness.replies.wrapped import WrappedReply, has_fields
 
 Style = Literal["none", "line", "json"]

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.api import Action, Parsed, Reply, ReplyField
+from harness.extensions.panels.statements import endings
 from harness.replies.aside import spoken, unfenced
 from harness.replies.characters import QUOTES, markers, valid
 from harness.replies.extract import ANSWER, field_of
 from harness.replies.literals import MAX_DEPTH, NOTHING, read
-from harness.replies.statements import endings
 
 _UNWRAPS = 5
 """How often text within text is read: quoted lists in strings in lists. Bounds the time, with no right answer lost."""

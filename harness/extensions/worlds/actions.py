@@ -13,12 +13,11 @@ from typing import Any, Literal
 
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
 from harness.replies.aside import spoken
-from harness.replies.characters import BLANK, WRAPPING, end_of, literal, markers, unquoted, valid
+from harness.replies.characters import BLANK, WRAPPING, end_of, last_line, literal, markers, unquoted, valid
 from harness.replies.extract import field_of
 from harness.replies.fields import json_fields
 from harness.replies.literals import masked
 from harness.replies.options import MARKS, another_follows, options_of, read_option
-from harness.replies.statements import last_line
 
 MAX_OPTIONS = 10_000
 _CONSTRAINED = 500

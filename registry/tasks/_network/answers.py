@@ -16,9 +16,9 @@ from harness.extensions.datasets.boxed import Boxed
 from harness.extensions.datasets.number import Number
 from harness.extensions.datasets.pattern import Pattern
 from harness.extensions.declared.expressions import Compiled, Expression, ExpressionError, Names, compiled
+from harness.extensions.panels.statements import endings
 from harness.extensions.sharded.answers import Answer, AnswerForm, normalise
 from harness.replies import ANSWER, Choice, FreeText, field_of, spoken
-from harness.replies.statements import endings
 from harness.replies.wrapped import WrappedReply
 
 FINAL_ANSWER = "### Final Answer ###"

@@ -6,7 +6,7 @@ import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from .characters import WRAPPING, beginning_with, end_of
+from harness.replies.characters import WRAPPING, beginning_with, end_of, last_line
 
 LABEL = re.compile(
     r"(?<![^\W_])(?<![^\W_]_)(?<![\"'])(?:answer|result)"
@@ -22,7 +22,6 @@ WINDOW = 500
 MAX_LABELS = 200
 """Labels that are looked behind, from the last one back: a text of nothing but labels would be read `WINDOW` times."""
 _GAP = re.compile(r"[\s*_`#>-]*\n[\s*_`#>]*")
-_FENCE = re.compile(r"^[ \t]*(?:`{3,}\w*|\*+|_+|-{3,}|#+)?[ \t]*$")
 _BOXES = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])[ \t]*|\\.|[{}]", re.DOTALL)
 _BARE_BOX = re.compile(r"\\frac[ \t]*\d{2}|\\(?!boxed|fbox)[A-Za-z]+|[^\s$\\{}]+")
 
@@ -74,18 +73,6 @@ def endings(text: str) -> Iterator[str]:
     yield from (one.strip("$ ") for _, one in reversed(boxes(text)))
     line = last_line(text).strip(" \t\r\n*_`$.")
     yield line[end_of(_LEAD, line, 0) :].strip(" \t\r\n*_`$.")
-
-
-def last_line(text: str) -> str:
-    """The last line that says anything, without blanks around it."""
-    end = len(text.rstrip("\n"))
-    while end > 0:
-        start = text.rfind("\n", 0, end) + 1
-        line = text[start:end]
-        if len(line) > 100 or not _FENCE.match(line):
-            return line.strip()
-        end = start - 1
-    return ""
 
 
 def boxes(text: str) -> list[tuple[int, str]]:
