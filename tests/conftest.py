@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import os
 import signal
 import threading
@@ -18,9 +17,9 @@ import harness
 from harness.api import Completion, derive_seed
 from harness.config.project import builtin
 from harness.engine_api import Engine, Request, Thread
-from harness.runtime import sources
 from tests.helpers import finished
 from tests.helpers.naming import Names
+from tests.helpers.remembered import remember
 from tests.helpers.reports import Reports
 from tests.helpers.samples import Samples
 
@@ -38,6 +37,7 @@ VLLM_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
 def pytest_configure(config: pytest.Config) -> None:
     for plugin in (Names(), Reports(), Samples()):
         config.pluginmanager.register(plugin)
+    os.environ["LANGUAGE"] = "C"  # argparse looks for translations of every word of every parser
     os.fsync = lambda fd: None  # a run waits for the disk seven times, and no test for a power cut
     if config.option.markexpr == "vllm":
         for name, value in VLLM_ENVIRONMENT.items():
@@ -60,12 +60,10 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def one_look_at_the_repository() -> Iterator[None]:
-    """Each of thousands of runs would ask git about this checkout, which does not change while tests run."""
-    root, ask = builtin().root, sources._git
-    known = functools.cache(functools.partial(ask, root))
+def what_does_not_change() -> Iterator[None]:
+    """Is asked once: a fifth of the time went into reading and compiling the same files."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sources, "_git", lambda where, *words: known(*words) if where == root else ask(where, *words))
+        remember(patch)
         yield
 
 

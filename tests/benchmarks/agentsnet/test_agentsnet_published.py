@@ -343,7 +343,7 @@ def test_a_figure_may_have_a_standard_error_or_a_standard_deviation(tmp_path: Pa
     ("content", "message"),
     [
         ("a: [", "cannot read published figures"),
-        ("[" * 2000, "cannot read published figures"),
+        ("[" * 200, "cannot read published figures"),
         ("!!python/object/apply:os.getcwd []", "cannot read published figures"),
         ("", "this must be a mapping, found nothing"),
         ({"tables": {}}, "'tables' must be a list, found a mapping"),

@@ -21,21 +21,37 @@ def played(folder: Path, spec: str, *overrides: str, model: str | None = None, *
     return evaluate(spec, model, overrides=overrides, output_path=folder, **more).folder  # type: ignore[arg-type]
 
 
+SUMS = ["task.size=10"]
+PLAYED: dict[str, tuple[str, list[str], dict[str, object]]] = {
+    "oracle": ("silo_quick", SILO, {}),
+    "silent": ("silo_quick", [*SILO, "baseline=silo/silent"], {}),
+    "rounds": ("silo_quick", [*SILO, "protocol.max_rounds=7"], {}),
+    "reminder": ("silo_quick", [*SILO, "prompts=silo/reminder"], {}),
+    "p2p": ("silo_quick", [*SILO, "matrix.protocol=[P2P]"], {}),
+    "sfs": ("silo_quick", [*SILO, "matrix.protocol=[SFS]", "baseline=silo/silent"], {}),
+    "seed": ("silo_quick", SILO, {"seed": 7}),
+    "mock0": ("arithmetic", [*SUMS, "generation_kwargs.temperature=0.0"], {"model": "mock"}),
+    "mock1": ("arithmetic", [*SUMS, "generation_kwargs.temperature=1.0"], {"model": "mock"}),
+}
+"""Runs of SILO-Bench and of sums, each with one thing changed."""
+
+
+class Runs:
+    """The folder of these runs, each of which is played when a test first names it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __truediv__(self, name: str) -> Path:
+        if name in PLAYED and not (self.folder / name).exists():
+            spec, overrides, more = PLAYED[name]
+            played(self.folder / name, spec, *overrides, **more)  # type: ignore[arg-type]
+        return self.folder / name
+
+
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Runs of SILO-Bench and of sums, each with one thing changed."""
-    top = tmp_path_factory.mktemp("compare")
-    played(top / "oracle", "silo_quick", *SILO)
-    played(top / "silent", "silo_quick", *SILO, "baseline=silo/silent")
-    played(top / "rounds", "silo_quick", *SILO, "protocol.max_rounds=7")
-    played(top / "reminder", "silo_quick", *SILO, "prompts=silo/reminder")
-    played(top / "p2p", "silo_quick", *SILO, "matrix.protocol=[P2P]")
-    played(top / "sfs", "silo_quick", *SILO, "matrix.protocol=[SFS]", "baseline=silo/silent")
-    played(top / "seed", "silo_quick", *SILO, seed=7)
-    for temperature in (0.0, 1.0):
-        overrides = ["task.size=10", f"generation_kwargs.temperature={temperature}"]
-        played(top / f"mock{temperature:.0f}", "arithmetic", *overrides, model="mock")
-    return top
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    return Runs(tmp_path_factory.mktemp("compare"))
 
 
 def compare(capsys: Capsys, *arguments: object) -> tuple[int, str, str]:
@@ -48,7 +64,7 @@ def differing(out: str) -> dict[str, list[str]]:
     return {line.split()[0]: line.split()[1:] for line in lines if line and not line.startswith("Nothing")}
 
 
-def test_two_players_of_the_same_cases(runs: Path, capsys: Capsys) -> None:
+def test_two_players_of_the_same_cases(runs: Runs, capsys: Capsys) -> None:
     code, out, err = compare(capsys, runs / "silent", runs / "oracle")
     assert (code, err) == (0, "")
     assert out.startswith("What differs\n")
@@ -71,18 +87,18 @@ def test_two_players_of_the_same_cases(runs: Path, capsys: Capsys) -> None:
         ("reminder", "prompts", ["silo/standard", "silo/reminder"]),
     ],
 )
-def test_what_differs_is_said_in_words(other: str, what: str, sides: list[str], runs: Path, capsys: Capsys) -> None:
+def test_what_differs_is_said_in_words(other: str, what: str, sides: list[str], runs: Runs, capsys: Capsys) -> None:
     code, out, _ = compare(capsys, runs / "oracle", runs / other)
     assert (code, differing(out)) == (0, {what: sides})
     assert f"{other} against oracle, paired by case" in out
 
 
-def test_two_settings_of_sampling(runs: Path, capsys: Capsys) -> None:
+def test_two_settings_of_sampling(runs: Runs, capsys: Capsys) -> None:
     code, out, _ = compare(capsys, runs / "mock0", runs / "mock1")
     assert (code, differing(out)) == (0, {"generation_kwargs.temperature": ["0.0", "1.0"]})
 
 
-def test_models_and_policies_differ_in_their_engine(runs: Path, tmp_path: Path, capsys: Capsys) -> None:
+def test_models_and_policies_differ_in_their_engine(runs: Runs, tmp_path: Path, capsys: Capsys) -> None:
     policy = played(tmp_path / "policy", "arithmetic", "task.size=10", "generation_kwargs.temperature=0.0")
     _, out, _ = compare(capsys, policy, runs / "mock0")
     assert differing(out) == {"model": ["calculator", "mock"], "engine": ["none:", "policies", "play", "Mock"]}
@@ -97,13 +113,13 @@ def test_models_and_policies_differ_in_their_engine(runs: Path, tmp_path: Path, 
     assert differing(out) == {"engine.text": ["6"]}
 
 
-def test_a_run_beside_itself_differs_in_nothing(runs: Path, capsys: Capsys) -> None:
+def test_a_run_beside_itself_differs_in_nothing(runs: Runs, capsys: Capsys) -> None:
     code, out, _ = compare(capsys, runs / "oracle", runs / "oracle")
     assert code == 0
     assert "Nothing that was recorded differs" in out and "No pair differs in Success rate." in out
 
 
-def test_two_values_of_a_swept_label_in_one_run(runs: Path, capsys: Capsys) -> None:
+def test_two_values_of_a_swept_label_in_one_run(runs: Runs, capsys: Capsys) -> None:
     code, out, _ = compare(capsys, runs / "oracle", "--label", "protocol", "P2P", "BP")
     assert (code, differing(out)) == (0, {"protocol": ["P2P", "BP"]})
     assert "BP against P2P, paired by case" in out
@@ -111,7 +127,7 @@ def test_two_values_of_a_swept_label_in_one_run(runs: Path, capsys: Capsys) -> N
 
 
 @pytest.mark.slow
-def test_runs_whose_matrix_has_other_values_pair_over_what_they_share(runs: Path, capsys: Capsys) -> None:
+def test_runs_whose_matrix_has_other_values_pair_over_what_they_share(runs: Runs, capsys: Capsys) -> None:
     code, out, _ = compare(capsys, runs / "p2p", runs / "sfs", "--format", "json")
     what, tests, cases = json.loads(out)
     assert code == 0
@@ -123,7 +139,7 @@ def test_runs_whose_matrix_has_other_values_pair_over_what_they_share(runs: Path
 
 
 @pytest.mark.slow
-def test_several_values_on_one_side_need_a_choice(runs: Path, capsys: Capsys) -> None:
+def test_several_values_on_one_side_need_a_choice(runs: Runs, capsys: Capsys) -> None:
     spec = {
         "extends": "silo_quick",
         "name": "unswept",
@@ -140,7 +156,7 @@ def test_several_values_on_one_side_need_a_choice(runs: Path, capsys: Capsys) ->
 
 
 @pytest.mark.slow
-def test_cases_of_one_id_that_are_not_the_same_make_no_pairs(runs: Path, capsys: Capsys) -> None:
+def test_cases_of_one_id_that_are_not_the_same_make_no_pairs(runs: Runs, capsys: Capsys) -> None:
     code, _, err = compare(capsys, runs / "oracle", runs / "seed")
     assert (code, "oracle and seed have no case in common: cases with the same id ask other questions" in err) == (
         2,
@@ -148,7 +164,7 @@ def test_cases_of_one_id_that_are_not_the_same_make_no_pairs(runs: Path, capsys:
     )
 
 
-def test_runs_without_a_common_case_are_refused_in_a_sentence(runs: Path, capsys: Capsys) -> None:
+def test_runs_without_a_common_case_are_refused_in_a_sentence(runs: Runs, capsys: Capsys) -> None:
     code, out, err = compare(capsys, runs / "oracle", runs / "mock0")
     assert (code, out, len(err.splitlines())) == (2, "", 2)
     assert "have no case in common" in err or "several values" in err
@@ -167,7 +183,7 @@ def test_runs_without_a_common_case_are_refused_in_a_sentence(runs: Path, capsys
         (["oracle", "nowhere"], "folder not found"),
     ],
 )
-def test_mistakes_are_explained(arguments: Sequence[str], message: str, runs: Path, capsys: Capsys) -> None:
+def test_mistakes_are_explained(arguments: Sequence[str], message: str, runs: Runs, capsys: Capsys) -> None:
     given = [runs / x if i == 0 or x in ("silent", "rounds", "nowhere") else x for i, x in enumerate(arguments)]
     code, out, err = compare(capsys, *given)
     assert (code, out) == (2, "")
@@ -176,7 +192,7 @@ def test_mistakes_are_explained(arguments: Sequence[str], message: str, runs: Pa
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("form", ["text", "markdown", "latex", "csv", "json", "html"])
-def test_every_format_has_the_tests_and_the_cases(form: str, runs: Path, tmp_path: Path, capsys: Capsys) -> None:
+def test_every_format_has_the_tests_and_the_cases(form: str, runs: Runs, tmp_path: Path, capsys: Capsys) -> None:
     file = tmp_path / "out"
     code, *_ = compare(capsys, runs / "silent", runs / "oracle", "--format", form, "--output", file)
     text = file.read_text("utf-8")
@@ -186,7 +202,7 @@ def test_every_format_has_the_tests_and_the_cases(form: str, runs: Path, tmp_pat
 
 
 @pytest.mark.slow
-def test_the_same_numbers_every_time(runs: Path, capsys: Capsys) -> None:
+def test_the_same_numbers_every_time(runs: Runs, capsys: Capsys) -> None:
     assert compare(capsys, runs / "silent", runs / "oracle") == compare(capsys, runs / "silent", runs / "oracle")
 
 
@@ -228,7 +244,7 @@ def test_parts_of_a_run_that_ask_other_questions_are_refused(tmp_path: Path, cap
     assert "2 and 4 have no case in common: cases with the same id ask other questions" in err
 
 
-def test_runs_of_other_benchmarks_are_refused_by_their_names(runs: Path, capsys: Capsys) -> None:
+def test_runs_of_other_benchmarks_are_refused_by_their_names(runs: Runs, capsys: Capsys) -> None:
     _, _, err = compare(capsys, runs / "oracle", runs / "mock0")
     assert "have no case in common: they played silo_quick and arithmetic" in err
 

@@ -108,7 +108,7 @@ def test_the_table_is_stepped_as_it_was_played(changes: list[str], tmp_path: Pat
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["coloring", "dominating_set", "matching", "shared_rooms", "two_hop_coloring"])
 def test_declared_networks_show_which_constraints_fail(name: str, tmp_path: Path) -> None:
-    harness.evaluate(f"networks/{name}", output_path=tmp_path / "run", overrides=["matrix.size=[4, 6]"])
+    harness.evaluate(f"networks/{name}", output_path=tmp_path / "run", overrides=["matrix.size=[4, 6]"], limit=2)
     drawn_solved = set()
     for transcript, scenes, view in drawn(tmp_path / "run"):
         assert type(view).__name__ == "Networks"

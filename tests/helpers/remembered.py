@@ -1,0 +1,62 @@
+"""What thousands of runs ask again, answered once a process: git, the YAML of this repository, compiled templates."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.config import yamls
+from harness.config.project import builtin
+from harness.runtime import sources
+from harness.templating import BoundedEnvironment
+
+ROOT = Path(__file__).parents[2]
+
+
+def remember(patch: pytest.MonkeyPatch) -> None:
+    """Put memories in front of three functions, each keyed by all that its answer depends on."""
+    _git(patch)
+    _documents(patch)
+    _templates(patch)
+
+
+def _git(patch: pytest.MonkeyPatch) -> None:
+    """About this checkout, which does not change while tests run."""
+    root, ask = builtin().root, sources._git
+    known = functools.cache(functools.partial(ask, root))
+    patch.setattr(sources, "_git", lambda where, *words: known(*words) if where == root else ask(where, *words))
+
+
+def _documents(patch: pytest.MonkeyPatch) -> None:
+    """Files of this repository, by their text; whoever reads one gets data of its own."""
+    parse = yamls.parse
+    known = functools.cache(parse)
+
+    def parsed(text: str, file: str) -> yamls.Document:
+        if not file.startswith(str(ROOT)):
+            return parse(text, file)
+        document = known(text, file)
+        return yamls.Document(copy.deepcopy(document.data), file, dict(document.places))
+
+    patch.setattr(yamls, "parse", parsed)
+
+
+def _templates(patch: pytest.MonkeyPatch) -> None:
+    """By their source, and by the environment's syntax and filters: constants are folded with these."""
+    compiled = BoundedEnvironment.compile
+    known: dict[tuple[Any, ...], Any] = {}
+
+    def compile(self: BoundedEnvironment, source: Any, *args: Any, **options: Any) -> Any:
+        if not isinstance(source, str) or options:
+            return compiled(self, source, *args, **options)
+        syntax = self.trim_blocks, self.lstrip_blocks, self.keep_trailing_newline, self.autoescape
+        key = (type(self), source, args, *syntax, *self.filters, *self.globals)
+        if key not in known:
+            known[key] = compiled(self, source, *args)
+        return known[key]
+
+    patch.setattr(BoundedEnvironment, "compile", compile)
