@@ -1,10 +1,13 @@
 """The journal: torn lines, damage, full disks, locks, and faithful round trips."""
 
+import errno
 import itertools
 import json
 import os
 import re
 import tempfile
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import storage
-from harness.api import Completion, Move, Outcome
+from harness.api import Completion, Episode, Move, Outcome
 from harness.errors import DataError, StorageError
 from tests.helpers.disk import full_disk
 from tests.helpers.journals import sealed
@@ -32,14 +35,16 @@ completions = st.builds(
     output_tokens=st.none() | st.integers(0, 10**6),
     latency=st.none() | st.floats(0, 100),
 )
+no_error = st.tuples(st.none(), st.sampled_from([None, storage.UNFINISHED]))
+errors = st.tuples(st.text(), st.sampled_from(["parse", "request"]))
 moves = st.builds(
-    Move,
+    lambda how, **parts: Move(error=how[0], error_kind=how[1], **parts),
+    no_error | errors,
     agent=st.text(),
     turn=st.text(),
     action=json_values,
-    error=st.none() | st.text(),
-    error_kind=st.none(),
     calls=st.lists(completions, max_size=3).map(tuple),
+    dropped_fields=st.lists(st.text(), max_size=2).map(tuple),
 )
 
 
@@ -47,7 +52,31 @@ moves = st.builds(
 def test_moves_survive_the_journal(move: Move, episode: str, batch: int, index: int) -> None:
     line = json.loads(json.dumps(storage.move_line(episode, batch, 3, index, move)))
     assert storage.move_of(line) == move
-    assert (line["e"], line["b"], line["i"]) == (episode, batch, index)
+    assert (line["e"], line["b"], line["p"], line["i"]) == (episode, batch, 3, index)
+    assert line["k"] == ("part" if move.error_kind == storage.UNFINISHED else "move")
+    assert None not in line.values() and [] not in [line.get("calls"), line.get("dropped_fields")], "no empty field"
+
+
+@given(st.lists(st.lists(moves, max_size=3), max_size=3), json_values, st.none() | st.text())
+def test_the_end_of_an_episode_is_all_but_its_moves(batches: list[list[Move]], action: Any, error: str | None) -> None:
+    outcome = None if error else Outcome({"a": action})
+    episode = Episode("c/x/1", "c", "x", 1, {}, {"a": "liar"}, batches, outcome, {"solved": 1.0}, error)
+    line = storage.end_line(episode, {"size": 4}, {"score": 0.5}, error, {"limited": 2, "partial": 0})
+    assert line == {
+        "k": "end",
+        "e": "c/x/1",
+        "condition": "c",
+        "case": "x",
+        "repeat": 1,
+        "labels": {"size": 4},
+        "roles": {"a": "liar"},
+        "moves": sum(len(batch) for batch in batches),
+        "outcome": storage.outcome_line(outcome),
+        "grade": {"solved": 1.0},
+        "numbers": {"score": 0.5},
+        "error": error,
+        "limited": 2,  # and no mark that says nothing
+    }
 
 
 def test_lone_surrogates_and_nul_are_written_and_read(tmp_path: Path) -> None:
@@ -201,8 +230,92 @@ def test_a_file_that_others_change_meanwhile_is_noticed(tmp_path: Path, what: st
         with (tmp_path / "j").open("ab") as other:
             other.write(sealed({"k": 2}))
     journal.append({"k": 3})
-    with pytest.raises(StorageError, match=rf"something else has {what.split()[0]}.*bytes are there, not 50"):
+    expected = rf"something else has {what.split()[0]}.*bytes are there, not 50(.|\n)*Restore the missing part"
+    with pytest.raises(StorageError, match=expected):
         journal.close()
+
+
+def test_files_without_checksums_may_have_other_writers(tmp_path: Path) -> None:
+    journal = storage.Journal(tmp_path / "j", seal=False)
+    (tmp_path / "j").write_bytes(b'{"other":1}\n')
+    journal.append({"k": 1})
+    journal.close()
+    assert [line for _, line in storage.lines(tmp_path / "j", sealed=False)] == [{"other": 1}, {"k": 1}]
+    with pytest.raises(DataError, match="checksum differs"):
+        list(storage.lines(tmp_path / "j"))
+
+
+class Disk:
+    """A clock that goes on by half a second at each look, and what the disk says when it is waited for."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, code: int | None = None) -> None:
+        self.now, self.waits, self.code = 0.0, 0, code
+        patch.setattr(time, "monotonic", self.look)
+        patch.setattr(os, "fsync", self.sync)
+
+    def look(self) -> float:
+        self.now += 0.5
+        return self.now
+
+    def sync(self, descriptor: int) -> None:
+        self.waits += 1
+        if self.code is not None:
+            raise OSError(self.code, os.strerror(self.code))
+
+
+def test_the_disk_is_waited_for_once_a_second_and_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = Disk(monkeypatch)
+    journal = storage.Journal(tmp_path / "j")  # looks at the clock at 0.5 s
+    waits = []
+    for number in range(5):
+        journal.append({"k": number})
+        journal.flush()
+        waits.append(disk.waits)
+    journal.close()
+    assert waits == [0, 1, 1, 2, 2] and disk.waits == 3  # at 1.0, 1.5 (done at 2.0), 2.5, 3.0 (done at 3.5), 4.0
+
+
+@pytest.mark.parametrize("code", [errno.EINVAL, errno.ENOTSUP])
+def test_a_device_that_cannot_be_waited_for_is_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    Disk(monkeypatch, code)
+    journal = storage.Journal(tmp_path / "j")
+    journal.append({"k": 1})
+    journal.close()
+    assert (tmp_path / "j").read_bytes() == sealed({"k": 1})
+
+
+def test_a_failure_that_shows_when_the_disk_is_waited_for_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Disk(monkeypatch, errno.EIO)
+    journal = storage.Journal(tmp_path / "j")
+    journal.append({"k": 1})
+    with pytest.raises(StorageError, match=r"Input/output error(.|\n)*Make room"):
+        journal.close()
+
+
+def test_a_program_may_end_with_a_journal_open(tmp_path: Path) -> None:
+    journal = storage.Journal(tmp_path / "j")
+    assert [t.daemon for t in threading.enumerate() if str(tmp_path / "j") in t.name] == [True]
+    journal.close()
+
+
+def test_texts_stand_for_what_json_does_not_know_where_nothing_is_read_back(tmp_path: Path) -> None:
+    journal = storage.Journal(tmp_path / "j", lenient=True)
+    journal.append({"k": Path("there")})
+    journal.close()
+    assert (tmp_path / "j").read_bytes() == sealed({"k": "there"})
+
+
+def test_offsets_are_where_lines_begin(tmp_path: Path) -> None:
+    (tmp_path / "j").write_bytes(sealed({"k": 1}, {"k": "22"}, {"k": 3}))
+    content = (tmp_path / "j").read_bytes()
+    found = [(content[offset:].splitlines()[0], line["k"]) for offset, line in storage.lines(tmp_path / "j")]
+    assert found == [(sealed({"k": k}).rstrip(), k) for k in (1, "22", 3)]
+    with pytest.raises(DataError, match=r"cannot read .*none: No such file"):
+        list(storage.lines(tmp_path / "none"))
 
 
 def test_nothing_is_written_after_half_a_line(tmp_path: Path) -> None:
