@@ -1,6 +1,7 @@
 """What a score says of an episode beside its numbers: who was asked, who answered, and whether a limit ended it."""
 
 import json
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -9,11 +10,13 @@ from typing import Any
 import numpy
 import pytest
 
-from harness.api import Episode, Metric
+from harness.api import Completion, CorpusMetric, Episode, Metric, Move, Outcome, RatioMetric, Statistic
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import ContextLengthError
+from harness.runtime import scoring
 from harness.runtime.scoring import measure
+from harness.tables import CorpusRecord
 from tests.helpers.toy import run
 
 
@@ -81,3 +84,91 @@ def test_what_is_no_number_fails_the_episode_by_the_metrics_name(value: object) 
 @pytest.mark.parametrize("value", [None, float("nan"), float("inf"), -float("inf")])
 def test_what_is_not_finite_is_no_number(value: object) -> None:
     assert measure(Episode("c/1/0", "c", "1", 0, {}, {}, ()), {"m": Gives(value)}) == ({"m": None}, None)
+
+
+@dataclass(frozen=True)
+class Parts(RatioMetric):
+    """A metric that gives the two parts of a ratio."""
+
+    value: Any
+
+    def parts(self, episode: Episode) -> Any:
+        return self.value
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        ((1, 2), (1, 2)),
+        ((0, 2), (0, 2)),
+        ((1, 0), None),
+        ((None, 2), None),
+        ((1, float("nan")), None),
+        ((float("nan"), 1), None),
+        (None, None),
+    ],
+)
+def test_a_ratio_needs_both_parts_and_a_bottom_that_is_not_0(value: Any, kept: Any) -> None:
+    assert measure(Episode("c/1/0", "c", "1", 0, {}, {}, ()), {"m": Parts(value)}) == ({"m": kept}, None)
+
+
+@dataclass(frozen=True)
+class Notes(CorpusMetric):
+    """A metric that takes a record of each episode."""
+
+    value: Any
+
+    def measure(self, episode: Episode) -> Any:
+        return self.value
+
+    def aggregate(self, numbers: Any) -> Statistic:
+        return Statistic(None, None, len(numbers))
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        ((1, "a"), CorpusRecord([1, "a"])),
+        (numpy.array([1, 2]), CorpusRecord([1, 2])),
+        ({"x": Fraction(1, 2)}, CorpusRecord({"x": 0.5})),
+        (None, None),
+    ],
+)
+def test_a_record_is_kept_as_json_has_it(value: Any, kept: Any) -> None:
+    assert measure(Episode("c/1/0", "c", "1", 0, {}, {}, ()), {"m": Notes(value)}) == ({"m": kept}, None)
+
+
+def test_a_record_that_json_does_not_keep_fails_the_episode() -> None:
+    numbers, error = measure(Episode("c/1/0", "c", "1", 0, {}, {}, ()), {"m": Notes({"x": object()})})
+    assert numbers == {"m": None} and error is not None and "which JSON does not keep" in error
+
+
+def test_a_failed_episode_has_no_numbers_and_keeps_its_error() -> None:
+    failed = Episode("c/1/0", "c", "1", 0, {}, {}, (), error="a bug")
+    assert measure(failed, {"m": Gives(1), "n": Gives(2)}) == ({"m": None, "n": None}, "a bug")
+
+
+CALL = Completion("x")
+
+
+@pytest.mark.parametrize(
+    ("moves", "error"),
+    [
+        ([Move("A", "t", "a", None, None, (CALL,)), Move("B", "t", None, "down", "request")], None),
+        ([Move("A", "t", "a"), Move("B", "t", None, "down", "request")], "all 1 requests failed, the first with: down"),
+        ([Move("A", "t", None, "one", "request"), Move("B", "t", None, "two", "request")], "all 2 .* first with: one"),
+        ([Move("A", "t", "a"), Move("B", "t", "b")], None),
+    ],
+)
+def test_what_no_model_answered_has_no_number(moves: list[Move], error: str | None) -> None:
+    one = scoring.score(
+        Episode("c/1/0", "c", "1", 0, {}, {}, [moves], Outcome({})), {"m": Gives(1)}, uses_ground_truth=True
+    )
+    assert one.numbers == {"m": None if error else 1} and one.uses_ground_truth
+    assert one.error is None if error is None else re.search(f"no model answered: {error}", one.error or "")
+
+
+def test_fields_that_a_reply_dropped_are_counted() -> None:
+    batches = [[Move("A", "t", "a", dropped_fields=("x", "y"))], [Move("A", "t", "a", dropped_fields=("x",))]]
+    one = scoring.score(Episode("c/1/0", "c", "1", 0, {}, {}, batches, Outcome({})), {})
+    assert one.dropped_fields == {"x": 2, "y": 1} and not one.limited and not one.uses_ground_truth
