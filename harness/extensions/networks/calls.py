@@ -25,6 +25,7 @@ _TAG = re.compile(
     re.MULTILINE,
 )
 """A tag, or a call in the form of a function on a line of its own: `submit_result(959)`."""
+_FIELDS = (ReplyField("calls", "", {"type": "array"}),)
 EXAMPLE = "7"
 """What arguments and bodies of example calls say."""
 _KEYWORD = re.compile(r"\s*([A-Za-z_]\w{0,60})\s*=(?!=)\s*")
@@ -115,7 +116,7 @@ class Calls(Reply):
     @property
     def fields(self) -> tuple[ReplyField, ...]:
         """The calls."""
-        return (ReplyField("calls", "", {"type": "array"}),)
+        return _FIELDS
 
     def written(self, action: Action) -> str:
         """The calls, one a line."""
