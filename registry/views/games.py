@@ -7,6 +7,7 @@ from typing import Any
 
 from harness.api import Protocol, Task, plugin
 from harness.extensions.games import GameTask
+from harness.extensions.games.ends import alike, winners
 from harness.extensions.transcripts.view_api import RecordedTurn, Scene, Sheet, Transcript, View
 from harness.extensions.viewer.scenes import agents_acting, brief, count, messages, ring
 
@@ -25,13 +26,18 @@ class Games(View):
         return isinstance(task, GameTask)
 
     def scenes(self, transcript: Transcript, task: Task) -> Iterator[Scene]:
-        """One scene a round: the texts of those that act, and a sheet of the moves so far, the last one first."""
-        where = ring(transcript.agents)
+        """One scene a round: the texts of those that act, and a sheet of the moves so far, the last one first.
+
+        Players are drawn where messages pass between them, or nothing else is to be seen of the game.
+        """
+        rounds = transcript.rounds
+        silent = not any(messages(turns, transcript.agents) for turns in rounds)
+        boards = any(_text(turn) is not None for turn in transcript.turns)
+        where = {} if silent and boards else ring(transcript.agents)
         done: dict[str, str] = {}
         moves: list[tuple[str, ...]] = []
 
-        yield Scene(f"{count(len(where), 'player')} before the first move.", agents_acting(where, (), done))
-        rounds = transcript.rounds
+        yield Scene(f"{count(len(transcript.agents), 'player')} before the first move.", agents_acting(where, (), done))
         for number, turns in enumerate(rounds):
             flights = messages(turns, transcript.agents)
             if turns[0].name == "talk":
@@ -43,10 +49,12 @@ class Games(View):
             named = ", ".join(f"{agent}: {brief(text, 60)}" for agent, text in words.items())
             caption = f"{named if len(words) <= _NAMED else count(len(words), 'player') + ' act'}."
             facts: dict[str, str] = {}
-            if number == len(rounds) - 1 and transcript.finished and transcript.outcome is not None:
-                caption = f"{caption} {_ENDS.get(str(transcript.outcome.facts.get('end')), 'The game ends')}."
-                facts = _returns(transcript.outcome.facts.get("returns"))
             seen = tuple(sheet for turn in turns[:_NAMED] if (sheet := _text(turn)) is not None)
+            if number == len(rounds) - 1 and transcript.finished and transcript.outcome is not None:
+                returns = transcript.outcome.facts.get("returns")
+                end = f"{_ENDS.get(str(transcript.outcome.facts.get('end')), 'The game ends')}."
+                caption, facts = " ".join(filter(None, (caption, end, winners(returns)))), _returns(returns)
+                seen = _ends(transcript) or seen
             listed = Sheet("Moves, the last one first", ("", "player", "move"), tuple(reversed(moves[-_LISTED:])))
             yield Scene(caption, agents_acting(where, turns, done), (), flights, sheets=(*seen, listed), facts=facts)
 
@@ -59,6 +67,17 @@ def _words(turn: RecordedTurn) -> str:
     if isinstance(action, Mapping) and "act" in action:
         action = action["act"]
     return brief(action, 80) or turn.move.error_kind or "nothing"
+
+
+def _ends(transcript: Transcript) -> tuple[Sheet, ...]:
+    """What the players see at the end, each text once."""
+    last = transcript.outcome.last if transcript.outcome is not None else None
+    if last is None:
+        return ()
+    states = {agent: str(last(agent).get("state") or "")[:_TEXT] for agent in transcript.agents[:_NAMED]}
+    return tuple(
+        Sheet(f"The end, as {', '.join(agents)} saw it", ("",), ((text,),)) for agents, text in alike(states).items()
+    )
 
 
 def _text(turn: RecordedTurn) -> Sheet | None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Mapping, Sequence
-from numbers import Real
-from typing import Any
+from collections.abc import Collection, Mapping
 
 from harness.api import Facts, Outcome
+from harness.extensions.games.ends import winners
 from harness.runtime.players import ModelPlayer
 
 _LISTED = 20
@@ -41,31 +39,10 @@ def ended(facts: Facts, people: Collection[str]) -> str:
     if isinstance(reason := facts.get("reason"), str) and reason.strip():
         lines.append(reason.strip()[:_REASON])
     returns = facts.get("returns")
-    if isinstance(returns, Mapping) and returns and all(map(_is_number, returns.values())):
+    if isinstance(returns, Mapping) and returns and all(isinstance(value, int | float) for value in returns.values()):
         shown = [agent for i, agent in enumerate(returns) if i < _LISTED or agent in people]
         you = " (you)" if len(people) == 1 else ""
         listed = ", ".join(f"{agent}{you if agent in people else ''} {returns[agent]:g}" for agent in shown)
-        lines += [] if reason else [_winners(returns)]
+        lines += [] if reason else [winners(returns)]
         lines += [f"Returns: {listed}{', …' * (len(shown) < len(returns))}"]
     return "\n".join(filter(None, lines))
-
-
-def _winners(returns: Mapping[str, Any]) -> str:
-    """Who has got most. Where all returns add up to nothing, that is who has won."""
-    most = max(returns.values())
-    best = [agent for agent, value in returns.items() if value == most]
-    if len(returns) == 1:
-        return ""
-    if len(best) == len(returns):
-        return "All have got the same."
-    won = math.isclose(math.fsum(returns.values()), 0, abs_tol=1e-6)
-    return f"{_listed(best)} {'has' if len(best) == 1 else 'have'} {'won' if won else 'got most'}."
-
-
-def _listed(names: Sequence[str]) -> str:
-    *others, last = names
-    return f"{', '.join(others)} and {last}" if others else last
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)

@@ -12,6 +12,7 @@ from harness.engine_api import AsksPeople, Engine, Request, is_person
 from harness.errors import EngineFatalError, SetupError
 from harness.extensions.agents.conversations import LONGEST, Conversations
 from harness.extensions.calls.tool_calls import storable
+from harness.extensions.games.ends import alike
 from harness.extensions.people._desk import Desk, can_read, is_terminal
 from harness.extensions.people._ends import ended, seen
 from harness.printable import clean_name
@@ -72,11 +73,9 @@ class Human(Engine, AsksPeople):
         people = {agent: player for agent, player in players.items() if _is_played_by_a_person(player)}
         if not (people and self.help):
             return
-        readers: dict[str, list[str]] = {}
-        for agent, player in people.items():
-            readers.setdefault(seen(agent, player, outcome), []).append(agent)
+        texts = {agent: seen(agent, player, outcome) for agent, player in people.items()}
         parts = [
-            (f"{' and '.join(agents)} see{'s' * (len(agents) == 1)}", text) for text, agents in readers.items() if text
+            (f"{' and '.join(agents)} see{'s' * (len(agents) == 1)}", text) for agents, text in alike(texts).items()
         ]
         if text := ended(outcome.facts, people):
             parts.append(("result", text))

@@ -123,7 +123,7 @@ class Transcripts:
             problem = _joined(f"whether the task's questions changed cannot be found out: {failure}", problem)
         recorded = by_turn(batches)
         played: list[RecordedTurn] = []
-        short = None
+        short = last = None
         if condition is not None and case is not None and self.plan is not None:
             try:
                 replay = _Replay(self.plan, condition, case, repeat, recorded)
@@ -131,6 +131,8 @@ class Transcripts:
                     played.append(turn)
                 if end is not None and (why := misstated(replay.outcome, end)) is not None:
                     problem = _joined(f"the journal's outcome is not that of its moves: {why}", problem)
+                elif replay.outcome is not None:
+                    last = replay.outcome.last
                 short = f"the protocol now ends after {len(played)} turns: later ones are without prompts"
             except Exception as error:  # a plugin's bug, which the run met too; or the plugin was changed
                 short = f"playing it again failed after {len(played)} turns: {_why(error)}"
@@ -145,6 +147,7 @@ class Transcripts:
         bare = from_journal(episode, batches, end, problem)
         whole = replace(
             bare,
+            outcome=replace(bare.outcome, last=last) if bare.outcome is not None else None,
             condition=bare.condition or (condition.id if condition else episode.partition("/")[0]),
             case_id=bare.case_id or (case.id if case else ""),
             repeat=repeat,

@@ -82,6 +82,33 @@ def test_shipped_views_draw_every_condition(name: str, views: Views) -> None:
     assert not views.problems
 
 
+def test_a_game_ends_with_the_last_board_of_each_seat_and_who_has_won(tmp_path: Path) -> None:
+    ends: dict[str, Scene] = {}
+    for game, more in (
+        ("tic_tac_toe", {}),
+        ("kuhn_poker", {}),
+        ("matrix_pd", {"talk_rounds": 1, "channel": "neighbors"}),
+    ):
+        source = {
+            "name": "x",
+            "task": {"use": "openspiel", "game": game, "samples": 1},
+            "protocol": {"use": "steps", **more},
+        }
+        harness.evaluate(source, output_path=tmp_path / game)
+        [(transcript, scenes, _)] = drawn(tmp_path / game)
+        ends[game] = scenes[-1]
+        returns = transcript.outcome.facts["returns"]  # type: ignore[union-attr]
+        assert (f"{max(returns, key=returns.get)} has " in ends[game].caption) == (len({*returns.values()}) > 1)
+    board, *_ = ends["tic_tac_toe"].sheets
+    assert board.title == "The end, as Player-0, Player-1 saw it" and board.rows[0][0].startswith("0 ")
+    assert [sheet.title for sheet in ends["kuhn_poker"].sheets][:2] == [
+        "The end, as Player-0 saw it",
+        "The end, as Player-1 saw it",
+    ]
+    assert not ends["tic_tac_toe"].nodes  # the board says more
+    assert [node.id for node in ends["matrix_pd"].nodes] == ["Player-0", "Player-1"]
+
+
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "changes",

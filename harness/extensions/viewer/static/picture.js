@@ -67,6 +67,7 @@ export class Picture {
   draw(scene, { topology, selected, moving = 0 }) {
     cancelAnimationFrame(this.frame);
     set(this.dots);
+    this.element.hidden = !scene.nodes.length; // boards of games say more
     this.topology = topology;
     const agents = scene.nodes.filter((node) => node.kind === "agent").length;
     this.radius = agents <= 6 ? 44 : agents <= 12 ? 36 : agents <= 25 ? 27 : agents <= 50 ? 17 : 13;
