@@ -21,6 +21,7 @@ FILE = "blame.json"
 _FORMAT = 1
 _LARGEST = 256 << 20  # bytes of the file
 _NAMED = 8  # moves that a sentence names
+_STRANGE = (KeyError, TypeError, ValueError, AttributeError, OverflowError)  # by JSON of someone else
 
 
 def keep(folder: Path, found: Mapping[str, Any]) -> None:
@@ -55,7 +56,7 @@ def of_episode(folder: Path, transcript: Transcript) -> Iterator[Finding]:
             digest = digest or _digest(turn.move for turn in transcript.turns if turn.move is not None)
             if one["moves"] == digest:
                 yield _finding(one, str(entry["metric"]), str(entry["by"]), transcript)
-        except (KeyError, TypeError, ValueError, AttributeError):  # JSON of someone else
+        except _STRANGE:
             continue
 
 
@@ -70,7 +71,7 @@ def verdicts_of(folder: Path) -> dict[str, int | None]:
             for name, one in entry["episodes"].items():
                 named = [int(move["turn"]) for move in one["decisive"]]
                 found[name] = min(named) if named and one["finding"] == "blamed" else None
-        except (KeyError, TypeError, ValueError, AttributeError):  # JSON of someone else
+        except _STRANGE:
             continue
     return found
 
@@ -101,7 +102,7 @@ def _parsed(file: Path, time: int, size: int) -> Mapping[str, Any]:
 
 
 def _finding(one: Mapping[str, Any], metric: str, by: str, transcript: Transcript) -> Finding:
-    """Raises `KeyError`, `TypeError`, `ValueError` or `AttributeError` where it is not as `keep` wrote it."""
+    """Raises one of `_STRANGE` where it is not as `keep` wrote it."""
     agents = [turn.agent for turn in transcript.turns]
     value, reference = _number(one["value"]), _number(one["reference"])
     decisive = {int(move["turn"]): str(move["agent"]) for move in one["decisive"]}
@@ -148,7 +149,7 @@ def _sentence(finding: str, decisive: Mapping[int, str], alone: bool, by: str) -
 
 
 def _number(value: Any) -> float | None:
-    """A finite number, or None. Raises `TypeError` for anything else."""
+    """A finite number, or None. Raises `TypeError` for anything else, `OverflowError` for an integer no float holds."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):

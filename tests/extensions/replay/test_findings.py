@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.extensions.exports import export
-from harness.extensions.replay.findings import FILE, keep, of_episode
+from harness.extensions.replay.findings import FILE, keep, of_episode, verdicts_of
 from harness.extensions.transcripts.view_api import Finding, Transcript
 from harness.results import Run
 from tests.helpers.commands import invoke
@@ -154,3 +154,24 @@ def test_a_file_of_someone_else_never_raises(fine: tuple[Path, Transcript, Any],
         assert len([*of_episode(folder, transcript)]) <= 1
     (folder / FILE).write_bytes(b"\xff{")
     assert [*of_episode(folder, transcript)] == []
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("decisive", [{"turn": float("inf"), "agent": "S0"}]),
+        ("effects", [{"turn": float("nan"), "effect": 1}]),
+        ("last_chance", float("inf")),
+        ("value", 10**400),
+        ("shares", {"S0": {"share": -(10**400)}}),
+    ],
+)
+def test_numbers_that_no_turn_and_no_share_can_be_are_left_out(
+    fine: tuple[Path, Transcript, Any], field: str, value: Any
+) -> None:
+    folder, transcript, whole = fine
+    whole = json.loads(json.dumps(whole))
+    whole["found"]["m by p"]["episodes"][transcript.id][field] = value
+    (folder / FILE).write_text(json.dumps(whole))
+    assert [*of_episode(folder, transcript)] == []
+    assert verdicts_of(folder).get(transcript.id) is None
