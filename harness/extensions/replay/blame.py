@@ -84,15 +84,17 @@ class Blame:
     def tables(self) -> list[Table]:
         """Who and when: by agent, by group where there are several, by round; and what was found how often. Of several
         samples the means, with their standard deviation."""
+        sent = any(one.messages for sample in self.samples for one in sample.verdicts)
         if not self.further:
-            return self._tables()
+            return [*self._tables(), *([_foremost(self._messages())] if sent else [])]
         found = Counter(one.finding for sample in self.samples for one in sample.verdicts)
         notes = (
             f"Means over {len(self.samples)} samples; ±: the standard deviation between them.",
             "; ".join(f"{n} of {found.total()} verdicts: {WORDS[what]}" for what, n in found.most_common()),
         )
         each = zip(*(sample._tables() for sample in self.samples), strict=True)
-        return [spread(tables, () if i else notes) for i, tables in enumerate(each)]
+        tables = [spread(tables, () if i else notes) for i, tables in enumerate(each)]
+        return [*tables, *([_foremost(spread([one._messages() for one in self.samples], ()))] if sent else [])]
 
     def _tables(self) -> list[Table]:
         blamed = [one for one in self.verdicts if one.finding == "blamed"]
@@ -102,8 +104,6 @@ class Blame:
             tables.append(_shared("group", self._by_role(blamed), self._title("By group"), [note]))
         rounds = Counter(one.named[0].round for one in blamed)
         tables.append(_counted("round", rounds, self._title("By round of the first decisive move")))
-        if any(one.messages for one in self.verdicts):
-            tables.append(self._messages())
         return tables
 
     @property
@@ -124,21 +124,20 @@ class Blame:
         return Table("Episodes", labels, (), (), tuple(rows), row_names=names)
 
     def _messages(self) -> Table:
-        """A row for each message without which the number is another one, the greatest effects first."""
+        """A row for each message without which the number is another one."""
         tried = [(one.episode, turn, value) for one in self.verdicts for turn, value in one.messages.items()]
-        known = sorted(((e, t, v) for e, t, v in tried if v), key=lambda row: -abs(row[2]))
         columns = (Column({"statistic": "effect"}, ("Effect",)),)
         rows = tuple(
             Row({"episode": name, "turn": turn}, (clean_name(name), str(turn)), (Cell(float(value), n=1),))
-            for name, turn, value in known[:_MOST_MESSAGES]
+            for name, turn, value in tried
+            if value
         )
         none, unknown = sum(value == 0 for *_, value in tried), sum(value is None for *_, value in tried)
         note = f"Of {len(tried)} messages, {none} change nothing; of {unknown} it is not known."
-        more = [f"Not shown: {len(known) - len(rows)} more."] if len(known) > len(rows) else []
         names = ("Episode", "Turn")
         title = f"Messages that are not sent: what {self.metric} changes by"
         labels = ("episode", "turn")
-        return Table(title, labels, ("statistic",), columns, rows, row_names=names, notes=(note, *more))
+        return Table(title, labels, ("statistic",), columns, rows, row_names=names, notes=(note,))
 
     def _often(self) -> Table:
         verdicts: dict[str, list[BlameVerdict]] = {}
@@ -214,6 +213,13 @@ def _shared(label: str, found: dict[str, list[list[float]]], title: str, notes: 
     )
 
 
+def _foremost(messages: Table) -> Table:
+    """The rows of the greatest effects."""
+    rows = sorted(messages.rows, key=lambda row: -abs(row.cells[0].value or 0))
+    more = [f"Not shown: {len(rows) - _MOST_MESSAGES} more."] if len(rows) > _MOST_MESSAGES else []
+    return replace(messages, rows=tuple(rows[:_MOST_MESSAGES]), notes=(*messages.notes, *more))
+
+
 def _counted(label: str, counts: Counter[int], title: str) -> Table:
     columns = (Column({"statistic": "episodes"}, ("Episodes",), form="count"),)
     rows = tuple(Row({label: key}, (str(key),), (Cell(n, n=n),)) for key, n in sorted(counts.items()))
@@ -283,11 +289,7 @@ def blamed(
             raise SpecError(
                 "other samples of a model are wanted, and no model is there", place=Place("--by"), hint=hint
             )
-        if (samples > 1 or sample) and looked.reference is not None:
-            hint = "A policy does the same in each; leave --sample and --samples out, or take --by model."
-            raise SpecError(
-                "only another sample of a model differs from sample to sample", place=Place("--by"), hint=hint
-            )
+        _check_samples(looked, sample, samples)
         trials = [
             {one: Rehearsal(parent, one, looked.reference, looked.metric, kept, sandbox, n) for one in names}
             for n in range(sample, sample + samples)
@@ -305,6 +307,12 @@ def blamed(
             shown = verdicts if episodes else sorted(verdicts, key=lambda one: order[one.episode])
             blames.append(Blame(parent.run, looked.label, looked.metric, tuple(shown), roles, passed, left, asked))
     return replace(blames[0], further=tuple(blames[1:]))
+
+
+def _check_samples(looked: _Looked, sample: int, samples: int) -> None:
+    if (samples > 1 or sample) and looked.reference is not None:
+        hint = "A policy does the same in each; leave --sample and --samples out, or take --by model."
+        raise SpecError("only another sample of a model differs from sample to sample", place=Place("--by"), hint=hint)
 
 
 @dataclass(frozen=True)
@@ -388,8 +396,9 @@ class BlamePlan:
     Attributes:
         episodes: how many it would look at.
         deviations: moves in them that the reference would not have made.
-        replays, most_replays: how often episodes would be played: if no agent comes to deviate that does not now, and
-            one of the moves saves its episode alone; and at most, if episodes do not become longer by other moves.
+        replays, most_replays: how often episodes would be played, for all samples: if no agent comes to deviate that
+            does not now, and one of the moves saves its episode alone; and at most, if episodes do not become longer by
+            other moves.
         calls, most_calls: turns of models in these that may be asked something else than in the run, under the same
             conditions. Those whose prompts stay the same are not asked.
     """
@@ -415,6 +424,8 @@ def planned(
     moves: int = 200,
     permutations: int = 32,
     messages: bool = False,
+    sample: int = 0,
+    samples: int = 1,
     project: Project | None = None,
     allow_code_execution: bool = False,
     sandbox: str = "process",
@@ -423,6 +434,7 @@ def planned(
     with approvals.allowing(allow_code_execution):
         choice = _Choice(tuple(episodes), limit, metric, better, threshold)
         looked = _look(run, by, choice, project, allow_code_execution, sandbox)
+        _check_samples(looked, sample, samples)
         search = Search(moves, permutations, messages, looked.lower)
         kept = _engines(looked.parent, None, None)
 
@@ -441,7 +453,8 @@ def planned(
 
         with session() as this:
             counts = this.run(count())
-    return BlamePlan(*(sum(column) for column in zip((0,) * 6, *counts, strict=True)))
+    looked_at, deviations, *played = (sum(column) for column in zip((0,) * 6, *counts, strict=True))
+    return BlamePlan(looked_at, deviations, *(samples * count for count in played))
 
 
 async def _verdicts(

@@ -97,8 +97,6 @@ def blame(options: argparse.Namespace) -> int:
             options.run,
             options.by and policy_of(options.by, "--by"),
             **_choices(options),
-            sample=options.sample,
-            samples=options.samples,
             model=engine_of(options),
             max_calls=options.max_calls,
             on_verdict=on_verdict,
@@ -136,6 +134,8 @@ def _choices(options: argparse.Namespace) -> dict[str, Any]:
         "moves",
         "permutations",
         "messages",
+        "sample",
+        "samples",
         "allow_code_execution",
         "sandbox",
     )

@@ -13,11 +13,11 @@ def spread(samples: Sequence[Table], notes: tuple[str, ...]) -> Table:
     """One table of all samples': each number's mean, and the standard deviation of the samples around it.
 
     Args:
-        samples: a table each, with the same columns. A row that a table lacks is 0 in it; a table without rows says
-            nothing.
+        samples: a table each, with the same columns. A row that a table lacks is 0 in it. A table of counts without
+            rows says 0 of all; another one says nothing.
         notes: of the new table.
     """
-    known = [table for table in samples if table.rows] or samples[:1]
+    known = [table for table in samples if table.rows or table.columns[0].form == "count"] or samples[:1]
     rows = dict.fromkeys(row.names for table in known for row in table.rows)
     keys = {row.names: row.key for table in known for row in table.rows}
     own = [{row.names: [cell.value or 0.0 for cell in row.cells] for row in table.rows} for table in known]

@@ -337,6 +337,8 @@ def test_another_sample_of_the_same_model_takes_the_place_of_moves(tmp_path: Pat
             assert one.reference is not None and one.value is not None
             assert sum((share.value for share in one.shares.values()), Fraction(0)) == one.reference - one.value
     plan = planned(played, "model", project=TOY)
+    three = planned(played, "model", samples=3, project=TOY)
+    assert (three.most_calls, three.most_replays) == (3 * plan.most_calls, 3 * plan.most_replays)
     assert 0 < first.asked <= plan.most_calls and len(models[0].asked) == first.asked  # type: ignore[attr-defined]
 
 
@@ -364,6 +366,8 @@ def test_of_several_samples_the_means_and_their_spread_are_shown(
         assert (row.cells[0].value, row.cells[0].std) == (pytest.approx(fmean(own)), pytest.approx(pstdev(own)))
     with pytest.raises(SpecError, match="differs from sample to sample"):
         blamed(played, {"use": "coin", "bias": 1.0}, samples=2, project=TOY)
+    with pytest.raises(SpecError, match="differs from sample to sample"):
+        planned(played, {"use": "coin", "bias": 1.0}, samples=2, project=TOY)
     few = blamed(played, "model", samples=50, model=resolve.engine({"use": "dice"}, TOY), max_calls=40, project=TOY)
     assert 1 <= len(few.samples) < 50
     command = ("blame", str(tmp_path / "run"), "--by", "model", "--model", "dice", "--samples", "3", "--quiet")
