@@ -15,6 +15,7 @@ from harness.engines.mock import Mock
 from harness.extensions import conformance
 from harness.extensions.judges.plans import judgings
 from harness.extensions.worlds import SteppedTask, World
+from harness.manifests import offers
 from tests.helpers import shipped
 from tests.helpers.toy import TOY
 
@@ -151,7 +152,7 @@ def played() -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize("kind", [*project.KINDS, "prompts", "specs"])
+@pytest.mark.parametrize("kind", [*offers("kinds"), "prompts", "specs"])
 def test_no_plugin_is_broken(kind: str) -> None:
     assert [entry for entry in BUILTIN.listing(kind) if entry.problem] == []
 
