@@ -43,13 +43,12 @@ _OTHERS = re.compile(
     re.IGNORECASE,
 )
 """What stands between two names: a word or a sign that joins them, or blanks alone."""
-_NUMBER = re.compile(r"(?<![^\W_])\d+[)\]*\"'”’`]{0,3}$")
+_NUMBER = re.compile(r"(?<![^\W_])(\d+)[)\]*\"'”’`]{0,3}$")
 """A number at the end of a name, which is not part of a word such as e4."""
-_MORE = re.compile(
-    r"[)\]*\"'”’`]{0,3}(?:\.\d|%|\+(?!\w)|[ \t]*[,;/&+][ \t]*[(\[]?-?\d|[ \t]+(?:and[ \t]+)?-?\d)"
-    r"|[ \t]{0,3}\((?!not\b)[^()\n]{0,30}(?<![^\W_])\d{1,9}[^()\n\w]{0,3}\)"
-)
-"""What goes on behind a number: 1.5 is not 1, "0, 1, 2" is not "0, 1", and "3 (or 4)" is neither."""
+_MORE = re.compile(r"[)\]*\"'”’`]{0,3}(?:\.\d|%|\+(?!\w)|[ \t]*[,;/&+][ \t]*[(\[]?-?\d|[ \t]+(?:and[ \t]+)?-?\d)")
+"""What goes on behind a number: 1.5 is not 1, and "0, 1, 2" is not "0, 1"."""
+_ASIDE = re.compile(r"[ \t]{0,3}\((?!not\b)[^()\n]{0,30}(?<![^\W_])(\d{1,9})[^()\n\w]{0,3}\)")
+"""Another number behind it: "3 (or 4)" is neither, and "3 (column 3)" is 3."""
 _ABOUT = re.compile(r"[\s(*_`\"]{0,6}(?:[<>](?![^<>]*>)|[~≈≤≥])[\s=]{0,6}\d")
 _UP = re.compile(r"(?<![^\W_])\d{1,9}\+\W{0,6}$")
 """A number that is not said to be the one: "<3", "~3", and at the end "3+"."""
@@ -231,8 +230,10 @@ class _Names:
 
     def _goes_on(self, line: str, end: int, action: str, before: int) -> bool:
         """Whether what ends here is not all that is meant."""
-        if _NUMBER.search(line[:end]) and _MORE.match(line, end):
-            return True
+        if number := _NUMBER.search(line[:end]):
+            aside = _ASIDE.match(line, end)
+            if _MORE.match(line, end) or (aside and aside[1] != number[1]):
+                return True
         if either := _EITHER.match(line, end):
             return self._begins(line[either.end() :], before) != action
         if also := _AND.match(line, end):

@@ -50,6 +50,7 @@ MANY = LegalAction(tuple(f"{i} - a{i}b{j}" for i in range(50) for j in range(60)
         (PITS, "ACTION: <3>", "3"),
         (HANABI, "ACTION: play 1, and not 0", "(Play 1)"),
         (PITS, "ACTION: 3 (5 seeds)", "3"),
+        (PITS, "ACTION: 3 (pit 3)", "3"),
         (LegalAction(("x0", "x1", "x2")), "ACTION: 2", "x2"),
         (OFFERS, "ACTION: [1,2]", "Proposal: [1, 2]"),
         (OFFERS, "ACTION: proposal (3; 4)", "Proposal: [3, 4]"),
