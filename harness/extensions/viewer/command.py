@@ -37,7 +37,7 @@ def view(options: argparse.Namespace) -> int:
         model = engine_of(options)  # a mistake in it is said now, and not in the page
         named = None if model is None else {"use": options.model, **pairs(options.model_args, "--model_args")}
         what_if = WhatIf(secrets.token_urlsafe(24), named, options.max_calls)
-    elif options.model is not None or options.max_calls is not None:
+    elif options.model is not None or options.model_args or options.max_calls is not None:
         raise SpecError("nothing is asked of a model", place=Place("--model"), hint="Add --what_if.")
     application = app(root, project.root, what_if=what_if)
     count = len(application.state.found.all())

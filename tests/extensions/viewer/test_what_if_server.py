@@ -59,8 +59,9 @@ def post(client: TestClient, body: Any = ASKED, path: str = PATH, headers: dict[
 def test_other_pages_and_readers_without_the_key_play_nothing(
     client: TestClient, results: Path, headers: dict[str, str | None], status: int
 ) -> None:
+    before = {*results.iterdir()}
     assert post(client, headers=headers).status_code == status
-    assert [path.name for path in results.iterdir()] == ["coin"]
+    assert {*results.iterdir()} == before
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
@@ -77,7 +78,8 @@ def test_a_viewer_that_only_reads_has_no_such_thing(results: Path) -> None:
 
 
 def test_the_page_learns_who_may_answer_with_the_key_only(results: Path, client: TestClient) -> None:
-    assert client.get("/api/what_if").status_code == 403
+    for path in ("/api/what_if", PATH, f"{PATH}%0A"):
+        assert client.get(f"{path}?episode={EPISODE}&turn=0").status_code == 403
     assert client.get("/api/what_if", headers=OWN).json() == {"model": None}
     model = {"use": "openai", "model": "m1", "api_key": "hidden"}
     with serving(results, what_if=WhatIf("secret", model)) as other:
@@ -133,5 +135,7 @@ def test_an_episode_is_played_on_and_both_versions_are_shown(client: TestClient,
 def test_a_model_is_configured_only_where_readers_may_play(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = invoke(capsys, "view", str(results), "--model", "mock")
     assert code == 2 and "--model: nothing is asked of a model" in err and "Add --what_if." in err
+    code, _, err = invoke(capsys, "view", str(results), "--model_args", "model=m1")
+    assert code == 2 and "Add --what_if." in err
     code, _, err = invoke(capsys, "view", str(results), "--what_if", "--model", "mocc")
     assert code == 2 and "--model" in err and "Did you mean mock?" in err
