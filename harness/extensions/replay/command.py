@@ -126,6 +126,8 @@ def wanted_of(options: argparse.Namespace) -> Wanted:
         agent, equals, player = word.partition("=")
         if not (equals and agent and player):
             raise SpecError(f"found {word!r}", place=Place("--swap"), hint="--swap takes AGENT=PLAYER")
+        if agent in swap:
+            raise SpecError(f"agent {agent!r} is swapped twice", place=Place("--swap"))
         swap[agent] = policy_of(player, "--swap")
     return Wanted(tuple(dict.fromkeys(options.episode)), change, drop, swap, options.since, options.sample)
 

@@ -17,7 +17,7 @@ from harness.config import resolve
 from harness.config.plan import Job, Plan, episode_id, prepare, protocol_seed, survey
 from harness.config.project import Project, find
 from harness.engines.mock import Mock
-from harness.errors import DataError, near
+from harness.errors import DataError, Place, near
 from harness.results import Run
 from harness.runtime import manifest
 from harness.runtime.sources import changed, changed_files
@@ -25,6 +25,8 @@ from harness.runtime.steps import Steps
 from harness.runtime.verification import dispute
 
 _LISTED = 3
+_DECIDES = ("task", "protocol", "prompts", "agents", "matrix", "seed", "baseline", "generation_kwargs", "limits")
+"""Keys of a spec by which the same moves are other episodes, or the same turns other moves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +148,12 @@ class Parent(PlayedEpisodes):
 def _check(run: Run, plan: Plan) -> None:
     """Raise `DataError` where code, prompts or fitted parameters are other ones than those of the run."""
     identity = run.meta.get("identity") or {}
+    if played := identity.get("spec"):
+        now = manifest.identity(plan)["spec"]
+        if other := [key for key in _DECIDES if played.get(key) != now.get(key)]:
+            what = f"the spec is another one than that of the run: {', '.join(other)}"
+            hint = "Undo the change, or play the run again: `harness eval --spec` with this file and another folder."
+            raise DataError(what, place=Place(str(run.folder / "spec.yaml")), hint=hint)
     files = changed_files(run.meta.get("code") or {}, plan, ("play", "task"))
     recorded = identity.get("prompts") or {}
     current = {group.prompts.name: group.prompts.digest for c in plan.conditions for group in c.groups}

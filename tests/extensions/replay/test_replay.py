@@ -239,6 +239,7 @@ def test_without_a_change_it_lists_the_turns(
         pytest.param(["--drop", "1"], "No turn of this episode sends one; --change", id="message"),
         pytest.param(["--swap", "S9=coin"], "there is no agent 'S9'", id="agent"),
         pytest.param(["--swap", "S1=coyn"], "Did you mean coin?", id="policy"),
+        pytest.param(["--swap", "S1=coin", "--swap", "S1=coin"], "agent 'S1' is swapped twice", id="swapped-twice"),
         pytest.param(["--swap", "S1={a: 1}"], "{use: NAME, …}", id="reference"),
         pytest.param(["--from", "1000"], "the episode has turns 0 to ", id="from"),
         pytest.param(["--episode", "agents=3/c1/7", "--from", "1"], "has no episode", id="episode"),
@@ -266,6 +267,16 @@ def test_other_code_is_refused_and_named(scripted: Run, tmp_path: Path) -> None:
     meta["code"]["play"][name] = "0" * 64
     (folder / "run.json").write_text(json.dumps(meta))
     with pytest.raises(DataError, match=f"changed since the run in .*: {name}"):
+        replayed(folder, EPISODE, since=0, project=TOY)
+
+
+def test_another_spec_is_refused_and_says_what_differs(scripted: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(scripted.folder, folder)
+    text = (folder / "spec.yaml").read_text()
+    assert "rounds: 3" in text
+    (folder / "spec.yaml").write_text(text.replace("rounds: 3", "rounds: 4"))
+    with pytest.raises(DataError, match=r"spec.yaml: the spec is another one than that of the run: protocol"):
         replayed(folder, EPISODE, since=0, project=TOY)
 
 
