@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+import harness
+from harness.config.project import find
 from harness.errors import DataError
 from harness.extensions.replay.what_if import STAND_IN, form, play
 from harness.results import Run
@@ -90,3 +92,20 @@ def test_models_of_the_spec_are_not_asked_where_a_reader_chose_another(tmp_path:
         again(done, 0, text)
     assert moves(again(done, 0, text, STAND_IN))[0] == ("S0", text)
     assert before and log.read_text() == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form_", ["text", "tools"])
+def test_what_is_offered_is_what_was_done_also_for_calls(form_: str, tmp_path: Path) -> None:
+    only = ("matrix.agents=[2]", "repeats=1", "baseline=silo/oracle", f"matrix.form=[{form_}]")
+    done = harness.evaluate("silo_calls", overrides=only, limit=1, output_path=tmp_path / "run")
+    name = done.scores[0].id
+    sending = []
+    for number in range(4):
+        found = form(find(), done.folder, name, number)
+        sending += [number] if found["sends"] else []
+        assert ("send_message" in found["tools"]) == (form_ == "tools")
+        same = play(find(), done.folder, name, number, found["text"], None, None, None)
+        assert same["turns"] == "policies made 5 moves, 0 of them other ones than before"
+    silent = play(find(), done.folder, name, sending[0], None, None, None, None)
+    assert "0 of them" not in silent["turns"], "nobody hears what was not sent"
