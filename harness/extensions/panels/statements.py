@@ -9,12 +9,13 @@ from collections.abc import Iterator, Sequence
 from harness.replies.characters import WRAPPING, beginning_with, end_of, last_line
 
 LABEL = re.compile(
-    r"(?<![^\W_])(?<![^\W_]_)(?<![\"'])(?:answer|result)"
+    r"(?:(?<![^\W_])(?<![^\W_]_)|(?<=final_)(?<![^\W_]final_)(?<![^\W_]_final_)(?<![\"']final_))(?<![\"'])"
+    r"(?:answer|result)"
     r"(?:[ \t](?:to|of|for|choice|option|letter|label)\b[^.:\n=]{0,60}?)?"
     r"[ \t*_`]{0,5}(?:[:：=]|(?<=[ \t*_`])(?:is|should be|must be|would be)(?![\w']))[ \t*_`]*[:：]?",
     re.IGNORECASE,
 )
-"""What announces an answer: "Answer:", "the answer is", "**Answer:**", "answer to the question is"."""
+"""What announces an answer: "Answer:", "final_answer:", "the answer is", "**Answer:**", "answer to the question is"."""
 LABEL_WORDS = ("answer", "result")
 """What it begins with."""
 WINDOW = 500

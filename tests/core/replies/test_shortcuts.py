@@ -73,3 +73,18 @@ def test_a_contract_reads_an_object_as_it_reads_each_field(name: str, value: Any
 )
 def test_a_dotless_i_in_the_name_of_a_parameter_is_no_bug(text: str) -> None:
     assert "price is missing" in str(read_reply(FORMS["actions"][0], text).error)
+
+
+@pytest.mark.parametrize(
+    ("text", "action"),
+    [
+        ("So the final_answer: 7. It was 12 at first.", 7),
+        ("#### 3\nso Final_Answer = 7", 7),
+        ('Answer: 3. In short: "final_answer": 7', 3),
+        ("Answer: 3. In short: semifinal_answer: 7", 3),
+        ("Answer: 3. In short: my_final_answer: 7", 3),
+    ],
+)
+def test_a_final_answer_is_a_label_with_an_underscore_as_well(text: str, action: int) -> None:
+    parsed = [read_reply(FORMS[name][0], text) for name in ("number", "number, fraction")]
+    assert [one.action for one in parsed] == [action, action]
