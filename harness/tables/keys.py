@@ -50,7 +50,7 @@ class TableKey(ABC):
         return []
 
     def labels(self, known: Mapping[str, Sequence[Any]]) -> Mapping[str, Sequence[Any]]:
-        """The labels of the table, if those of episodes are known; each with its values, where these are known."""
+        """The labels of the table, if those of episodes are known; each with its values, where known. Asked first."""
         return known
 
     def relabelled(self, labels: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -213,7 +213,7 @@ def _parsed(entry: Any) -> tuple[TableSpec | None, list[str]]:
         return None, mistakes
     entry = kind.complete(entry) if kind else entry
     derived = [(name, Derived(kind, tuple(pair))) for kind in _PAIRS for name, pair in entry.get(kind, {}).items()]
-    added = tuple(key.read(entry) for key in keys_in(entry).values())
+    added = sorted((k.read(entry) for k in keys_in(entry).values()), key=lambda k: type(k).labels is TableKey.labels)
     derived += [made for key in added for made in key.cells().items()]
     figure = entry.get("figure")
     spec = TableSpec(
@@ -225,7 +225,7 @@ def _parsed(entry: Any) -> tuple[TableSpec | None, list[str]]:
         cluster=_tuple(entry.get("cluster", ())),
         derived=dict(derived),
         kind=kind.read(entry) if kind else None,
-        added=added,
+        added=tuple(added),
         where={label: tuple(map(text, _tuple(values))) for label, values in entry.get("where", {}).items()},
         published=_tuple(entry.get("published", ())),
         paper=_tuple(entry.get("paper", ())),

@@ -63,6 +63,7 @@ def test_new_labels_are_compared() -> None:
         ({"split": {"condition": {"simc": {"mode": [1]}}}}, "split: 'mode' must be text or a number"),
         ({"rows": "mood"}, "rows: unknown label 'mood'. Did you mean mode or model?"),
         ({"where": {"mode": "par"}}, "where: mode is never 'par'."),
+        ({"groups": [{"title": "all", "of": ["sim", "par"]}]}, "groups: 'all': mode is never 'par'."),
     ],
 )  # fmt: skip
 def test_mistakes_are_explained(entry: dict[str, Any], problem: str) -> None:
