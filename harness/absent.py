@@ -93,7 +93,7 @@ def index() -> str:
         parts = [f'summary = "{one.summary}"', *([f'extra = "{one.extra}"'] if one.extra else [])]
         brought: dict[str, Any] = {point: [*names] for point, names in one.points.items()}
         own = set(claims(one.points)) - {(point, name) for point in one.points for name in one.points[point]}
-        brought["options"] = sorted(name for _, name in own)
+        brought["options"] = sorted(name for point, name in own if point != "table_keys")
         parts += [f"{point} = {json.dumps(names)}" for point, names in brought.items() if names]
         lines.append(f"{one.name} = {{{', '.join(parts)}}}")
     return "\n".join(lines) + "\n"

@@ -72,6 +72,11 @@ OF_THE_CORE: Final[Mapping[str, Set[str]]] = {
         *("baseline", "generation_kwargs", "constrained", "limits", "share_calls", "executor", "seed", "repeats"),
         *("limit", "cluster", "headline", "tables"),
     },
+    "table_keys": {
+        *("title", "kind", "rows", "columns", "cell", "where", "aggregate", "overall", "overall_title", "error"),
+        *("error_style", "cluster", "digits", "unit", "published", "paper", "labels", "order", "ratio", "loss"),
+        *("hide_empty", "note", "figure"),
+    },
     "lists": {"help", "debug"},
 }
 """Point → names that the core uses besides those of its own manifest; no extension can offer them."""
@@ -118,9 +123,11 @@ def _claimed(one: Extension) -> dict[tuple[str, str], str]:
 
 
 def claims(points: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    """(point, name) of all that an extension offers; options of the command line are names too."""
+    """(point, name) of all that an extension offers; options of the command line are names too, and keys of tables."""
     for point, offered in points.items():
         yield from ((point, name) for name in offered)
+    tables = points["tables"].items()
+    yield from (("table_keys", name) for name, one in tables if isinstance(one, Mapping) and one.get("key"))
     yield from (("lists", option) for one in points["lists"].values() for option in one.get("folders", ()))
     yield from (("after.parameters", name) for one in points["after"].values() for name in one.get("parameters", ()))
 
@@ -187,8 +194,9 @@ def checked(package: str, file: Path, distribution: str = OWN) -> Extension:
         if not (file.parent / folder / "harness.yaml").is_file():
             raise PluginError(f"projects.{name}: there is no harness.yaml in {folder!r}", place=place)
     for name, folder in points["starters"].items():
-        if not (file.parent / folder).is_dir():
-            raise PluginError(f"starters.{name}: there is no folder {folder!r}", place=place)
+        wanted = "harness.yaml" if name == "project" else "specs/__NAME__.yaml"
+        if not (file.parent / folder / wanted).is_file():
+            raise PluginError(f"starters.{name}: there is no {wanted} in {folder!r}", place=place)
     return read(package, file, distribution)
 
 

@@ -78,7 +78,7 @@ def _task(names: list[str], kind: str | None) -> int:
     texts = {
         root / str(file.relative_to(starter)).replace("__NAME__", name): file.read_text("utf-8")
         for file in sorted(starter.rglob("*"))
-        if file.is_file()
+        if file.is_file() and "__pycache__" not in file.parts  # pip compiles what it installs
     }
     taken = [path for path in texts if path.exists()]
     if taken:
@@ -91,7 +91,7 @@ def _task(names: list[str], kind: str | None) -> int:
     except OSError as error:
         raise DataError(f"cannot write {path}: {error.strerror or error}") from None
     here = [path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path for path in texts]
-    spec = next(path for path in here if path.suffix == ".yaml" and path.parent.name == "specs")
+    spec = next(path for path in here if path.name == f"{name}.yaml" and path.parent.name == "specs")
     print("\n".join(f"  {path}" for path in here))
     print("\nTry it:", *(f"harness {command} {spec}" for command in COMMANDS), sep="\n  ")
     return 0

@@ -159,6 +159,6 @@ def report_options(command: Parser) -> None:
 
 def new_options(command: Parser) -> None:
     """Of `harness new`."""
-    text = "a folder that does not exist yet, or is empty; or: task NAME"
-    command.add_argument("names", nargs="+", metavar="FOLDER", help=text)
-    command.add_argument("--kind", metavar="KIND", help="kind of the task: network, sharded, world or questions")
+    command.add_argument("names", nargs="+", metavar="FOLDER", help="a new or an empty folder; or: task NAME")
+    kinds_of_tasks = ", ".join(sorted(offers("starters").keys() - {"project"}))
+    command.add_argument("--kind", metavar="KIND", help=f"kind of the task: {kinds_of_tasks}")

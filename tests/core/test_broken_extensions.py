@@ -14,6 +14,7 @@ from harness.config.schema import SPEC
 from harness.errors import PluginError
 from harness.extensions.editors.schema import whole_schema
 from harness.installed import OF_THE_CORE, checked
+from harness.tables import TableEntry
 
 TOP = 'name = "echo"\nsummary = "Says things again."\n'
 Capture = pytest.CaptureFixture[str]
@@ -77,7 +78,11 @@ MISTAKES = [
     (f'{TOP}[lists.help]\nrun = "a:b"\nhelp = "h"', "lists.help: the harness has one of that name"),
     (f'{TOP}[lists.says]\nrun = "a:b"\nhelp = "h"\nfolders = ["x"]', "lists.says.folders: expected a table of texts"),
     (f'{TOP}[lists.says]\nrun = "a:b"\nhelp = "h"\nfolders = {{says = "x"}}', "lists.says: it has one of that name"),
-    (f'{TOP}[starters]\nother = "nowhere"', "starters.other: there is no folder 'nowhere'"),
+    (f'{TOP}[starters]\nother = "nowhere"', "starters.other: there is no specs/__NAME__.yaml in 'nowhere'"),
+    (f'{TOP}[starters]\nproject = "nowhere"', "starters.project: there is no harness.yaml in 'nowhere'"),
+    (f'{TOP}[table_keys]\nrows = "a:b"', "table_keys.rows: the harness has one of that name"),
+    (f'{TOP}[table_keys]\ncompare = "a:b"', "table_keys.compare: the extension effects ("),
+    (f'{TOP}[tables]\ntitle = {{run = "a:b", key = true}}', "table_keys.title: the harness has one of that name"),
     (f"{TOP}[tables]\ntally = 3", "tables.tally: expected module:attribute"),
     (f'{TOP}[tables]\ntally = {{run = "a:b", key = "yes"}}', "tables.tally.key: expected true or false, found 'yes'"),
     (f"{TOP}[tables]\ntally = {{key = true}}", "tables.tally: missing required key 'run'"),
@@ -120,6 +125,7 @@ def test_manifests_that_ship_have_no_mistakes() -> None:
 
 def test_names_of_the_core_are_no_extensions() -> None:
     assert {*SPEC["properties"]} == OF_THE_CORE["keys"]
+    assert {*TableEntry.__annotations__} == OF_THE_CORE["table_keys"]
 
 
 def test_what_the_core_offers_is_told_as_extensions_tell_theirs() -> None:
@@ -306,6 +312,23 @@ def test_a_project_with_a_mistake_brings_no_plugins(
     forget()
     with pytest.warns(UserWarning, match=r"the extension echo has no plugins: .*harness\.yaml:1:1"):
         assert find().files("tasks")
+
+
+def test_a_starter_with_programs_is_copied_without_what_pip_made_of_them(
+    install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = install(TOP)
+    for folder in ("specs", "metrics/__pycache__"):
+        (package / "starter" / folder).mkdir(parents=True)
+    (package / "starter/specs/__NAME__.yaml").write_text("extends: arithmetic\n")
+    (package / "starter/metrics/__NAME__.py").write_text("about = '__NAME__'\n")
+    (package / "starter/metrics/__pycache__/__NAME__.cpython-311.pyc").write_bytes(b"\xa7\r\r\n")
+    (package / "extension.toml").write_text(f'{TOP}[starters]\ncheer = "starter"\n')
+    forget()
+    assert main(["new", str(tmp_path / "mine")]) == 0
+    monkeypatch.chdir(tmp_path / "mine")
+    assert main(["new", "task", "loud", "--kind", "cheer"]) == 0
+    assert Path("metrics/loud.py").read_text() == "about = 'loud'\n" and not Path("metrics/__pycache__").exists()
 
 
 def test_an_extension_of_someone_else_says_what_to_install(install: Install) -> None:
