@@ -89,6 +89,20 @@ def test_every_turn_is_asked_again_and_can_be_constrained(name: str) -> None:
         assert is_free(form) or form.tools or form.constraint(), (condition, turn.name)
 
 
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("name", [*reversed(PLAYED)])
+def test_prompts_ask_for_every_field_as_it_is_declared(name: str) -> None:
+    sets = {condition.id: condition.groups[0].prompts for condition in conditions(name)}
+    for condition, turn in turns(name):
+        prompts = sets[condition]
+        opening = "\n".join(message["content"] for message in prompts.opening(turn.context))
+        asked = f"{opening}\n{prompts.render(turn.name, {**turn.context, **turn.observation})}".casefold()
+        for field in turn.reply.fields:
+            ways = [field.lead.strip().casefold(), f'"{field.name}"'.casefold()]
+            ways += ["the answer is"] if field.lead == "####" else []  # as numbers are asked for outside of GSM8K
+            assert any(way in asked for way in ways), (condition, turn.name, field.lead)
+
+
 @pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", FORMS)
 def test_decoding_may_write_what_a_form_writes_and_the_form_reads_it(name: str) -> None:
