@@ -1,13 +1,16 @@
 """Agents: retries, failures as data, and conversations rebuilt from recorded moves."""
 
 import asyncio
+import random
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.api import Completion, Move, Turn
+from harness.api import Completion, Move, Policy, Turn
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import ContextLengthError, EngineFatalError, RequestError
@@ -145,12 +148,99 @@ def test_recalling_rebuilds_the_same_conversation(script: list[str], parse_retri
         return text
 
     second.engine = Mock(function=answer)
-    assert [act(second, turn(i, parse_retries)) for i in range(known, 4)] == moves[known:] or _differs_only_in_latency()
+    assert [act(second, turn(i, parse_retries)) for i in range(known, 4)] == moves[known:]
     assert second.thread.messages == first.thread.messages
 
 
-def _differs_only_in_latency() -> bool:
-    return False
+@pytest.mark.parametrize("known", [1, 2])
+def test_answers_from_before_a_stop_are_not_asked_for_again(known: int) -> None:
+    texts = ["?", "??", "a"]
+    shown: list[Move] = []
+    whole = player(lambda request: texts[int(request.id.split("/")[-1])])
+    asyncio.run(whole.act(turn(parse_retries=2), on_move=shown.append))
+    assert [(move.error_kind, len(move.calls)) for move in shown] == [("unfinished", 1), ("unfinished", 2), (None, 3)]
+    asked: list[str] = []
+
+    def answer(request: Request) -> str:
+        asked.append(request.id)
+        return "a"
+
+    again, later = player(answer), list[Move]()
+    asyncio.run(again.act(turn(parse_retries=2), None, shown[-1].calls[:known], later.append))
+    assert asked == [f"e/S0/0/{known}"] and again.turns == 1
+    assert [len(move.calls) for move in later] == [known + 1], "what stands in the journal is not written again"
+    assert again.thread.messages[: 2 * known + 1] == whole.thread.messages[: 2 * known + 1]
+
+
+class Counting(Mock):
+    """A model whose tokens are words; it knows no `?`."""
+
+    def count_tokens(self, text: str) -> int | None:  # type: ignore[override]
+        return None if "?" in text else len(text.split())
+
+
+@pytest.mark.parametrize(
+    ("texts", "tokens"), [(("two words", "three of them"), 5), (("", "one"), 1), (("one", "?"), None)]
+)
+def test_tokens_of_what_others_wrote_are_counted_once_a_turn(texts: tuple[str, ...], tokens: int | None) -> None:
+    who = player(lambda request: "?")
+    who.engine = Counting(text="?")
+    move = act(who, replace(turn(parse_retries=2), peer_texts=texts))
+    assert [call.peer_tokens for call in move.calls] == [tokens, None, None]
+    who.engine = Counting(function=lambda request: Completion("a", peer_tokens=9))
+    assert act(who, replace(turn(), peer_texts=texts)).calls[0].peer_tokens == 9, "the engine counted"
+    assert act(player(lambda request: "a"), turn()).calls[0].peer_tokens is None
+
+
+def test_an_exit_in_an_engine_ends_one_episode_and_no_more() -> None:
+    def answer(request: Request) -> str:
+        raise SystemExit("enough")
+
+    with pytest.raises(RuntimeError, match="SystemExit: enough"):
+        act(player(answer), turn())
+
+
+def test_what_was_asked_ends_before_the_first_reply() -> None:
+    who = player(lambda request: "?")
+    act(who, turn(parse_retries=2))
+    assert who.asked == 2 and len(who.thread.messages) == 2 + 1 + 2 * 2
+
+
+class Counts(Policy):
+    """Says `b` from its second turn on."""
+
+    def __init__(self) -> None:
+        self.turns = 0
+
+    def choose(self, turn: Turn, rng: random.Random) -> str:
+        self.turns += 1
+        return "ab"[self.turns > 1]
+
+
+@pytest.mark.parametrize(
+    ("fresh", "context", "second"),
+    [(False, {"x": 1}, "b"), (True, {"x": 1}, "b"), (False, {"x": 2}, "b"), (True, {"x": 2}, "a")],
+)
+def test_a_policy_forgets_where_another_run_starts(fresh: bool, context: dict[str, int], second: str) -> None:
+    who = PolicyPlayer(Counts, 1)
+    first = replace(turn(fresh=True), context={"x": 1})
+    assert who.decide(first).action == "a"
+    assert who.decide(replace(first, fresh=fresh, context=context)).action == second
+
+
+def test_a_policy_may_do_nothing_where_the_form_has_a_word_for_it() -> None:
+    form = Messages(("B",))
+    assert PolicyPlayer(lambda: Says(form.noop), 1).decide(Turn("A", "talk", {}, form, {})).action == form.noop
+
+
+class Says(Policy):
+    """Says what it is given."""
+
+    def __init__(self, action: Any) -> None:
+        self.action = action
+
+    def choose(self, turn: Turn, rng: random.Random) -> Any:
+        return self.action
 
 
 def test_an_illegal_policy_is_a_bug_with_a_name() -> None:
@@ -171,8 +261,6 @@ def test_a_policy_repeats_itself_for_its_seed() -> None:
 
 
 def test_play_is_a_barrier_and_records_each_move_once() -> None:
-    import random
-
     order: list[str] = []
 
     async def answer(request: Request) -> str:
