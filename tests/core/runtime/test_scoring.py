@@ -2,9 +2,10 @@
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy
@@ -13,7 +14,7 @@ import pytest
 from harness.api import Completion, CorpusMetric, Episode, Metric, Move, Outcome, RatioMetric, Statistic
 from harness.engine_api import Request
 from harness.engines.mock import Mock
-from harness.errors import ContextLengthError
+from harness.errors import ContextLengthError, SetupError
 from harness.runtime import scoring
 from harness.runtime.scoring import measure
 from harness.tables import CorpusRecord
@@ -172,3 +173,52 @@ def test_fields_that_a_reply_dropped_are_counted() -> None:
     batches = [[Move("A", "t", "a", dropped_fields=("x", "y"))], [Move("A", "t", "a", dropped_fields=("x",))]]
     one = scoring.score(Episode("c/1/0", "c", "1", 0, {}, {}, batches, Outcome({})), {})
     assert one.dropped_fields == {"x": 2, "y": 1} and not one.limited and not one.uses_ground_truth
+
+
+PLAYED = Episode("c/1/0", "c", "1", 0, {}, {}, (), Outcome({}))
+
+
+def condition(grade: dict[str, Any], grading: str = "compares") -> Any:
+    """A condition whose task grades so, and promises a grade `x`."""
+    task = SimpleNamespace(grades=("x",), grading=grading, grade=lambda case, outcome: grade)
+    return SimpleNamespace(task=task, group_of=lambda case, agent: SimpleNamespace(model={"A": "big"}.get(agent)))
+
+
+CASE: Any = None
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        ((1, "a"), [1, "a"]),
+        ("text", "text"),
+        ({"y": (1,)}, {"y": [1]}),
+        (True, 1.0),
+        (float("inf"), None),
+        (None, None),
+    ],
+)
+def test_a_grade_is_kept_as_json_has_it(value: Any, kept: Any) -> None:
+    graded = scoring.grade(PLAYED, condition({"x": value}), CASE)
+    assert (json.dumps(graded.grade), graded.error) == (json.dumps({"x": kept}), None)
+
+
+@pytest.mark.parametrize("grade", [{}, {"y": 1}, {"x": object()}, {"x": [object()]}])
+def test_a_grade_that_cannot_be_fails_the_episode(grade: dict[str, Any]) -> None:
+    graded = scoring.grade(PLAYED, condition(grade), CASE)
+    assert graded.error is not None and graded.error.startswith("grade: ") and not graded.grade
+
+
+def test_only_grading_that_runs_programs_needs_what_confines_them() -> None:
+    with pytest.raises(SetupError):
+        scoring.grade(PLAYED, condition({"x": 1}, "executes"), CASE, provider="nowhere")
+    assert scoring.grade(PLAYED, condition({"x": 1}), CASE, provider="nowhere").grade == {"x": 1}
+    failed = replace(PLAYED, error="a bug")
+    assert scoring.grade(failed, condition({"x": 1}, "executes"), CASE, provider="nowhere") is failed
+
+
+def test_turns_are_counted_for_each_model_by_its_name() -> None:
+    moves = [Move("A", "t", "a", None, None, (CALL,)), Move("B", "t", None, "?", "parse", (CALL, CALL)), Move("C", "t")]
+    turns = scoring.turns_of(replace(PLAYED, batches=[moves]), condition({}), CASE)
+    assert turns == {"big": {"asked": 1, "answered": 1}, "model": {"asked": 1, "answered": 1, "parse": 1}}
+    assert scoring.turns_of(replace(PLAYED, batches=[moves], outcome=None), condition({}), CASE) == {}
