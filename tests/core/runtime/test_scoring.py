@@ -213,8 +213,8 @@ def test_only_grading_that_runs_programs_needs_what_confines_them() -> None:
     with pytest.raises(SetupError):
         scoring.grade(PLAYED, condition({"x": 1}, "executes"), CASE, provider="nowhere")
     assert scoring.grade(PLAYED, condition({"x": 1}), CASE, provider="nowhere").grade == {"x": 1}
-    failed = replace(PLAYED, error="a bug")
-    assert scoring.grade(failed, condition({"x": 1}, "executes"), CASE, provider="nowhere") is failed
+    for ungraded in (replace(PLAYED, error="a bug"), replace(PLAYED, outcome=None)):
+        assert scoring.grade(ungraded, condition({"x": 1}, "executes"), CASE, provider="nowhere") is ungraded
 
 
 def test_turns_are_counted_for_each_model_by_its_name() -> None:
