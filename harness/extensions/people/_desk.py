@@ -104,7 +104,8 @@ class Desk:
         Ctrl-D."""
         if self._who is None:
             self.say(HELP)
-        if self._who != person and self._users > 1:  # after a pause nobody knows who sits there
+        # After a pause nobody knows who sits there, and behind what all have read somebody else may.
+        if (self._who != person or self._unread) and self._users > 1:
             if self._unread:
                 await self._enter("Enter when all have read this: ")
             if self._who is not None:

@@ -303,6 +303,23 @@ def test_a_game_ends_with_the_last_board_and_who_has_won(
     assert code == 0 and "is over" not in err
 
 
+def test_behind_the_end_of_a_game_the_keyboard_is_handed_over_also_to_whom_had_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All have read the end; what comes next is for one of them alone."""
+    (tmp_path / "duel.yaml").write_text(
+        "{name: duel, task: {use: openspiel, game: tic_tac_toe, samples: 2}, protocol: steps, "
+        "models: {ann: {use: human, name: Ann}, bo: {use: human, name: Bo}}, "
+        "agents: {default: {model: ann}, second: {model: bo, agents: [Player-1]}}}"
+    )
+    answers = ["x(0,0)", "o(1,0)", "x(0,1)", "o(1,1)", "x(0,2)"]  # the first move of a game is that of the last one
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(answers * 2) + "\n"))
+    code, _, err = invoke(capsys, "eval", "--spec", str(tmp_path / "duel.yaml"), "--output_path", str(tmp_path / "run"))
+    _, first, second = err.split(" is over ===\n")
+    assert code == 0 and "Hand the keyboard to Ann, who plays Player-0." in first.partition(" turn ")[0], first
+    assert "Hand the keyboard" not in second
+
+
 @pytest.mark.slow
 def test_a_person_judges_a_finished_run_and_goes_on_after_a_pause(tmp_path: Path) -> None:
     def harness(answers: str, *words: str) -> "subprocess.CompletedProcess[str]":
