@@ -297,7 +297,7 @@ def row(text: str) -> str:
     scale = module.scales().get(text)
     listed = {line[0]: line for line in module.games(task.name)}[task.name]
     long, found = size(text), compared(text, *SOLVED.get(text, ()))
-    ends = [f"{statistics.fmean(values):.2f}" for values in (scale.floor, scale.ceiling)] if scale else ["–", "–"]
+    ends = [f"{statistics.fmean(values):z.2f}" for values in (scale.floor, scale.ceiling)] if scale else ["–", "–"]
     same = "yes" if not found.leaks and not found.losses else "leaks" if found.leaks else "not enough"
     cells = [
         *(f"`{text}`", listed[1] if text == task.name else f"{task.loaded.players}", listed[2], *ends),

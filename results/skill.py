@@ -1,10 +1,11 @@
 """Measure what random play and a strong player get in OpenSpiel's games, against random players in all other seats.
 
-python results/skill.py                      # all games of `GAMES`, about ten minutes
+python results/skill.py                      # all games of `GAMES`, about a quarter of an hour
 python results/skill.py connect_four pig     # these
 python results/skill.py --check kuhn_poker   # measure again and compare; exit code 1 if they differ
 
-Writes registry/tasks/_openspiel/skill.json, from which the grade `skill` of the task openspiel takes its scale.
+Writes registry/tasks/_openspiel/skill.json, from which the grade `skill` of the task openspiel takes its scale, and
+what the errors of its ends do to a skill into docs/reference/openspiel_games.md.
 
 How strong the strong player is depends on the game:
 - exact: the best response to random play, and the expected return of random play, computed over the whole tree;
@@ -29,8 +30,11 @@ from pathlib import Path
 from typing import Any
 
 import pyspiel
+import yaml
 
 FILE = Path(__file__).resolve().parent.parent / "registry" / "tasks" / "_openspiel" / "skill.json"
+PAGE = FILE.parents[3] / "docs" / "reference" / "openspiel_games.md"
+SUITES = ("game_suite", "game_suite_hidden")
 EXACT = (
     *("blotto", "first_sealed_auction", "kuhn_poker", "leduc_poker", "lewis_signaling", "liars_dice", "tic_tac_toe"),
     *("tiny_bridge_2p", "tiny_hanabi"),
@@ -48,9 +52,17 @@ GAMES = {
     **dict.fromkeys(ROLLOUTS, "rollouts"),
 }
 SIMULATIONS = {"search": 200, "beliefs": 1000, "rollouts": 300}
-PLAYED = {"search": 50, "beliefs": 30, "rollouts": 100}
+PLAYED = {
+    **dict.fromkeys(SEARCH, 400),
+    "pig": 50,
+    "ultimate_tic_tac_toe": 50,
+    "bargaining": 30,
+    "dark_hex": 100,
+    "latent_ttt": 100,
+    "phantom_ttt": 100,
+}
 """Games of each seat with the strong player."""
-FLOORS = 1000
+FLOORS = 10_000
 """Games of random play."""
 MOST = 400
 """Moves after which a game counts as it stands, as in the specs."""
@@ -62,7 +74,7 @@ Player = Callable[[Any, int, random.Random], int]
 def measured(game: str) -> dict[str, Any]:
     """The entry of a game: floor and ceiling of each seat, with their standard errors."""
     how = GAMES[game]
-    settings = {"how": how, "simulations": SIMULATIONS.get(how), "games": PLAYED.get(how), "floors": FLOORS}
+    settings = {"how": how, "simulations": SIMULATIONS.get(how), "games": PLAYED.get(game), "floors": FLOORS}
     ends = exact(game) if how == "exact" else sampled(game, how)
     kept = {"game": game, **settings}
     digest = blake2b(json.dumps(kept, sort_keys=True).encode(), digest_size=8).hexdigest()
@@ -90,15 +102,15 @@ def sampled(game: str, how: str) -> dict[str, list[float]]:
         dull = [played(loaded, seat, None, random.Random(f"{game} floor {seat} {k}")) for k in range(FLOORS)]
         strong = [
             played(loaded, seat, player(loaded, how, f"{game} {seat} {k}"), random.Random(f"{game} {seat} {k}"))
-            for k in range(PLAYED[how])
+            for k in range(PLAYED[game])
         ]
         floors.append(dull)
         ceilings.append(strong)
     return {
         "floor": rounded(map(statistics.fmean, floors)),
-        "floor_error": rounded(map(error, floors)),
+        "floor_error": rounded(error(values, loaded) for values in floors),
         "ceiling": rounded(map(statistics.fmean, ceilings)),
-        "ceiling_error": rounded(map(error, ceilings)),
+        "ceiling_error": rounded(error(values, loaded) for values in ceilings),
     }
 
 
@@ -202,9 +214,36 @@ def drawn(state: Any, rng: random.Random) -> int:
     return int(rng.choices(actions, weights)[0])
 
 
-def error(values: list[float]) -> float:
-    """The standard error of a mean."""
+def error(values: list[float], loaded: Any) -> float:
+    """The standard error of a mean; where all values are the same, that with the game's least and greatest return
+    beside them: a strong player that has won all its games may still lose one."""
+    if len(set(values)) == 1:
+        values = [*values, loaded.min_utility(), loaded.max_utility()]
     return statistics.stdev(values) / math.sqrt(len(values))
+
+
+def unsure(entry: dict[str, Any]) -> tuple[float, float]:
+    """The standard errors that the ends of a game's scale give to a skill of 0 and to one of 1, as means over seats."""
+    errors = []
+    for end in ("floor_error", "ceiling_error"):
+        parts = zip(entry[end], entry["floor"], entry["ceiling"], strict=True)
+        shares = [error / (high - low) for error, low, high in parts]
+        errors.append(math.sqrt(sum(share**2 for share in shares)) / len(shares))
+    return errors[0], errors[1]
+
+
+def section(kept: dict[str, Any]) -> str:
+    """What the page says of the errors: a row for each game whose ends were sampled, and what suites make of them."""
+    lines = ["| game | games | floor | ceiling | error of skill 0 | error of skill 1 |", "|---|---|---|---|---|---|"]
+    errors = {game: unsure(entry) for game, entry in kept.items() if any(entry["floor_error"])}
+    for game, (low, high) in errors.items():
+        ends = [f"{statistics.fmean(kept[game][end]):z.2f}" for end in ("floor", "ceiling")]
+        lines.append(f"| `{game}` | {kept[game]['games']} | {' | '.join(ends)} | {low:.3f} | {high:.3f} |")
+    for suite in SUITES:
+        games = yaml.safe_load((FILE.parents[3] / "specs" / f"{suite}.yaml").read_text("utf-8"))["matrix"]["game"]
+        whole = [math.sqrt(sum(errors.get(game, (0, 0))[end] ** 2 for game in games)) / len(games) for end in (0, 1)]
+        lines.append(f"| mean of `{suite}` | | | | {whole[0]:.3f} | {whole[1]:.3f} |")
+    return "\n".join(lines) + "\n"
 
 
 def rounded(values: Any) -> list[float]:
@@ -231,6 +270,10 @@ def main(arguments: list[str] | None = None) -> int:
             kept[game] = entry
             lines = ",\n".join(f' "{name}": {json.dumps(kept[name])}' for name in sorted(kept))
             FILE.write_text(f"{{\n{lines}\n}}\n", "utf-8")
+    if not options.check:
+        text, found, _ = PAGE.read_text("utf-8").partition("| game | games | floor | ceiling |")
+        assert found, f"{PAGE} has no table of errors"
+        PAGE.write_text(text + section(kept), "utf-8")
     return 0 if same or not options.check else 1
 
 

@@ -76,6 +76,19 @@ def test_the_file_says_how_each_game_was_measured() -> None:
         assert all(len(entry[end]) == players for end in ("floor", "ceiling", "floor_error", "ceiling_error"))
 
 
+def test_the_page_says_how_sure_the_ends_are() -> None:
+    kept = json.loads(FILE.read_text())
+    assert SKILL.PAGE.read_text("utf-8").endswith("\n\n" + SKILL.section(kept))
+    entry = {"floor": [0, -1], "ceiling": [2, 1], "floor_error": [0.3, 0.4], "ceiling_error": [0, 0.2]}
+    assert SKILL.unsure(entry) == pytest.approx((0.125, 0.05))
+
+
+def test_a_strong_player_that_has_won_all_its_games_may_still_lose_one() -> None:
+    game = pyspiel.load_game("connect_four")
+    assert SKILL.error([1.0] * 100, game) == pytest.approx(statistics.stdev([1.0] * 101 + [-1.0]) / 102**0.5)
+    assert SKILL.error([1.0, -1.0], game) == pytest.approx(1.0)
+
+
 @pytest.mark.parametrize("name", ["game_suite", "game_suite_hidden"])
 def test_every_game_of_the_suites_has_a_scale(name: str) -> None:
     games = spec.load(name, builtin()).data["matrix"]["game"]
