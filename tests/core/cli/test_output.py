@@ -72,7 +72,7 @@ def test_secrets_never_reach_the_record(capsys: pytest.CaptureFixture[str], tmp_
     assert "sk-123" not in json.dumps(json.loads((tmp_path / "r" / "run.json").read_text())["command"])
 
 
-@pytest.mark.parametrize("form", ["text", "markdown", "csv", "latex", "json"])
+@pytest.mark.parametrize("form", ["text", "markdown", "csv", "json"])
 def test_report_and_score_print_the_tables_again(capsys: pytest.CaptureFixture[str], tmp_path: Path, form: str) -> None:
     eval_toy(capsys, tmp_path / "r", "--quiet")
     code, out, _ = invoke(capsys, "report", str(tmp_path / "r"), "--format", form)
@@ -108,7 +108,7 @@ def test_validate_plan_show_list_schema(capsys: pytest.CaptureFixture[str]) -> N
     assert "You are S1." in out and "ROUND 0! SAY ONE LETTER!" in out and "ROUND 1!" in out and "ROUND 2" not in out
     code, out, _ = invoke(capsys, "list", "tasks")
     assert code == 0 and out.splitlines()[0] == "pick   Everybody must name the same letter."
-    for kind in ("protocols", "channels", "policies", "prompts", "metrics", "engines", "views", "specs"):
+    for kind in ("protocols", "channels", "policies", "prompts", "metrics", "engines", "specs"):
         assert invoke(capsys, "list", kind)[0] == 0
     code, out, _ = invoke(capsys, "schema", "tasks", "pick")
     assert json.loads(out)["properties"]["agents"] == {"type": "integer", "minimum": 1, "maximum": 50, "default": 3}
@@ -162,7 +162,8 @@ def test_list_alone_counts_the_kinds(capsys: pytest.CaptureFixture[str]) -> None
     counts = dict(line.split()[:2] for line in out.partition("\n\n")[0].splitlines())
     for kind, count in counts.items():
         assert len(invoke(capsys, "list", kind)[1].splitlines()) == int(count), kind
-    assert next(iter(counts)) == "tasks" and len(counts) == 9
+    plugins = ("protocols", "channels", "policies", "metrics", "engines")
+    assert next(iter(counts)) == "tasks" and counts.keys() >= {*plugins, "prompts", "specs"}
 
 
 def test_a_run_is_read_from_a_path_as_text(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

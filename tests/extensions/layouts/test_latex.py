@@ -2,12 +2,24 @@
 
 import re
 import unicodedata
+from pathlib import Path
 
+import pytest
 from hypothesis import example, given
 
+from harness import evaluate
 from harness.extensions.layouts.latex import latex_escape
 from harness.report import render
 from tests.core.report.test_report_formats import anything, table
+from tests.helpers.commands import invoke
+
+
+def test_a_report_is_printed_as_latex(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    folder = str(evaluate("arithmetic", limit=1, output_path=tmp_path / "run").folder)
+    code, out, _ = invoke(capsys, "report", folder, "--format", "latex")
+    assert code == 0 and r"\caption{" in out and r"\toprule" in out
+    assert invoke(capsys, "report", folder, "--format", "latex", "--output", str(tmp_path / "f"))[0] == 0
+    assert (tmp_path / "f").read_text() == out
 
 
 def test_latex_prints_a_float_with_its_notes() -> None:
