@@ -7,7 +7,6 @@ from bisect import bisect_right
 
 _SPAN = re.compile(r"(?<!`)(`{1,2})[^`\n]++\1(?!`)")
 _COMMENT = re.compile(r"<!--(?:[^-]|-(?!->))*+-->")
-_QUOTED = re.compile(r"\n\s*+>")
 _QUOTES = {"`": "`", '"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "„": "“"}
 _AROUND = 300
 """Characters beside a mention that are looked at."""
@@ -31,7 +30,6 @@ class Mentions:
             if not self._spans or span[0] >= self._spans[-1][1]:
                 self._spans.append(span)
         self._starts = [start for start, _ in self._spans]
-        self._marked = bool(self._spans) or text.lstrip()[:1] == ">" or _QUOTED.search(text) is not None
         self._quotes_lines = ">" in text and _QUOTED_LINE.search(text) is not None
 
     def end(self, start: int, end: int) -> int | None:
@@ -40,8 +38,6 @@ class Mentions:
         What is alone on its line but for marks around it is meant: `<wait/>` in backticks there is a call.
         """
         text = self._text
-        if not self._marked and text[start - 1 : start] not in _QUOTES:  # as nearly always
-            return None
         at = bisect_right(self._starts, start) - 1
         span = self._spans[at] if at >= 0 and start < self._spans[at][1] else None
         if span is not None and text.startswith("<!--", span[0]):
