@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Completion, Move, Policy, Turn
+from harness.config.limits import TurnQuota
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import ContextLengthError, EngineFatalError, RequestError
@@ -170,6 +171,26 @@ def test_answers_from_before_a_stop_are_not_asked_for_again(known: int) -> None:
     assert asked == [f"e/S0/0/{known}"] and again.turns == 1
     assert [len(move.calls) for move in later] == [known + 1], "what stands in the journal is not written again"
     assert again.thread.messages[: 2 * known + 1] == whole.thread.messages[: 2 * known + 1]
+
+
+@pytest.mark.parametrize(
+    ("calls", "error", "roles"),
+    [
+        (0, "most is reached", ["system", "user", "assistant"]),
+        (1, "say one of a, b; not asked again: most is reached", ["system", "user", "assistant"]),
+        (2, "say one of a, b; not asked again: most is reached", ["system", "user", "assistant", "user", "assistant"]),
+        (3, "say one of a, b", ["system", "user", "assistant", "user", "assistant", "user", "assistant"]),
+    ],
+)
+def test_a_limit_says_what_was_wrong_before_it(calls: int, error: str, roles: list[str]) -> None:
+    who = player(lambda request: "?")
+    move = asyncio.run(who.act(turn(parse_retries=2), TurnQuota(calls, "most", {})))
+    assert (len(move.calls), move.action, move.error) == (calls, None, error)
+    assert move.error_kind == ("limit" if calls < 3 else "parse")
+    assert [message["role"] for message in who.thread.messages] == roles
+    again = player(lambda request: "b")
+    again.recall(turn(parse_retries=2), move)
+    assert again.thread.messages == who.thread.messages
 
 
 class Counting(Mock):
