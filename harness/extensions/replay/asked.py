@@ -18,6 +18,8 @@ from .parent import Parent
 from .teams import ToldEpisode
 
 TASK = "who_broke_it"
+_AT_ONCE = 200
+"""Episodes for which the journal is read once; so many are in memory."""
 
 
 def asked_about(folder: Path) -> Iterator[tuple[str, ToldEpisode, dict[str, Any] | None]]:
@@ -32,8 +34,9 @@ def asked_about(folder: Path) -> Iterator[tuple[str, ToldEpisode, dict[str, Any]
     if not names:
         hint = f"First: `harness blame {folder}`. It writes what is right into {FILE}."
         raise DataError(f"nobody has looked at who made episodes of {folder} fail", hint=hint)
-    for name in names:
-        parent.read([name])
+    for number, name in enumerate(names):
+        if number % _AT_ONCE == 0:
+            parent.read(names[number : number + _AT_ONCE])
         turns = parent.played(name)
         told = ToldEpisode.of(turns, seats(parent.plan, *parent.jobs[name]))
         turn = found[name]

@@ -15,8 +15,10 @@ from harness.extensions.replay.blame import blamed
 from harness.extensions.replay.blame_command import as_json
 from harness.extensions.replay.findings import FILE, keep
 from harness.extensions.replay.opinions import opinion_table, read_opinions
+from harness.extensions.replay.parent import Parent
 from harness.results import Run
 from tests.helpers.commands import invoke
+from tests.helpers.toy import TOY, run
 
 LED = (
     "matrix.problem=[consensus]",
@@ -91,3 +93,14 @@ def test_where_the_experiment_blames_nobody_there_is_no_right_answer(led: Run, t
             asked(led, tmp_path / "early", Mock())
     finally:
         keep(led.folder, as_json(blamed(led)))
+
+
+def test_the_journal_is_not_read_again_for_every_episode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(TOY.root)
+    played = run(tmp_path / "run", overrides=("baseline.bias=0.5", "agents=null"))
+    found = blamed(played, {"use": "coin", "bias": 1.0}, project=TOY)
+    keep(played.folder, as_json(found))
+    read, reads_ = Parent.read, list[int]()
+    monkeypatch.setattr(Parent, "read", lambda parent, names: (reads_.append(len(names)), read(parent, names))[1])
+    asked_ = [(name, told.turns[0].number) for name, told, _ in asked_about(played.folder)]
+    assert asked_ == [(one.episode, 0) for one in found.verdicts] and reads_ == [len(asked_)] and len(asked_) > 1
