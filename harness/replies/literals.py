@@ -7,6 +7,7 @@ It takes linear time: Python's own literal parser can be made to take far more o
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
@@ -71,16 +72,12 @@ def read(text: str) -> Any:
     """
     if len(text) > MAX_TEXT:
         return NOTHING
-    try:
+    with contextlib.suppress(ValueError, RecursionError):
         return _JSON.decode(text)
-    except (ValueError, RecursionError):
-        pass
     bare = text.rstrip().removesuffix(",")
     if bare and text.count("[") + text.count("{") <= MAX_DEPTH:
-        try:
+        with contextlib.suppress(ValueError):
             return _PLAIN.decode(f"[{bare}]")  # 1, 2 is a tuple
-        except ValueError:
-            pass
     try:
         value, end = value_at(f"({text})", 0, depth=MAX_DEPTH + 1)  # in brackets, because 1, 2 is a tuple
     except NoValueError:
@@ -94,7 +91,7 @@ def objects(text: str, unescape: Callable[[str], str] | None = None) -> Iterator
     Linear: objects do not overlap, and the characters that failed attempts read are paid from a budget proportional to
     the length of `text`; the search ends when it is used up.
     """
-    budget, at = 2 * len(text) + 4096, 0
+    budget, quick, at = 2 * len(text) + 4096, 32, 0
     while budget > 0 and (brace := _OBJECT.search(text, at)):
         start = brace.start()
         if text.startswith("{}", start):
@@ -104,7 +101,9 @@ def objects(text: str, unescape: Callable[[str], str] | None = None) -> Iterator
         try:
             if (deep := _DEEP.match(text, start)) is not None:
                 raise NoValueError(deep.end())
-            value, at = _plain_object(text, start) or value_at(text, start, unescape)
+            plain = _plain_object(text, start) if quick > 0 else None
+            quick -= plain is None  # an error of json takes as long as the text before it is: it counts lines
+            value, at = plain or value_at(text, start, unescape)
         except NoValueError as error:
             budget, at = budget - (error.at - start) - 1, start + 1
         else:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from harness.replies import literals
 from harness.replies.characters import beginning_with, markers
 from harness.replies.literals import NOTHING, NoValueError, objects, read, value_at
 from harness.replies.reading import read as read_reply
@@ -57,6 +58,20 @@ def test_plain_objects_are_what_the_tolerant_parser_makes_of_them(value: Any, fl
         except NoValueError:
             slow, end = NOTHING, len(text) + 2
         assert repr(read(text)) == repr(slow if end == len(text) + 2 else NOTHING)
+
+
+def test_a_flood_of_objects_that_never_close_is_not_read_in_vain_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    read_from = list[int]()
+
+    class Counting(json.JSONDecoder):
+        def raw_decode(self, s: str, idx: int = 0) -> tuple[Any, int]:
+            read_from.append(idx)
+            return super().raw_decode(s, idx)
+
+    monkeypatch.setattr(literals, "_PLAIN", Counting())
+    assert list(objects('{"reason": "so", "confidence": 0.5, "answer": {' * 2000)) == []
+    assert len(list(objects("{'answer': 1} " * 2000))) == 2000
+    assert 0 < len(read_from) < 100  # an error of json takes as long as the text before it is
 
 
 @pytest.mark.sampled(2)
