@@ -39,7 +39,7 @@ def keep(folder: Path, found: Mapping[str, Any]) -> None:
         episodes[end["e"]]["moves"] = _digest(move for batch in batches for move in batch)
     whole = {key: value for key, value in _read(folder).items() if isinstance(value, dict)}
     key = f"{found['metric']} by {found['by']}"
-    before = whole.get(key, {}).get("episodes")
+    before = whole.pop(key, {}).get("episodes")  # the reference that was given last stands last
     known = {**before} if isinstance(before, dict) else {}
     whole[key] = {"metric": found["metric"], "by": found["by"], "episodes": {**known, **episodes}}
     write_atomically(folder / FILE, json.dumps({"format": _FORMAT, "found": whole}) + "\n")
@@ -61,7 +61,8 @@ def of_episode(folder: Path, transcript: Transcript) -> Iterator[Finding]:
 
 
 def verdicts_of(folder: Path) -> dict[str, int | None]:
-    """Episode → the number of its first decisive turn, or None where nobody is blamed; of several references the last.
+    """Episode → the number of its first decisive turn, or None where nobody is blamed; of several references the one
+    that was given last.
 
     Whether the moves are still those is not looked at.
     """

@@ -70,6 +70,11 @@ def test_a_second_look_adds_to_the_first(blamed_run: Run) -> None:
     assert {len(one["episodes"]) for one in after.values()} == {1, 1 + len(others)}
     assert after[key]["episodes"][first["episode"]]["last_chance"] == 0
     assert len(found_in(blamed_run)[first["episode"]]) == 2
+    keep(blamed_run.folder, {**other, "episodes": [{**first, "finding": "no_better"}]})
+    assert verdicts_of(blamed_run.folder)[first["episode"]] is None  # "someone" was the last reference
+    keep(blamed_run.folder, {**other, "by": entry["by"], "episodes": [first]})
+    decisive = min((move["turn"] for move in first["decisive"]), default=None)
+    assert verdicts_of(blamed_run.folder)[first["episode"]] == decisive is not None
 
 
 def test_rows_have_a_column_only_where_something_was_found(blamed_run: Run, coins: Run) -> None:
