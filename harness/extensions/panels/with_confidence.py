@@ -127,11 +127,12 @@ class AnswerWithConfidence(Contract, WrappedReply):
         return self._read(text.rstrip(), number, self.style == "line")
 
     def stated(self, one: Value, text: str) -> Statement | None:
-        """The last confidence that is a number, outside of programs; it ends where the answer follows on its line."""
+        """The last confidence that is a number, outside of programs; it ends where the answer follows on its line, if
+        none is above: what is said of answers there is a reason, as in "85% (my earlier answer: 4 was wrong)"."""
         field = _confident(text)
         if field is None or not field.inline or (label := LABEL.search(field.value)) is None:
             return field
-        follows = label[0].rstrip(" \t*_`").endswith((":", "："))
+        follows = _announces(label) and not any(map(_announces, LABEL.finditer(text, 0, field.label)))
         begins = label.start() if follows else len(field.value)
         return replace(field, value=field.value[:begins], end=field.start + begins)
 
@@ -243,6 +244,11 @@ def _confident(text: str) -> Statement | None:
             if number is not None and not _in_program(text, fences, label.start()):
                 return Statement(text[label.end() : end], label.end(), end, inline=True, label=label.start())
     return None
+
+
+def _announces(label: re.Match[str]) -> bool:
+    """Whether a label has a colon: "Answer:", and not "the answer is"."""
+    return label[0].rstrip(" \t*_`").endswith((":", "："))
 
 
 def _begins_line(text: str, at: int) -> bool:

@@ -93,6 +93,12 @@ def test_a_confidence_may_stand_at_the_end_of_the_answer_s_line() -> None:
 def test_an_answer_may_follow_the_confidence_on_its_line() -> None:
     assert read("I wait. Confidence: 0.5 Answer: B")[:2] == ("B", 0.5)
     assert read("The answer is (B). Confidence: 0.9 that the answer is right") == ("B", 0.9, False)
+    assert read("Is the answer (A)?\nConfidence: 0.5 Answer: B")[:2] == ("B", 0.5)
+
+
+def test_a_reason_beside_the_confidence_is_no_answer_where_one_stands_above() -> None:
+    assert read("Answer: B\nConfidence: 85% (my earlier answer: A was wrong)")[:2] == ("B", 0.85)
+    assert read("**Final Answer:** B\nConfidence: 0.6, as the result: A is odd")[:2] == ("B", 0.6)
 
 
 def test_marks_before_the_line_are_no_part_of_the_answer() -> None:
