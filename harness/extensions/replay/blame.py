@@ -23,7 +23,7 @@ from harness.config.permissions import check_execution
 from harness.config.plan import Condition, Plan
 from harness.config.project import Project
 from harness.engine_api import Engine
-from harness.errors import BudgetSpentError, Place, SpecError, UserError, near
+from harness.errors import BudgetSpentError, DataError, Place, SpecError, UserError, near
 from harness.printable import clean_name
 from harness.results import Run
 from harness.runtime.seats import seats
@@ -276,7 +276,8 @@ def blamed(
     Raises:
         SpecError: no such metric or policy, or none is given and the spec names no ceiling; nothing says which way the
             metric is better.
-        DataError: as in `replay.replayed`; also where an episode goes otherwise without any change.
+        DataError: as in `replay.replayed`; also where an episode goes otherwise without any change, or has no such
+            number.
     """
     with approvals.allowing(allow_code_execution):
         choice = _Choice(tuple(episodes), limit, metric, better, threshold, condition)
@@ -517,12 +518,17 @@ def engines_of(parent: Parent, models: Mapping[str, Engine], max_calls: int | No
 
 
 def _chosen(parent: Parent, choice: _Choice, metric: str, lower: bool, best: float | None) -> list[str]:
-    """The episodes to look at: those named, or those that failed, or a sample of these.
+    """The episodes to look at: those named, or those that failed, or a sample of these. Raises `DataError`.
 
     `best`: the best number there is; None: all may have failed, and come in the order of the sample.
     """
     if choice.episodes:
-        return list(dict.fromkeys(choice.episodes))
+        names = list(dict.fromkeys(choice.episodes))
+        without = {score.id for score in parent.run.scores if score.error is None and score.number(metric) is None}
+        if none := next((name for name in names if name in without), None):
+            hint = "There is nothing to explain; --metric names another one."
+            raise DataError(f"{metric} has no number in episode {none!r}", place=Place("--episode"), hint=hint)
+        return names
 
     def may_have_failed(score: EpisodeScore) -> bool:
         number = score.number(metric)

@@ -219,6 +219,9 @@ def test_a_number_that_the_reference_does_not_have_blames_nobody(tmp_path: Path)
     played = harness.evaluate("toy", overrides=how, output_path=tmp_path / "run", project=find(tmp_path))
     found = blamed(played, {"use": "coin", "bias": 1.0}, project=find(tmp_path), better="higher")
     assert {(one.finding, one.value) for one in found.verdicts} == {("no_number", Fraction(1, 2))}
+    none = next(score.id for score in played.scores if score.number("apart") is None)
+    with pytest.raises(DataError, match=f"apart has no number in episode '{none}'"):
+        blamed(played, {"use": "coin", "bias": 1.0}, project=find(tmp_path), better="higher", episodes=[none])
 
 
 def test_without_a_model_it_says_what_cannot_be_answered(tmp_path: Path) -> None:
