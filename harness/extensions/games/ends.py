@@ -6,7 +6,9 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from numbers import Real
+from typing import cast
 
+_MOST = 1e300
 _YOU = re.compile(r"You are [^.\n]{0,60}\.")
 
 
@@ -18,7 +20,7 @@ def winners(returns: object) -> str:
     >>> winners({"Player-0": 1, "Player-1": -1}), winners({"Player-0": 3, "Player-1": 3})
     ('Player-0 has won.', 'All have got the same.')
     """
-    if not isinstance(returns, Mapping) or len(returns) < 2 or not all(map(_is_number, returns.values())):
+    if not isinstance(returns, Mapping) or len(returns) < 2 or not all(map(is_number, returns.values())):
         return ""
     most = max(returns.values())
     best = [str(agent) for agent, value in returns.items() if value == most]
@@ -42,5 +44,6 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+def is_number(value: object) -> bool:
+    """Whether it is a number whose sums and texts raise nothing: no NaN, nothing near the largest float."""
+    return isinstance(value, Real) and not isinstance(value, bool) and -_MOST < cast(float, value) < _MOST

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from harness.api import Facts, Outcome
-from harness.extensions.games.ends import winners
+from harness.extensions.games.ends import is_number, winners
 from harness.runtime.players import ModelPlayer
 
 _LISTED = 20
@@ -35,14 +35,15 @@ def ended(facts: Facts, people: Collection[str]) -> str:
         facts: of the outcome. Those of games have `returns`, agent → number; some have `reason`, a text.
         people: agents that people have played.
     """
-    lines = [_ENDS[facts["end"]]] if facts.get("end") in _ENDS else []
+    end = facts.get("end")
+    lines = [_ENDS[end]] if isinstance(end, str) and end in _ENDS else []
     if isinstance(reason := facts.get("reason"), str) and reason.strip():
         lines.append(reason.strip()[:_REASON])
     returns = facts.get("returns")
-    if isinstance(returns, Mapping) and returns and all(isinstance(value, int | float) for value in returns.values()):
+    if isinstance(returns, Mapping) and returns and all(map(is_number, returns.values())):
         shown = [agent for i, agent in enumerate(returns) if i < _LISTED or agent in people]
         you = " (you)" if len(people) == 1 else ""
-        listed = ", ".join(f"{agent}{you if agent in people else ''} {returns[agent]:g}" for agent in shown)
+        listed = ", ".join(f"{agent}{you if agent in people else ''} {float(returns[agent]):g}" for agent in shown)
         lines += [] if reason else [winners(returns)]
         lines += [f"Returns: {listed}{', …' * (len(shown) < len(returns))}"]
     return "\n".join(filter(None, lines))

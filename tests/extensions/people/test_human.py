@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 
 from harness.errors import SetupError
+from harness.extensions.games.ends import winners
+from harness.extensions.people._ends import ended
 from harness.results import Run
 from tests.helpers.commands import ROOT, TOY, eval_toy, invoke
 from tests.helpers.toy import TOY as PROJECT
@@ -301,6 +303,20 @@ def test_a_game_ends_with_the_last_board_and_who_has_won(
     monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(answers) + "\n"))
     code, _, err = invoke(capsys, *words, str(tmp_path / "as a model"), "--model_args", "help=false")
     assert code == 0 and "is over" not in err
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"end": ["limit"]},
+        {"end": {}, "reason": 5},
+        {"returns": {"a": 10**400, "b": 1}},
+        {"returns": {"a": 1.7e308, "b": 1.7e308, "c": 0}},
+        {"returns": {"a": float("nan"), "b": True}},
+    ],
+)
+def test_facts_of_other_protocols_are_no_end_of_a_game(facts: dict[str, Any]) -> None:
+    assert ended(facts, ["a"]) == winners(facts.get("returns")) == ""
 
 
 def test_behind_the_end_of_a_game_the_keyboard_is_handed_over_also_to_whom_had_it(
