@@ -257,14 +257,14 @@ def _member(value: dict[str, Any], names: _Names) -> tuple[str, dict[str, Any]] 
 def members_of(text: str, names: Sequence[str]) -> tuple[list[str], str] | None:
     """What `field_of` reads under each of these names, one after the other, and the text without them, where they are
     all members of its only object: parsed once. None for any other text."""
-    found = list(objects(text)) if "{" in text and "<" not in text else []
+    named = "{" in text and "<" not in text and all(_may_have(text, (name,)) for name in names)
+    found = list(objects(text)) if named else []
     if len(found) != 1:
         return None
     start, end, rest = found[0]
     around, said = masked(text, [(start, end)]), list[str]()
     for name in names:
-        member = None if _may_have(around, (name,)) else _member(rest, _names((name,)))
-        if member is None or not _may_have(text, (name,)):
+        if _may_have(around, (name,)) or (member := _member(rest, _names((name,)))) is None:
             return None
         said, rest = [*said, member[0]], member[1]
     return said, f"{text[:start]}{_json(rest)}{text[end:]}"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from harness.replies import literals
+from harness.replies import extract, literals
 from harness.replies.characters import beginning_with, markers
 from harness.replies.literals import NOTHING, NoValueError, objects, read, value_at
 from harness.replies.reading import read as read_reply
@@ -72,6 +72,11 @@ def test_a_flood_of_objects_that_never_close_is_not_read_in_vain_each_time(monke
     assert list(objects('{"reason": "so", "confidence": 0.5, "answer": {' * 2000)) == []
     assert len(list(objects("{'answer': 1} " * 2000))) == 2000
     assert 0 < len(read_from) < 100  # an error of json takes as long as the text before it is
+
+
+def test_no_object_is_parsed_where_a_field_s_name_is_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extract, "objects", lambda text: pytest.fail("it is parsed"))
+    assert extract.members_of('{"answer": 1}', ["reason", "answer"]) is None
 
 
 @pytest.mark.sampled(2)
