@@ -18,8 +18,8 @@ class Reports:
         if not hasattr(item.config, "workerinput"):
             return None
         reports = runtestprotocol(item, log=False, nextitem=nextitem)
-        if all(report.passed for report in reports):
-            [called] = [report for report in reports if report.when == "call"]
+        called = next((report for report in reports if report.when == "call"), None)  # none with --setup-only
+        if called is not None and all(report.passed for report in reports):
             called.duration = sum(report.duration for report in reports)
             reports = [called]
         for report in reports:
