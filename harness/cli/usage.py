@@ -91,7 +91,7 @@ class Parser(argparse.ArgumentParser):
             name = action.metavar if isinstance(action.metavar, str) else action.dest
             what = "command" if isinstance(action, argparse._SubParsersAction) else name.lower()
             where = f"{action.option_strings[0]}: " if action.option_strings else ""
-            advice = (bringer(str(value), "commands") if what == "command" else None) or near(str(value), choices)
+            advice = bringer(str(value), f"{what}s") or near(str(value), choices)
             raise argparse.ArgumentError(None, f"{where}there is no {what} {value!r}. {advice}")
 
     def error(self, message: str) -> NoReturn:

@@ -41,6 +41,11 @@ BROUGHT = {
     "judges": ("eval", "--spec", "agentsnet_quick", "--judge", "mock"),
     "lm_eval": ("list", "tasks", "--include_path", "tasks"),
     "textarena": ("list", "tasks", "--textarena"),
+    "transcripts": ("list", "views"),
+    "contracts": ("validate", "agentsnet_quick"),
+    "costs": ("eval", "--spec", "agentsnet_quick", "--set", "prices.m={input: 1, output: 1}"),
+    "split": ("validate", "dpbench"),
+    "row_groups": ("eval", "--spec", "agentsnet_quick", "--set", "tables.0.groups=[{title: all, of: [4]}]"),
 }
 """Extension → a command that needs it."""
 
