@@ -43,7 +43,7 @@ def _project(folder: Path) -> int:
         _describe(folder)
     except OSError as error:
         raise DataError(f"cannot write {folder}: {error.strerror or error}") from None
-    for file in sorted(p for p in folder.rglob("*") if p.is_file()):
+    for file in sorted(p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts):
         print(f"  {file}")
     print(f"\nTry it:\n  cd {folder}\n  harness validate\n  harness eval --spec specs/meeting.yaml")
     return 0

@@ -315,7 +315,7 @@ def test_a_project_with_a_mistake_brings_no_plugins(
 
 
 def test_a_starter_with_programs_is_copied_without_what_pip_made_of_them(
-    install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     package = install(TOP)
     for folder in ("specs", "metrics/__pycache__"):
@@ -328,7 +328,9 @@ def test_a_starter_with_programs_is_copied_without_what_pip_made_of_them(
     assert main(["new", str(tmp_path / "mine")]) == 0
     monkeypatch.chdir(tmp_path / "mine")
     assert main(["new", "task", "loud", "--kind", "cheer"]) == 0
-    assert Path("metrics/loud.py").read_text() == "about = 'loud'\n" and not Path("metrics/__pycache__").exists()
+    assert "pyc" not in capsys.readouterr().out  # nor is what Python makes of the copies listed
+    assert Path("metrics/loud.py").read_text() == "about = 'loud'\n"
+    assert not [*Path("metrics").rglob("loud*.pyc")]
 
 
 def test_an_extension_of_someone_else_says_what_to_install(install: Install) -> None:
