@@ -56,14 +56,26 @@ _GOOD = (
     r"(?:(?:an?|the|my|our|very|clearly|probably|also|still|now|simply|not|only)[ \t]+){0,4}"
     r"(?:moves?|choice|action|answer|pick|play|decision|bid|better|best|good|strong(?:er|est)?|correct|right|legal|safe"
     r"|safest|optimal|forced|fine|ok|okay|great|solid|winning|natural|ideal|clear|only|perfect|excellent|sound|standard"
-    r"|required)\b"
+    r"|required|enough|sufficient)\b"
 )
+_BAD = (
+    r"(?:not?|never|wrong|bad|worst|worse|losing|lost|illegal|weak(?:er|est)?|terrible|poor|opponents?|their|his|her|your"
+    r"|other|last|previous|former|risk(?:y|ier|iest)|dangerous|impossible|unavailable|taken|blocked|too)\b"
+)
+_BEST = (
+    rf"(?:the|my|our|an?)(?:[ \t]+(?!{_BAD})\w{{1,20}}){{1,3}}"
+    r"[ \t]+(?:moves?|choice|action|answer|pick|play|decision|bid)\b"
+)
+"""What praises a move in other words: "the most active move"."""
 _DENIED = re.compile(
     r"[\s\"'”’`*_)\],]{0,6}(?:"
-    r"(?:(?:is|are|was|wo)n['’]t|was|were|will[ \t]+not|can(?:not|['’]?t)?|could|would|might|loses|fails|hangs)\b"
-    rf"|(?:is|are|looks|seems)\b(?![ \t]+{_GOOD})|(?:is|are)[ \t]+(?:no\b|(?:not|never)\b(?![ \t]+(?:the|only)))"
+    r"(?:(?:is|are|was|wo)n['’]t|was|were|will[ \t]+not|can(?:not|['’]?t|(?![ \t]+be[ \t]+played))"
+    r"|could|would|might|loses|fails|hangs)\b"
+    rf"|(?:is|are|looks|seems)\b(?![ \t]+(?:{_GOOD}|{_BEST}))"
+    r"|(?:is|are)[ \t]+(?:no\b|(?:not|never)\b(?![ \t]+(?:the|only)))"
     r"|(?:if|unless|except)\b)"
-    r"|[\s\"'”’`*_)\].,:;]{0,6}(?:[?!]+[ \t]*(?:no|nope|not)\b|[–—-]{1,3}[ \t]*(?:no|nope)\b"
+    r"|[\s\"'”’`*_)\].,:;]{0,6}(?:[?!]+[ \t]*(?:no|nope|not)\b"
+    r"|[–—-]{1,3}[ \t]*(?:nope|no(?![ \t]+(?:need|risk|doubt|reason|problem|threat|danger|better)\b))\b"
     r"|(?:no|nope|nah)\b(?=[ \t]*(?:[.,;:!?)]|$|wait|rather|instead|sorry))|(?:wait|oops|scratch[ \t]+that)\b)",
     re.IGNORECASE,
 )

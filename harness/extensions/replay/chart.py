@@ -89,11 +89,15 @@ def blame_chart(material: Material, choice: ChartOptions) -> Chart:
 
 def _kinds(folder: Path, verdicts: Sequence[BlameVerdict]) -> dict[str, str]:
     """Episode → what was wrong with its first decisive move."""
-    first = {one.episode: one.named[0].number for one in verdicts if one.named}
+    first = {one.episode: one.named[0].place for one in verdicts if one.named}
     kinds = {}
     for end, batches in storage.batches(*storage.journals(folder), episodes={*first}):
         moves = [move for batch in batches for move in batch]
-        kinds[end["e"]] = kind_of(moves[first[end["e"]]], frozenset(move.agent for move in moves))
+        agent, index = first[end["e"]]
+        own = [move for move in moves if move.agent == agent]
+        agents = frozenset(move.agent for move in moves)
+        # Of several moves together, one may come about only by another: the episode as it was has no such move.
+        kinds[end["e"]] = kind_of(own[index], agents) if index < len(own) else "after another move"
     return kinds
 
 

@@ -80,9 +80,13 @@ REFUSED = (
     *("not {a}", "never {a}", "anything but {a}", "avoid {a}", "don't play {a}", "my opponent played {a}"),
     *("after {a} I lose", "I resign rather than {a}", "the opposite of {a}", "{a} is illegal", "{a} is too risky"),
     *("{a} is taken", "{a} was their move", "{a} would lose", "{a} isn't possible", "{a} if that is legal"),
-    *("{a} loses", "{g}", "{g} or {a}", "only if I could: {a}"),
+    *("{a} loses", "{g}", "{g} or {a}", "only if I could: {a}", "{a} — no, {b}", "{a} cannot be played"),
+    *("{a} is the worst move", "{a} is my opponent's move", "{a} is the other possible move", "{a} is a losing move"),
 )
-NAMED = ("{a}", "I play {a}", "`{a}`", "**{a}**", "{a} (not {b})", "{a} because it is best", "{a} is my move")
+NAMED = (
+    *("{a}", "I play {a}", "`{a}`", "**{a}**", "{a} (not {b})", "{a} because it is best", "{a} is my move"),
+    *("{a} is the most active move", "{a} is enough", "{a} can be played", "{a} — no need for {b}", "{a} - no risk"),
+)
 
 
 @pytest.mark.parametrize(
