@@ -34,6 +34,7 @@ from .changes import Change, by_agent, changed, dropped, turn_at
 from .kept import Kept, Memory
 from .key import MODEL
 from .parent import Parent
+from .taking_over import first_differing
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Wanted:
         since: no reply from this turn on is kept.
         sample: what is asked again is drawn by other seeds, of this number.
         one_model: the given model answers in place of the models that the spec names, too; without one, nobody does.
+        hold: turns whose move stays the recorded one where `swap` has another player for its agent.
     """
 
     episodes: Sequence[str] = ()
@@ -57,6 +59,7 @@ class Wanted:
     since: int | None = None
     sample: int | None = None
     one_model: bool = False
+    hold: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -158,6 +161,39 @@ def play_again(
         return run.run
 
 
+@session()
+def taken_over(parent: Parent, wanted: Wanted, policy: Reference) -> Wanted:
+    """The same with a policy for each agent of a model, from the first turn on whose prompt comes to differ.
+
+    Args:
+        parent: the run.
+        wanted: changes of one episode.
+        policy: the policy.
+
+    Raises:
+        DataError: as in `replayed`; the policy cannot play there, or would have to hold a turn that failed.
+    """
+    [name] = wanted.episodes
+    parent.read([name])
+    changes = _changes(parent, [name], wanted)
+    spec = _spec(parent, [name], wanted, changes, None)
+    plan = _plan(parent, spec, replace(wanted, one_model=True), changes, None, Options(output_path=parent.run.folder))
+    job = next(job for job in survey(plan).episodes if episode_id(*job) == name)
+    make = reference_of(parent.plan, policy, Place("--swap"))
+    with session() as one:
+        since = one.run(first_differing(plan, job, name, make))
+    hold = []
+    given = {change.played.number for change in changes[name]}
+    for turn in parent.played(name):
+        if turn.index >= since.get(turn.turn.agent, 0) or turn.number in given:
+            continue
+        if turn.move.error_kind is not None:
+            what = f"turn {turn.number} of {turn.turn.agent} failed, which a policy that plays on for it cannot repeat"
+            raise DataError(what, hint="Let a model or the stand-in answer.")
+        hold.append(turn.number)
+    return replace(wanted, swap={**wanted.swap, **dict.fromkeys(since, policy)}, hold=hold)
+
+
 def _without_kept(error: BudgetReachedError, plan: Plan) -> BudgetReachedError:
     """The same, with the calls that a model was asked: kept replies pass the gate too, and are none."""
     engines = [one for one in plan.engines.values() if isinstance(one, Kept)]
@@ -178,6 +214,7 @@ def _changes(parent: Parent, names: Sequence[str], wanted: Wanted) -> dict[str, 
             turn_at(turns, wanted.since, "--from")
         found[names[0]] = [changed(turns, number, text) for number, text in wanted.change.items()]
         found[names[0]] += [dropped(turns, *one) for one in wanted.drop]
+        found[names[0]] += [Change(turns[number], turns[number].move.action, None) for number in wanted.hold]
         numbers = [one.played.number for one in found[names[0]]]
         if twice := next((number for number in numbers if numbers.count(number) > 1), None):
             raise DataError(f"turn {twice} is changed twice", hint="Say in one --change what it is to be.")

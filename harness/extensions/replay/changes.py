@@ -67,7 +67,9 @@ def changed(turns: Sequence[ParentTurn], number: int, text: str) -> Change:
     form, move = played.turn.reply, played.move
     if likelihoods_of(form) is not None:
         raise DataError(f"turn {number} is scored by log-likelihoods: it has no reply", place=Place("--change"))
-    if text == move.text or (not move.calls and text == form.written(move.action)):
+    # What tells that nothing changes must tell it: of a policy, and of calls of tools, the text is empty.
+    recorded = move.text if move.calls else form.written(move.action)
+    if recorded and text == recorded:
         return Change(played, move.action, None)
     said = _calls(text) if form.tools else Completion(text)
     parsed = read_completion(form, said)

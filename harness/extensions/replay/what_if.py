@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import random
 from collections.abc import Mapping
@@ -13,13 +14,14 @@ from harness.config import resolve
 from harness.config.project import Project
 from harness.engine_api import Engine, Request
 from harness.engines.mock import Mock
-from harness.errors import DataError, EngineFatalError, Place
-from harness.printable import cut
+from harness.errors import DataError, EngineFatalError, Place, near
+from harness.printable import clean_name, cut
 from harness.replies import likelihoods_of
 from harness.runtime.manifest import META
 from harness.runtime.options import Options
 
-from .again import Wanted, count, play_again
+from .again import Wanted, count, play_again, taken_over
+from .blame import reference_of, try_policy
 from .changes import call_of, receivers, turn_at, without_messages
 from .parent import Parent
 
@@ -38,7 +40,7 @@ def form(project: Project, folder: Path, episode: str, turn: int) -> dict[str, A
     Returns:
         `text`: the reply; `legal`: texts that the form allows, at most 60; `left`: how many more there are; `tools`:
         whether it is a JSON list of calls; `sends`: whether there is a message that can be dropped; `asks`: whether
-        models play in the episode.
+        models play in the episode; `policies`: those of the project that could play for them.
 
     Raises:
         DataError: as in `replayed`, and where the turn has no reply.
@@ -61,13 +63,15 @@ def form(project: Project, folder: Path, episode: str, turn: int) -> dict[str, A
     own = move.text or text_of(move.action)
     if reply.tools and isinstance(move.action, list):
         own = as_text([_as_call(one) for one in move.action])
+    asks = any(one.move.calls for one in turns)
     return {
         "text": own,
         "legal": [] if reply.tools else list(dict.fromkeys(texts)),
         "left": 0 if reply.tools else max(0, len(actions) - _OFFERED),
         "tools": [str(tool["name"]) for tool in reply.tools],
         "sends": without_messages(move.action, None, receivers(turns)) is not None,
-        "asks": any(one.move.calls for one in turns),
+        "asks": asks,
+        "policies": _policies(project, folder, _stamp(folder), parent.jobs[episode][0].id) if asks else [],
     }
 
 
@@ -86,7 +90,8 @@ def play(
     Args:
         project, folder, episode, turn: as in `form`.
         text: the reply; None: the turn's message is not sent.
-        player: who answers prompts that differ: "model", "stand-in"; None: nobody, and such a prompt is an error.
+        player: who answers prompts that differ: "model", "stand-in", or the policy of this name, which plays from
+            there on; None: nobody, and such a prompt is an error.
         model: the engine, as a spec has it.
         max_calls: of the model.
 
@@ -94,17 +99,25 @@ def play(
         `folder`: of the new run; `turns`: what became of the turns, in words.
 
     Raises:
-        DataError: as in `replayed`; where a model would have to be asked and nobody answers.
+        DataError: as in `replayed`; there is no such player; a model would have to be asked and nobody answers.
     """
     parent = _parent(project, folder)
     parent.read([episode])
     engine = _engine(project, player, model)
+    policy = player if player is not None and engine is None else None
+    if policy is not None:
+        fitting = _policies(project, folder, _stamp(folder), parent.jobs[episode][0].id)
+        if policy not in fitting:
+            known = ["model", STAND_IN, *fitting]
+            raise DataError(f"{clean_name(policy)!r:.80} cannot play on here", hint=near(policy, known))
     change = {} if text is None else {turn: text}
     # Whoever the reader chose answers alone: "offline" is true also where the spec names models of its own.
     wanted = Wanted((episode,), change, [(turn, None)] if text is None else [], one_model=True)
     if engine is not None and parent.run.meta.get("policies_only"):
         engine = None
     try:
+        if policy is not None:
+            wanted = taken_over(parent, wanted, policy)
         done = play_again(parent, wanted, engine, Options(max_calls=max_calls))
     except DataError as error:  # its place is an option of the command, which nobody gave here
         raise DataError(f"{error.message}.", hint=error.hint) from None
@@ -136,6 +149,20 @@ def _some_legal_reply(request: Request) -> Completion:
     return Completion(reply.written(action) or as_text(action))
 
 
+@functools.lru_cache(maxsize=16)
+def _policies(project: Project, folder: Path, stamp: int, condition: str) -> list[str]:
+    """The policies of the project that can play a condition of the run, as `harness replay --swap` checks it."""
+    plan = _opened(project, folder, stamp).plan
+    [played] = [one for one in plan.conditions if one.id == condition]
+    found = []
+    for name in project.files("policies"):
+        # A plugin of someone else may raise anything; one that does cannot play, and the others still can.
+        with contextlib.suppress(Exception):
+            try_policy(plan, [played], reference_of(plan, name, Place("--swap")), Place("--swap"))
+            found.append(name)
+    return found
+
+
 def _as_call(one: Any) -> Any:
     if not isinstance(one, Mapping) or "call" not in one:
         return one
@@ -144,11 +171,14 @@ def _as_call(one: Any) -> Any:
 
 def _parent(project: Project, folder: Path) -> Parent:
     """The run; the same one is asked about again and again."""
+    return _opened(project, folder, _stamp(folder))
+
+
+def _stamp(folder: Path) -> int:
     try:
-        stamp = (folder / META).stat().st_mtime_ns
+        return (folder / META).stat().st_mtime_ns
     except OSError as error:
         raise DataError(f"{folder} cannot be read: {error.strerror}") from None
-    return _opened(project, folder, stamp)
 
 
 @functools.lru_cache(maxsize=2)

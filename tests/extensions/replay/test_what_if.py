@@ -7,6 +7,7 @@ import pytest
 
 import harness
 from harness.config.project import find
+from harness.engines.mock import Mock
 from harness.errors import DataError
 from harness.extensions.replay.what_if import STAND_IN, form, play
 from harness.results import Run
@@ -78,6 +79,37 @@ def test_prompts_that_differ_need_somebody_who_answers(dice: Run) -> None:
         again(dice, 0, text, "model")
     asked = again(dice, 0, text, "model", model={"use": "dice"})
     assert asked.folder != done.folder and moves(asked)[0] == ("S0", text)
+
+
+@pytest.fixture(scope="module")
+def letters(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A model that says a, every time; its later prompts show what all said."""
+    return run(tmp_path_factory.mktemp("letters") / "run", Mock(text="a"), overrides=("agents=null",))
+
+
+@pytest.mark.slow
+def test_a_policy_plays_on_for_models_from_the_first_prompt_that_differs(letters: Run) -> None:
+    found = form(TOY, letters.folder, EPISODE, 0)
+    assert found["policies"] == ["coin"], "illegal fails in the first turn"
+    assert {action for _, action in moves(letters)} == {"a"}
+    done = again(letters, 2, "b", "coin")
+    assert moves(done)[:4] == [("S0", "a"), ("S1", "a"), ("S0", "b"), ("S1", "a")]
+    assert not any(turn.move.calls for one in done.transcripts() for turn in one.turns[4:] if turn.move)
+    assert again(letters, 2, "b", "coin").folder == done.folder, "the same change is the same run"
+    same = again(letters, 2, "a", "coin")
+    assert moves(same) == moves(letters), "no prompt differs: nobody is replaced"
+
+
+def test_who_cannot_play_on_is_refused(letters: Run) -> None:
+    for name, said in (("illegal", "cannot play on here"), ("con", r"Did you mean coin"), ("", "cannot play on")):
+        with pytest.raises(DataError, match=said):
+            again(letters, 2, "b", name)
+
+
+def test_an_empty_reply_is_a_reply(coins: Run, letters: Run) -> None:
+    for done in (coins, letters):
+        with pytest.raises(DataError, match="cannot be ''"):
+            again(done, 0, "")
 
 
 @pytest.mark.slow

@@ -114,6 +114,14 @@ def test_a_request_of_another_shape_is_refused_with_the_reason(client: TestClien
 
 
 @pytest.mark.slow
+def test_an_unknown_player_is_refused(client: TestClient, results: Path) -> None:
+    before = {*results.iterdir()}
+    answer = post(client, {**ASKED, "player": "nobdy\u202e"})
+    assert answer.status_code == 400 and "cannot play on here" in answer.json()["error"]
+    assert "\u202e" not in answer.text and {*results.iterdir()} == before
+
+
+@pytest.mark.slow
 def test_an_episode_is_played_on_and_both_versions_are_shown(client: TestClient, results: Path) -> None:
     legal = client.get(f"{PATH}?episode={EPISODE}&turn=0", headers=OWN).json()
     other = next(text for text in legal["legal"] if text != legal["text"])

@@ -48,6 +48,7 @@ function fill(form, turn, context, legal, close) {
       { id: `player-${turn.number}` },
       model && h("option", { value: "model" }, `the model ${model}`),
       h("option", { value: "stand-in" }, "a stand-in: some legal reply, offline"),
+      legal.policies.map((one) => h("option", { value: one }, `the policy ${one}, from there on`)),
       h("option", { value: "" }, "nobody: stop at the first of them"),
     );
   const note = h("div", { role: "alert" });
