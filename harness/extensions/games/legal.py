@@ -84,6 +84,11 @@ _RELATIVE = re.compile(r"\+\d")
 """A number of steps: only names have those, as in "player +2" of hanabi, who is not Player-2."""
 _EITHER = re.compile(r"[\s\"'”’`*_)\].,!?]{0,6}\b(?:or|nor|vs|versus)\b[\s:]*", re.IGNORECASE)
 _AND = re.compile(r"[\s\"'”’`*_)\],!?]{0,6}\b(?:and|plus)\b[\s\"'“‘`*_(\[]{0,6}", re.IGNORECASE)
+_VARIANT = (
+    r"(?<!-)[\s\"'”’`*_,(]{{0,6}}(?:(?:an?|the|in|as|with|from|out|of|and|plus|game|played)[\s,]{{1,3}}){{0,4}}"
+    r"(?:{})\b(?![ \t]+(?:is|has|looks|seems)\b)"
+)
+"""What makes another action of the name before it: "null ouvert", "diamonds, from the hand"."""
 _BISHOP = re.compile(r"B[a-h1-8]?x?[a-h][1-8]")
 """A move whose first letter would be a pawn's, if it were small."""
 _LEAD = re.compile(
@@ -112,12 +117,14 @@ class LegalAction(Reply):
         also: (what people write for an action, its name): read in the same ways where no name is found. What stands for
             several actions is left out.
         whole: whether words with which all names begin have to be written too: "7" is no card where it may be a bid.
+        variants: words that make of a name before them an action that does not exist here: "null ouvert" is not "null".
     """
 
     options: tuple[str, ...] = field()
     label: str = "ACTION"
     also: Sequence[tuple[str, str]] = ()
     whole: bool = False
+    variants: tuple[str, ...] = ()
 
     @property
     def fields(self) -> tuple[ReplyField, ...]:
@@ -126,7 +133,7 @@ class LegalAction(Reply):
 
     def parse(self, text: str) -> Parsed:
         """The action that `text` names."""
-        text, names = valid(spoken(text)), _Names(self.options, self.also, ends=not self.whole)
+        text, names = valid(spoken(text)), _Names(self.options, self.also, not self.whole, self.variants)
         found, lines = "", masked(text) if "{" in text else text
         for match in reversed(deque(markers(lines, f"{self.label}:"), _LABELS)):
             start = end_of(_MARKS, text, match.end())
@@ -158,8 +165,16 @@ class LegalAction(Reply):
 class _Names:
     """Finds the one name that a text means, from the strictest reading to the loosest."""
 
-    def __init__(self, names: tuple[str, ...], also: Sequence[tuple[str, str]] = (), ends: bool = True) -> None:
+    def __init__(
+        self,
+        names: tuple[str, ...],
+        also: Sequence[tuple[str, str]] = (),
+        ends: bool = True,
+        variants: Sequence[str] = (),
+    ) -> None:
         self._names, self._pairs, self._ends = names, also, ends
+        words = "|".join(map(re.escape, variants))
+        self._variant = re.compile(_VARIANT.format(words), re.IGNORECASE) if words else None
         self._token = _SIGNS if any(map(_DIRECTED.search, names)) else _TOKEN
 
     def named(self, text: str) -> str | None:
@@ -235,7 +250,7 @@ class _Names:
                 joined = " \t|,;&" if self._token is _SIGNS else " \t/|,;&"
                 end = len(line[:end].rstrip(joined))
                 end += line.startswith("!", end) and action.endswith("!")
-                if _DENIED.match(line, end):
+                if _DENIED.match(line, end) or (self._variant and self._variant.match(line, end)):
                     return None
                 return "" if self._goes_on(line, end, action, before + 1) else action
         return None

@@ -114,6 +114,10 @@ _OTHERS: dict[str, Others] = {
 }
 
 
+VARIANTS = {"skat": ("hand", "ouvert", "ouverte", "open", "schneider", "schwarz")}
+"""Game → words that people put behind the names of its actions, for others that OpenSpiel does not have."""
+
+
 class Spoken(Sequence[tuple[str, str]]):
     """(what people write, the name of the action) of a seat's legal actions, without what is a name itself.
 

@@ -18,7 +18,7 @@ from harness.extensions.worlds import World
 from .counts import counted
 from .loading import Loaded
 from .readable import readable
-from .spoken import also
+from .spoken import VARIANTS, also
 from .witness import Played, Seen, witness
 
 _NOTHING = re.compile(r"Non-terminal|Terminal\. History string: .*")
@@ -209,7 +209,8 @@ class GameState(World):
         seat = self.rules.seat[agent]
         actions, names = self.legal(seat)
         game = self.rules.loaded.name
-        return LegalAction(names, also=also(game, self.state, seat, actions, names), whole=game in _NUMBERS)
+        others = also(game, self.state, seat, actions, names)
+        return LegalAction(names, also=others, whole=game in _NUMBERS, variants=VARIANTS.get(game, ()))
 
     def step(self, actions: Mapping[str, Action], rng: random.Random) -> GameState:
         """The state after these actions; in a simultaneous node once all agents have acted."""

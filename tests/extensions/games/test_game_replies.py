@@ -116,3 +116,42 @@ def test_no_reply_of_an_attacker_is_read_as_a_move_that_it_does_not_name(game: s
         world = world.step({actor: rng.choice(reply.options)}, rng)
         if world.over:
             break
+
+
+@pytest.mark.parametrize(
+    "bid",
+    ["null ouvert", "null, ouvert", "diamonds hand", "**grand** Hand", "grand (ouvert)", "clubs from the hand, I hope",
+     "hearts with Schneider announced", "diamonds game, hand", "Null-Ouvert", "grand hand because of my jacks",
+     "hand diamonds", "I bid null ouvert", "spades or null ouvert", "grand with schwarz"],
+)  # fmt: skip
+def test_another_game_of_skat_is_no_plain_one(bid: str) -> None:
+    reply = bidding()
+    parsed = reply.parse(f"I have strong cards.\nACTION: {bid}")
+    assert parsed.action is None and "the legal actions are: pass, diamonds" in str(parsed.error)
+    assert reply.parse(f'{{"action": "{bid}"}}').action is None
+
+
+@pytest.mark.parametrize(
+    "bid",
+    [
+        "null",
+        "null because my hand is weak",
+        "null - a hand without high cards",
+        "null: my hand has no ace",
+        "null (hearts are open)",
+        "null, my hand is low",
+        "null. Hand and skat decide.",
+        "null with little in my hand",
+    ],
+)
+def test_reasons_may_follow_a_bid(bid: str) -> None:
+    assert bidding().parse(f"ACTION: {bid}").action == "null"
+
+
+def bidding() -> Any:
+    """What the first bidder of skat may reply."""
+    task = task_of("skat")
+    case = first(task)
+    world: Any = task.world(case, random.Random(0))
+    [reply] = [reply for agent in case.agents if (reply := world.reply(agent)) is not None]
+    return reply
