@@ -45,6 +45,37 @@ def repeated(loaded: Loaded, state: Any, seat: int) -> str:
     return f"Round {number} of {loaded.parameters['num_repetitions']}. Returns so far: {returns}."
 
 
+def ludo(loaded: Loaded, state: Any, seat: int) -> str:
+    """The numbers of the fields with pieces: each player's from its own start, and from the reader's."""
+    rows, apart = state.observation_string(seat).split("\n"), 10
+    if loaded.players == 2 and loaded.parameters["twoPlayersOpposite"]:
+        apart = 20
+    lines = []
+    for player in range(loaded.players):
+        start, piece = player * apart, str(player + 1)
+        fields = [i for i in range(40) if _at(rows, *_TRACK[(start + i) % 40]) == piece]
+        seen = [str(i) if player == seat else f"{i} (your {(start + i - seat * apart) % 40})" for i in fields]
+        row, column, down, right = _GOALS[start // 10]
+        goals = [_at(rows, row + i * down, column + i * right) == piece for i in range(4)]
+        seen += [f"{i} (goal)" for i, taken in enumerate(goals, 40) if taken]
+        where = f"on fields {', '.join(seen)}" if seen else "on no field"
+        lines.append(f"{'You' if player == seat else f'Player-{player}'} ({piece}): {where}; {4 - len(seen)} outside")
+    return "\n".join(lines)
+
+
+def _at(rows: list[str], row: int, column: int) -> str:
+    return rows[row][2 * column]
+
+
+_LEGS = ((0, 1, 4), (-1, 0, 4), (0, 1, 2), (1, 0, 4), (0, 1, 4), (1, 0, 2),
+         (0, -1, 4), (1, 0, 4), (0, -1, 2), (-1, 0, 4), (0, -1, 4), (-1, 0, 1))  # fmt: skip
+_STEPS = [(down, right) for down, right, steps in _LEGS for _ in range(steps)]
+_TRACK = [(4 + sum(d for d, _ in _STEPS[:i]), sum(r for _, r in _STEPS[:i])) for i in range(40)]
+"""Row and column of each field of ludo, from the start of Player-0 on."""
+_GOALS = ((5, 1, 0, 1), (1, 5, 1, 0), (5, 9, 0, -1), (9, 5, -1, 0))
+"""First goal field of each corner, and the way to the next."""
+
+
 def turns(limit: str, what: str) -> Counter:
     """The number of a turn, or of a joint one, where the game ends after as many as a parameter says."""
 
@@ -63,6 +94,7 @@ ALWAYS: dict[str, Counter] = {
     "battleship": battleship,
     "coin_game": turns("episode_length", "turn"),
     "coop_box_pushing": turns("horizon", "step"),
+    "maedn": ludo,
     "negotiation": negotiation,
     "skat": skat,
 }

@@ -6,6 +6,7 @@ A renderer is a function of OpenSpiel's text and the number of the seat. It lose
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
 
@@ -433,10 +434,25 @@ def _cards(numbers: Iterable[int]) -> str:
     return ", ".join(_TAROK[number] for number in numbers)
 
 
+def trails(text: str, seat: int) -> str:
+    """A board of colors with the numbers of its squares, and who stands on which."""
+    board, _, rest = text.partition("\n\n")
+    rows = board.split("\n")
+    edge = len(str(len(rows) * len(rows[0]) - 1))
+    numbers = itertools.count()
+    lines = [" ".join(f"{next(numbers):>{edge}}:{color}" for color in row) for row in rows]
+    squares = r"Player-0 on square \1, Player-1 on \2, Player-2 on \3; the goal is \4"
+    rest = re.sub(r"Pos: (\d+) (\d+) (\d+) (\d+)", squares, rest)
+    rest = re.sub(r"^P(\d) chips", r"Player-\1's chips", rest, flags=re.MULTILINE)
+    rest = rest.replace("Player: ", "You are Player-").replace("My chips", "Your chips")
+    return "\n".join([*lines, rest])
+
+
 def negotiation(text: str, seat: int) -> str:
     """What the words of the game mean."""
     text = re.sub(r"Agent \d+ util vec", "What one item of each kind is worth to you", text)
     text = text.replace("Max steps", "Proposals at most").replace("Item pool", "Items of each kind")
+    text = re.sub(r"Current player: -\d+\nTurn Type: .*\n?", "", text)  # the game is over
     return re.sub(r"Current player: (\d)", r"To act: Player-\1", text)
 
 
@@ -519,6 +535,7 @@ RENDERERS: dict[str, Renderer] = {
     "bridge": bridge,
     "chess": chess,
     "chinese_checkers": star,
+    "colored_trails": trails,
     "connect_four": columns,
     "crazyhouse": chess,
     "dark_chess": chess,

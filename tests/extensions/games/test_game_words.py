@@ -246,6 +246,52 @@ def test_a_negotiation_shows_all_proposals_and_what_was_said() -> None:
         world = world.step({actor: move}, rng)
 
 
+def test_the_end_of_a_negotiation_names_nobody_to_act() -> None:
+    world, agents, rng = played("negotiation", 1)
+    while not world.over:
+        [(actor, reply)] = [(who, reply) for who in agents if (reply := world.reply(who)) is not None]
+        world = world.step({actor: rng.choice(reply.options)}, rng)
+    text = world.observation(agents[0])["state"]
+    assert "Most recent proposal: [" in text and not re.search("player|To act|Turn Type|-4", text)
+
+
+@pytest.mark.parametrize(
+    "game", ["maedn", "maedn(players=3)", "maedn(players=4)", "maedn(players=2,twoPlayersOpposite=False)"]
+)
+def test_pieces_of_ludo_stand_on_the_fields_that_moves_name(game: str) -> None:
+    """And a piece that moves as far as the die says hits the one that its player sees there."""
+    world, agents, rng = played(game, 1)
+    hits = 0
+    for _ in range(150):
+        [(actor, reply)] = [(who, reply) for who in agents if (reply := world.reply(who)) is not None]
+        text, move = world.observation(actor)["state"], rng.choice(reply.options)
+        own = re.search(r"^You \(\d\): .*", text, re.MULTILINE)
+        fields = {option.rpartition(" ")[2] for option in reply.options if "field" in option}
+        assert own is not None and fields <= {*re.findall(r"\d+", own[0].partition(":")[2].partition(";")[0])}
+        goal = 0 if "new piece" in move else 40
+        if "field" in move:
+            goal = int(move.rpartition(" ")[2]) + int(text.partition("Dice: ")[2][0])
+        world = world.step({actor: move}, rng)
+        if world.over:
+            break
+        hit = str(goal) in re.findall(r"\(your (\d+)\)", text)
+        assert outside(world.observation(actor)["state"]) - outside(text) == hit - ("new piece" in move)
+        hits += hit
+    assert hits
+
+
+def outside(text: str) -> int:
+    """How many pieces of ludo are outside."""
+    return sum(map(int, re.findall(r"(\d) outside", text)))
+
+
+def test_squares_of_colored_trails_have_numbers() -> None:
+    world, _, _ = played("colored_trails", 1)
+    board, _, rest = world.observation("Player-0")["state"].partition("\nYou are Player-0\n")
+    assert [int(number) for number in re.findall(r"(\d+):[A-Z]", board)] == [*range(16)]
+    assert re.match(r"Player-0 on square \d+, Player-1 on \d+, Player-2 on \d+; the goal is \d+\n", rest)
+
+
 @pytest.mark.parametrize("players", [3, 4])
 def test_tarok_says_who_bid_and_played_what(players: int) -> None:
     task = task_of(f"tarok(players={players})", samples=8)
