@@ -12,13 +12,13 @@ import random
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 
 from harness import approvals
-from harness.api import CorpusMetric, Policy, derive_seed
-from harness.config.building import Reference, make, parts_of, policy_name
+from harness.api import CorpusMetric, Facts, Policy, derive_seed
+from harness.config.building import Reference, make, parts_of, policy_name, split
 from harness.config.permissions import check_execution
 from harness.config.plan import Condition, Plan
 from harness.config.project import Project
@@ -63,6 +63,7 @@ class Blame:
         left: how many episodes were not looked at since the budget was used up.
         asked: how many calls of a model were made, for all samples.
         further: the same of further samples, where another sample of a model is the reference.
+        policy: the reference as a spec has it, {"use": …} and its parameters.
     """
 
     run: Run
@@ -74,6 +75,7 @@ class Blame:
     left: int = 0
     asked: int = 0
     further: tuple[Blame, ...] = ()
+    policy: Facts = field(default_factory=dict)
 
     @property
     def samples(self) -> tuple[Blame, ...]:
@@ -306,7 +308,19 @@ def blamed(
         left = 0 if len(verdicts) == looked.most else len(names) - len(verdicts) - passed
         if not blames or not left:
             shown = verdicts if episodes else sorted(verdicts, key=lambda one: order[one.episode])
-            blames.append(Blame(parent.run, looked.label, looked.metric, tuple(shown), roles, passed, left, asked))
+            blames.append(
+                Blame(
+                    parent.run,
+                    looked.label,
+                    looked.metric,
+                    tuple(shown),
+                    roles,
+                    passed,
+                    left,
+                    asked,
+                    policy=looked.policy,
+                )
+            )
     return replace(blames[0], further=tuple(blames[1:]))
 
 
@@ -339,6 +353,7 @@ class _Looked:
     names: list[str]
     reference: Callable[[], Policy] | None
     label: str
+    policy: Facts
     metric: str
     lower: bool
     is_relative: bool
@@ -374,7 +389,12 @@ def _look(
         )
     parent.read(names)
     most = choice.limit if is_relative else None
-    return _Looked(parent, names, reference, _label(parent, by), name, lower, is_relative, most)
+    given = by if by is not None else parent.run.headline.ceiling
+    assert given is not None
+    label = "another sample" if given == MODEL else policy_name(given)
+    use, arguments = split(given)
+    policy = {"use": use, **arguments}
+    return _Looked(parent, names, reference, label, policy, name, lower, is_relative, most)
 
 
 def _is_lower(run: Run, name: str, better: Better | None) -> bool:
@@ -546,12 +566,6 @@ def _chosen(parent: Parent, choice: _Choice, metric: str, lower: bool, best: flo
         kept = {*rng.sample(names, choice.limit)}
         names = [name for name in names if name in kept]
     return names
-
-
-def _label(parent: Parent, by: Reference | None) -> str:
-    given = by if by is not None else parent.run.headline.ceiling
-    assert given is not None
-    return "another sample" if given == MODEL else policy_name(given)
 
 
 def _reference(parent: Parent, by: Reference | None) -> Callable[[], Policy] | None:

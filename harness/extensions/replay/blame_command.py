@@ -15,7 +15,7 @@ from harness.cli.evaluate import engine_of
 from harness.cli.output import show, write
 from harness.cli.progress import notes
 from harness.cli.usage import Parser
-from harness.errors import Place, SpecError
+from harness.errors import DataError, Place, SpecError
 from harness.results import Run
 
 from .blame import Blame, blamed, planned
@@ -111,7 +111,7 @@ def blame(options: argparse.Namespace) -> int:
         return 0
     try:
         keep(found.run.folder, as_json(found))
-    except OSError as error:
+    except (OSError, DataError) as error:
         print(f"the viewer and exports will not know of it: {error}", file=sys.stderr)
     if options.format == "json":
         more = {"opinions": opinions_json(found, opinions)} if opinions else {}
@@ -172,6 +172,7 @@ def as_json(found: Blame) -> dict[str, Any]:
         "run": str(found.run.meta["run"]),
         "metric": found.metric,
         "by": found.by,
+        "policy": found.policy,
         "asked": found.asked,
         "passed": found.passed,
         "left": found.left,

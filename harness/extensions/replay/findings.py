@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 from harness import storage
-from harness.api import Move
+from harness.api import Move, as_text
+from harness.errors import DataError
 from harness.extensions.transcripts.view_api import Finding, Transcript, TurnFinding
+from harness.printable import cut
 from harness.storage.files import write_atomically
+from harness.storage.locks import Lock
 
 from .verdict import WORDS
 
 FILE = "blame.json"
 _FORMAT = 1
 _LARGEST = 256 << 20  # bytes of the file
+_LOCK = f".{FILE}.lock"
+_TRIES, _PAUSE = 200, 0.05  # of taking the lock; seconds between two of them
+_LONGEST = 100  # characters of a reference with its parameters
 _NAMED = 8  # moves that a sentence names
 _STRANGE = (KeyError, TypeError, ValueError, AttributeError, OverflowError)  # by JSON of someone else
 
 
 def keep(folder: Path, found: Mapping[str, Any]) -> None:
-    """Add what was found to `blame.json` of the run; it replaces what the same reference said of the same episodes.
+    """Add what was found to `blame.json` of the run; it replaces what the same reference, with the same parameters,
+    said of the same episodes.
 
     Args:
         folder: the run's.
@@ -33,16 +42,36 @@ def keep(folder: Path, found: Mapping[str, Any]) -> None:
 
     Raises:
         OSError: the file cannot be written.
+        DataError: another process has been writing it for many seconds.
     """
     episodes = {one["episode"]: {**one} for one in found["episodes"]}
     for end, batches in storage.batches(*storage.journals(folder), episodes={*episodes}):
         episodes[end["e"]]["moves"] = _digest(move for batch in batches for move in batch)
-    whole = {key: value for key, value in _read(folder).items() if isinstance(value, dict)}
+    who = {"metric": found["metric"], "by": found["by"], "policy": found["policy"]}
     key = f"{found['metric']} by {found['by']}"
-    before = whole.pop(key, {}).get("episodes")  # the reference that was given last stands last
-    known = {**before} if isinstance(before, dict) else {}
-    whole[key] = {"metric": found["metric"], "by": found["by"], "episodes": {**known, **episodes}}
-    write_atomically(folder / FILE, json.dumps({"format": _FORMAT, "found": whole}) + "\n")
+    if found["policy"] != {"use": found["by"]}:
+        key += f" {json.dumps(found['policy'], sort_keys=True, default=str)}"
+    lock = _locked(folder)
+    try:
+        is_small = (folder / FILE).is_file() and (folder / FILE).stat().st_size <= _LARGEST
+        # Read again: the cache goes by the time of the file, within which another process may have replaced it.
+        whole = _load(folder / FILE) if is_small else {}
+        whole = {name: value for name, value in whole.items() if isinstance(value, dict)}
+        before = whole.pop(key, {}).get("episodes")  # the reference that was given last stands last
+        known = {**before} if isinstance(before, dict) else {}
+        whole[key] = {**who, "episodes": {**known, **episodes}}
+        write_atomically(folder / FILE, json.dumps({"format": _FORMAT, "found": whole}, default=str) + "\n")
+    finally:
+        lock.release()
+
+
+def _locked(folder: Path) -> Lock:
+    """The lock of the file, once whoever replaces it now has done so."""
+    for _ in range(_TRIES):
+        with contextlib.suppress(DataError):
+            return Lock(folder, _LOCK)
+        sleep(_PAUSE)
+    return Lock(folder, _LOCK)
 
 
 def of_episode(folder: Path, transcript: Transcript) -> Iterator[Finding]:
@@ -55,9 +84,16 @@ def of_episode(folder: Path, transcript: Transcript) -> Iterator[Finding]:
                 continue
             digest = digest or _digest(turn.move for turn in transcript.turns if turn.move is not None)
             if one["moves"] == digest:
-                yield _finding(one, str(entry["metric"]), str(entry["by"]), transcript)
+                yield _finding(one, str(entry["metric"]), _named(entry), transcript)
         except _STRANGE:
             continue
+
+
+def _named(entry: Mapping[str, Any]) -> str:
+    """The reference: its label, or its name with its parameters, which tell two of the same name apart."""
+    by, policy = str(entry["by"]), entry.get("policy") or {}
+    parameters = [f"{key}: {as_text(value)}" for key, value in policy.items() if key != "use"]
+    return by if "label" in policy or not parameters else cut(f"{by} ({', '.join(parameters)})", _LONGEST)
 
 
 def verdicts_of(folder: Path) -> dict[str, int | None]:
@@ -94,6 +130,11 @@ def _read(folder: Path) -> Mapping[str, Any]:
 
 @functools.lru_cache(maxsize=2)
 def _parsed(file: Path, time: int, size: int) -> Mapping[str, Any]:
+    return _load(file)
+
+
+def _load(file: Path) -> Mapping[str, Any]:
+    """Raises `OSError`."""
     try:
         data = json.loads(file.read_text("utf-8"))
     except (ValueError, RecursionError):

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import threading
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.extensions.exports import export
+from harness.extensions.replay import findings
 from harness.extensions.replay.findings import FILE, keep, of_episode, verdicts_of
 from harness.extensions.transcripts.view_api import Finding, Transcript
 from harness.results import Run
@@ -45,7 +47,7 @@ def test_a_failed_episode_has_a_finding_with_its_decisive_turn(blamed_run: Run) 
     for one in blamed:
         decisive = [number for number, turn in one.turns.items() if "decisive" in turn.words]
         assert decisive and [move["turn"] for move in one.facts["decisive"]] == decisive
-        assert one.shares == one.facts["shares"] and "“coin”" in one.text
+        assert one.shares == one.facts["shares"] and "“coin (bias: 1.0)”" in one.text
 
 
 def test_findings_of_other_moves_are_left_out(blamed_run: Run) -> None:
@@ -63,18 +65,57 @@ def test_a_second_look_adds_to_the_first(blamed_run: Run) -> None:
     before = json.loads((blamed_run.folder / FILE).read_text())["found"]
     [(key, entry)] = before.items()
     first, *others = entry["episodes"].values()
-    other = {"metric": entry["metric"], "by": "someone", "episodes": [first]}
+    other = {"metric": entry["metric"], "by": "someone", "policy": {"use": "someone"}, "episodes": [first]}
+    coin = {**other, "by": entry["by"], "policy": entry["policy"]}
     keep(blamed_run.folder, other)
-    keep(blamed_run.folder, {**other, "by": entry["by"], "episodes": [{**first, "last_chance": 0}]})
+    keep(blamed_run.folder, {**coin, "episodes": [{**first, "last_chance": 0}]})
     after = json.loads((blamed_run.folder / FILE).read_text())["found"]
     assert {len(one["episodes"]) for one in after.values()} == {1, 1 + len(others)}
     assert after[key]["episodes"][first["episode"]]["last_chance"] == 0
     assert len(found_in(blamed_run)[first["episode"]]) == 2
     keep(blamed_run.folder, {**other, "episodes": [{**first, "finding": "no_better"}]})
     assert verdicts_of(blamed_run.folder)[first["episode"]] is None  # "someone" was the last reference
-    keep(blamed_run.folder, {**other, "by": entry["by"], "episodes": [first]})
+    keep(blamed_run.folder, {**coin, "episodes": [first]})
     decisive = min((move["turn"] for move in first["decisive"]), default=None)
     assert verdicts_of(blamed_run.folder)[first["episode"]] == decisive is not None
+
+
+def test_the_same_policy_with_other_parameters_is_another_reference(blamed_run: Run) -> None:
+    [entry] = json.loads((blamed_run.folder / FILE).read_text())["found"].values()
+    first = next(iter(entry["episodes"].values()))
+    more = {"metric": entry["metric"], "by": "coin", "policy": {"use": "coin", "bias": 0.9}, "episodes": [first]}
+    keep(blamed_run.folder, more)
+    found = found_in(blamed_run)[first["episode"]]
+    assert [one.facts["by"] for one in found] == ["coin (bias: 1.0)", "coin (bias: 0.9)"]
+    keep(blamed_run.folder, {**more, "by": "fair", "policy": {**more["policy"], "label": "fair"}})
+    assert [one.facts["by"] for one in found_in(blamed_run)[first["episode"]]][2:] == ["fair"]
+
+
+def test_two_that_look_at_once_lose_nothing(blamed_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    [entry] = json.loads((blamed_run.folder / FILE).read_text())["found"].values()
+    first = next(iter(entry["episodes"].values()))
+    load, waits = findings._load, threading.Event()
+
+    def kept_by(name: str) -> None:
+        keep(blamed_run.folder, {"metric": "agreed", "by": name, "policy": {"use": name}, "episodes": [first]})
+        waits.set()
+
+    other = threading.Thread(target=kept_by, args=("other",))
+
+    def meanwhile(file: Path) -> Any:
+        found = load(file)
+        if not other.ident:  # this one has read, and has not written yet
+            other.start()
+            assert waits.wait(60)
+        return found
+
+    monkeypatch.setattr(findings, "_load", meanwhile)
+    monkeypatch.setattr(findings, "sleep", lambda seconds: waits.set())
+    monkeypatch.setattr(findings, "_TRIES", 10**7)
+    kept_by("one")
+    other.join()
+    after = json.loads((blamed_run.folder / FILE).read_text())["found"].values()
+    assert [one["by"] for one in after] == ["coin", "one", "other"]
 
 
 def test_rows_have_a_column_only_where_something_was_found(blamed_run: Run, coins: Run) -> None:
@@ -130,7 +171,7 @@ def fine(coins: Run, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Tr
     shutil.copy(coins.folder / "journal.jsonl", folder)
     one: dict[str, Any] = {"episode": transcript.id, "finding": "blamed", "value": 0.0, "reference": 1.0}
     one |= {"alone": True, "decisive": [], "effects": [], "messages": {}, "shares": {}, "last_chance": None}
-    keep(folder, {"metric": "m", "by": "p", "episodes": [one]})
+    keep(folder, {"metric": "m", "by": "p", "policy": {"use": "p"}, "episodes": [one]})
     assert len([*of_episode(folder, transcript)]) == 1
     return folder, transcript, json.loads((folder / FILE).read_text())
 
