@@ -42,7 +42,7 @@ from .verdict import WORDS, BlameVerdict, Search, effort, is_worse, verdict
 
 _NUMBERS = ("Decisive", "Share", "Alone", "Last")
 _MOST_NAMED, _MOST_MESSAGES = 5, 20
-_PASSED = "{} episodes did not fail: the reference does no better"
+_PASSED = "{} did not fail: the reference does no better"
 
 OnVerdict = Callable[[BlameVerdict | None, int], None]
 """Called with every verdict and how many there will be; once with None before the first."""
@@ -60,7 +60,8 @@ class Blame:
         roles: episode → agent → its group.
         passed: how many were looked at and did not fail, by a metric without a best number: with the reference in all
             seats theirs is no better.
-        left: how many episodes were not looked at since the budget was used up.
+        left: how many episodes were not looked at since the budget was used up; with a `limit` at most those that the
+            sample lacks.
         asked: how many calls of a model were made, for all samples.
         further: the same of further samples, where another sample of a model is the reference.
         policy: the reference as a spec has it, {"use": …} and its parameters.
@@ -163,7 +164,7 @@ class Blame:
         found = Counter(one.finding for one in self.verdicts)
         yield "; ".join(f"{n} of {len(self.verdicts)} episodes: {WORDS[what]}" for what, n in found.most_common())
         if self.passed:
-            yield f"Besides, {_PASSED.format(self.passed)}."
+            yield f"Besides, {_PASSED.format(of_episodes(self.passed))}."
         yield "Share: Shapley value. Alone, last: what replacing the agent changes where no other, and every other is."
         if problems := [one.problem for one in self.verdicts if one.problem is not None]:
             of = f"{len(problems)} of {len(self.verdicts)}"
@@ -184,6 +185,11 @@ class Blame:
                 total = sum((one.shares[agent].value for agent in members), Fraction(0))
                 found.setdefault(role, []).append([float(any(agent in one.agents for agent in members)), float(total)])
         return found
+
+
+def of_episodes(count: int) -> str:
+    """ "1 episode", "2 episodes"."""
+    return f"{count:,} episode{'s' * (count != 1)}"
 
 
 def _numbers(one: BlameVerdict, agent: str) -> list[float]:
@@ -305,7 +311,9 @@ def blamed(
     asked = sum(engine.asked for engine in kept.values())
     blames = list[Blame]()
     for verdicts, passed in found:
-        left = 0 if len(verdicts) == looked.most else len(names) - len(verdicts) - passed
+        left = len(names) - len(verdicts) - passed
+        if looked.most is not None:  # of more candidates no more are looked at than until so many have failed
+            left = min(left, looked.most - len(verdicts))
         if not blames or not left:
             shown = verdicts if episodes else sorted(verdicts, key=lambda one: order[one.episode])
             blames.append(

@@ -18,7 +18,7 @@ from harness.cli.usage import Parser
 from harness.errors import DataError, Place, SpecError
 from harness.results import Run
 
-from .blame import Blame, blamed, planned
+from .blame import Blame, blamed, of_episodes, planned
 from .command import add_model, policy_of
 from .findings import keep
 from .opinions import opinion_table, opinions_json, read_opinions
@@ -80,6 +80,10 @@ def blame(options: argparse.Namespace) -> int:
         hint = "Leave --limit and --threshold out: they choose episodes where none is named."
         raise SpecError("the episodes to look at are named", place=Place("--episode"), hint=hint)
     if options.plan:
+        for name, why in (("labels", "compares nothing"), ("max_calls", "makes no calls")):
+            if getattr(options, name) is not None:
+                hint = f"Leave one of them out: --plan {why}, and only says how much there is to play."
+                raise SpecError("is of no use with --plan", place=Place(f"--{name}"), hint=hint)
         return _plan(options)
     opinions = []
     if options.labels is not None:  # before anything is played: a mistake in the file must not cost the results
@@ -102,12 +106,13 @@ def blame(options: argparse.Namespace) -> int:
             on_verdict=on_verdict,
         )
     if found.left:
-        print(f"max_calls {options.max_calls} is reached: {found.left} episodes are left", file=sys.stderr)
+        left = f"{of_episodes(found.left)} {'is' if found.left == 1 else 'are'} left"
+        print(f"max_calls {options.max_calls} is reached: {left}", file=sys.stderr)
     if len(found.samples) < options.samples:
         print(f"max_calls {options.max_calls} is reached: {len(found.samples)} samples are complete", file=sys.stderr)
-    if not found.verdicts and not found.left and options.format != "json":
+    if not found.verdicts and not found.left and options.format in ("text", "markdown"):
         less = f": with {found.by} in all seats none of {found.passed} has a better {found.metric}"
-        print(f"No episode failed{less if found.passed else ''}. There is nothing to explain.")
+        write(f"No episode failed{less if found.passed else ''}. There is nothing to explain.", options.output)
         return 0
     try:
         keep(found.run.folder, as_json(found))
@@ -153,8 +158,9 @@ def _plan(options: argparse.Namespace) -> int:
     if options.format == "json":
         write(json.dumps(asdict(plan), indent=1) + "\n", options.output)
         return 0
+    moves = f"{plan.deviations:,} move{'s' * (plan.deviations != 1)}"
     lines = [
-        f"{plan.episodes} episodes, {plan.deviations} moves that the reference would not have made",
+        f"{of_episodes(plan.episodes)}, {moves} that the reference would not have made",
         f"replays: about {plan.replays:,}, at most {plan.most_replays:,} if episodes do not become longer",
         f"calls of models: about {plan.calls:,}, at most {plan.most_calls:,} if episodes do not become longer",
     ]

@@ -29,7 +29,7 @@ from harness.runtime.session import session
 from harness.tables import EpisodeScore, HeadlineSpec
 from harness.tables.stats import t_quantile
 
-from .blame import engines_of, reference_of, try_policy
+from .blame import engines_of, of_episodes, reference_of, try_policy
 from .course import Rehearsal
 from .parent import Parent
 from .shares import Share
@@ -266,7 +266,7 @@ def _by_agent(name: str, known: Credits, scores: Iterable[EpisodeScore]) -> Iter
         if len(own) > 1 and any(own):
             half = t_quantile(len(own) - 1) * stdev(own) / math.sqrt(len(own))
             spread = f"  [{fmean(own) - half:.3f}, {fmean(own) + half:.3f}]"
-        yield f"{name} of {agent.ljust(width)}  {fmean(own):7.3f}{spread}  {len(own)} episodes"
+        yield f"{name} of {agent.ljust(width)}  {fmean(own):7.3f}{spread}  {of_episodes(len(own))}"
     if len(ordered) > _SHOWN:
         yield f"{name}: {len(ordered) - _SHOWN} more agents, in {FILE}"
 

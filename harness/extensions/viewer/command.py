@@ -35,6 +35,10 @@ def view(options: argparse.Namespace) -> int:
         if (root / META).is_file():
             root = root.resolve().parent  # what is played on is a run beside this one
         model = engine_of(options)  # a mistake in it is said now, and not in the page
+        if model is None and options.max_calls is not None:
+            raise SpecError(
+                "no model is asked, so that there is nothing to bound", place=Place("--max_calls"), hint="Add --model."
+            )
         named = None if model is None else {"use": options.model, **pairs(options.model_args, "--model_args")}
         what_if = WhatIf(secrets.token_urlsafe(24), named, options.max_calls)
     elif options.model is not None or options.model_args or options.max_calls is not None:

@@ -182,7 +182,7 @@ def test_without_a_best_number_episodes_failed_that_are_worse_than_the_reference
     lost = [score.id for score in coins.scores if score.number("agreed") == 0]
     found = blamed(coins, {"use": "coin", "bias": 1.0}, project=TOY)
     assert [one.episode for one in found.verdicts] == lost and found.passed == len(coins.scores) - len(lost)
-    assert f"Besides, {found.passed} episodes did not fail" in " ".join(found.tables[0].notes)
+    assert f"Besides, {found.passed} episode{'s' * (found.passed != 1)} did not fail" in " ".join(found.tables[0].notes)
     some = blamed(coins, {"use": "coin", "bias": 1.0}, limit=2, project=TOY)
     assert [one for one in found.verdicts if one in some.verdicts] == [*some.verdicts] and len(some.verdicts) == 2
     assert some.left == 0
@@ -239,6 +239,15 @@ def test_without_a_model_it_says_what_cannot_be_answered(tmp_path: Path) -> None
         played, {"use": "coin", "bias": 1.0}, model=resolve.engine({"use": "dice"}, TOY), max_calls=3, project=TOY
     )
     looked = len(some.verdicts) + some.passed
+    none = blamed(
+        played,
+        {"use": "coin", "bias": 1.0},
+        model=resolve.engine({"use": "dice"}, TOY),
+        max_calls=0,
+        limit=2,
+        project=TOY,
+    )
+    assert (none.verdicts, none.left) == ((), 2), "no more are looked at than until two have failed"
     assert (some.asked, some.left) == (3, len(asked.verdicts) + asked.passed - looked) and some.left
 
 
@@ -322,6 +331,37 @@ def test_a_plan_bounds_the_calls_of_a_model_and_makes_none(
     assert (
         code == 0 and f"at most {plan['most_calls']:,} if episodes do not become longer" in out and "--max_calls" in out
     )
+
+
+def test_options_are_refused_where_they_change_nothing(
+    coins: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(TOY.root)
+    by = ("blame", str(coins.folder), "--by", "{use: coin, bias: 1.0}", "--quiet", "--plan")
+    for option, value in (("--labels", str(tmp_path / "none.csv")), ("--max_calls", "3")):
+        code, out, err = invoke(capsys, *by, option, value)
+        assert (code, out) == (2, "") and f"{option}: is of no use with --plan" in err and "Leave one" in err
+
+
+def test_one_episode_is_no_plural(
+    coins: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(TOY.root)
+    by = ("blame", str(coins.folder), "--by", "{use: coin, bias: 1.0}", "--quiet", "--plan")
+    assert invoke(capsys, *by, "--limit", "1")[1].startswith("1 episode, ")
+    assert invoke(capsys, *by, "--limit", "2")[1].startswith("2 episodes, ")
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "csv", "html", "latex", "json"])
+def test_where_no_episode_failed_the_file_is_written_too(
+    form: str, coins: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(TOY.root)
+    by = ("blame", str(coins.folder), "--by", "{use: coin, bias: 0.5}", "--quiet", "--format", form)
+    code, out, err = invoke(capsys, *by, "-o", str(tmp_path / "out"))
+    assert (code, out, err) == (0, "", "") and (tmp_path / "out").is_file()
+    if form in ("text", "markdown"):
+        assert "No episode failed" in (tmp_path / "out").read_text()
 
 
 def test_another_sample_of_the_same_model_takes_the_place_of_moves(tmp_path: Path) -> None:

@@ -147,3 +147,5 @@ def test_a_model_is_configured_only_where_readers_may_play(results: Path, capsys
     assert code == 2 and "Add --what_if." in err
     code, _, err = invoke(capsys, "view", str(results), "--what_if", "--model", "mocc")
     assert code == 2 and "--model" in err and "Did you mean mock?" in err
+    code, _, err = invoke(capsys, "view", str(results), "--what_if", "--max_calls", "3")
+    assert code == 2 and "--max_calls: no model is asked" in err and "Add --model." in err
