@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,6 +20,10 @@ from harness.replies import fields_of, spoken
 _ASKED = """{n} agents have worked on a task together, and they have failed. One single move made them fail: had its \
 agent done there what it should have, and all others as they did, the group would have succeeded. Below is what \
 the agents were told and what they did. Find the agent and the turn of that move."""
+_ASKED_OF_RUN = """{n} agents have worked on a task together, and they have failed. Perhaps one single move made them \
+fail: had its agent done there what it should have, and all others as they did, the group would have succeeded. Below \
+is what the agents were told and what they did. Find the agent and the turn of that move; if there are several, of any \
+one of them; if there is none, of the move that did most to make them fail."""
 _INSTRUCTION = """Think step by step, then end your reply with two lines:
 AGENT: [the agent's name, as it stands below]
 TURN: [the number of the turn]"""
@@ -110,7 +114,8 @@ class WhoBrokeIt(QuestionTask):
         faults: the kinds of faults that are planted (`harness schema policies faulty`).
         episodes: the number of transcripts.
         run: the folder of a finished run that `harness blame` has looked at: its failed episodes are asked about, in
-            place of teams. The answers are opinions for `harness blame --labels`. Where the experiment blames nobody,
+            place of teams. The answers are opinions for `harness blame --labels`. Of several moves each of which alone
+            decides an episode, any one is right; where the experiment blames nobody, or only several moves together,
             there is no right answer.
         shows: "moves": the instructions of agents, and what they did; "prompts": also what each turn showed them.
     """
@@ -149,14 +154,16 @@ class WhoBrokeIt(QuestionTask):
 
     def _of_run(self, folder: str, limit: int | None) -> Iterator[Case]:
         try:
-            for name, told, target in itertools.islice(asked_about(Path(folder)), limit):
-                yield self._case(name, told, target, "none planted")
+            for name, told, moves in itertools.islice(asked_about(Path(folder)), limit):
+                target = moves[0] if len(moves) == 1 else moves or None
+                yield self._case(name, told, target, "none planted", _ASKED_OF_RUN)
         except UserError as error:
             raise PluginError(error.message, at=("run",), hint=error.hint) from None
 
-    def _case(self, name: str, told: ToldEpisode, target: Facts | None, fault: str) -> Case:
-        asked = _ASKED.format(n=len(told.agents))
-        text = "\n\n".join([asked, *transcript(told, self.shows == "prompts")])
+    def _case(
+        self, name: str, told: ToldEpisode, target: Facts | Sequence[Facts] | None, fault: str, asked: str = _ASKED
+    ) -> Case:
+        text = "\n\n".join([asked.format(n=len(told.agents)), *transcript(told, self.shows == "prompts")])
         length = next((f"up to {most}" for most in _LENGTHS if len(told.turns) <= most), f"over {_LENGTHS[-1]}")
         return Case(
             name,
@@ -197,7 +204,7 @@ class WhoBrokeIt(QuestionTask):
     def grade(self, case: Case, outcome: Outcome) -> Mapping[str, float | None]:
         """Whether agent and turn are named (`score`), each alone, and how far the named turn is off: `distance`, in
         turns, None where none is named. Of several answers the means. `answered`: the share that name an agent. Where
-        the experiment blames nobody, only that."""
+        several moves are right, any one of them counts; where none is, only `answered` is known."""
         given = [outcome.group] if outcome.group is not None else outcome.facts.get("samples") or [None]
         form, right = self.reply(case, ""), case.target
         read = [one if form.allows(one) else {"agent": None, "turn": None} for one in given]
@@ -205,11 +212,13 @@ class WhoBrokeIt(QuestionTask):
         answered = sum(one["agent"] is not None for one in read) / n
         if right is None:
             return {**dict.fromkeys(self.grades), "answered": answered}
-        off = [abs(one["turn"] - right["turn"]) for one in read if one["turn"] is not None]
+        moves = right if isinstance(right, list) else [right]
+        agents, turns = {move["agent"] for move in moves}, {move["turn"] for move in moves}
+        off = [min(abs(one["turn"] - turn) for turn in turns) for one in read if one["turn"] is not None]
         return {
-            "score": sum(one == right for one in read) / n,
-            "agent": sum(one["agent"] == right["agent"] for one in read) / n,
-            "turn": sum(one["turn"] == right["turn"] for one in read) / n,
+            "score": sum(one in moves for one in read) / n,
+            "agent": sum(one["agent"] in agents for one in read) / n,
+            "turn": sum(one["turn"] in turns for one in read) / n,
             "answered": answered,
             "distance": sum(off) / len(off) if off else None,
         }

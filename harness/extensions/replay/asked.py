@@ -22,11 +22,11 @@ _AT_ONCE = 200
 """Episodes for which the journal is read once; so many are in memory."""
 
 
-def asked_about(folder: Path) -> Iterator[tuple[str, ToldEpisode, dict[str, Any] | None]]:
-    """(id, the episode, its first decisive move) of all episodes that `harness blame` has looked at.
+def asked_about(folder: Path) -> Iterator[tuple[str, ToldEpisode, list[dict[str, Any]]]]:
+    """(id, the episode, the moves each of which alone decides it) of all episodes that `harness blame` has looked at.
 
-    The move is {"agent", "turn"}; None where nobody is blamed. Raises `DataError` where blame has not looked at the
-    run, and as `Parent.open`.
+    A move is {"agent", "turn"}; there is none where nobody is blamed, or only several moves together. Raises
+    `DataError` where blame has not looked at the run, and as `Parent.open`.
     """
     parent = Parent.open(folder)
     found = verdicts_of(parent.run.folder)
@@ -39,9 +39,8 @@ def asked_about(folder: Path) -> Iterator[tuple[str, ToldEpisode, dict[str, Any]
             parent.read(names[number : number + _AT_ONCE])
         turns = parent.played(name)
         told = ToldEpisode.of(turns, seats(parent.plan, *parent.jobs[name]))
-        turn = found[name]
-        known = turn is not None and 0 <= turn < len(turns)
-        yield name, told, {"agent": turns[turn].turn.agent, "turn": turn} if turn is not None and known else None
+        known = [turn for turn in found[name] if 0 <= turn < len(turns)]
+        yield name, told, [{"agent": turns[turn].turn.agent, "turn": turn} for turn in known]
         del parent.batches[name]
 
 

@@ -96,18 +96,18 @@ def _named(entry: Mapping[str, Any]) -> str:
     return by if "label" in policy or not parameters else cut(f"{by} ({', '.join(parameters)})", _LONGEST)
 
 
-def verdicts_of(folder: Path) -> dict[str, int | None]:
-    """Episode → the number of its first decisive turn, or None where nobody is blamed; of several references the one
-    that was given last.
+def verdicts_of(folder: Path) -> dict[str, list[int]]:
+    """Episode → the numbers of the turns each of which alone decides it, in order; none where nobody is blamed, or
+    only several moves together; of several references what the one says that was given last.
 
     Whether the moves are still those is not looked at.
     """
-    found: dict[str, int | None] = {}
+    found: dict[str, list[int]] = {}
     for entry in _read(folder).values():
         try:
             for name, one in entry["episodes"].items():
-                named = [int(move["turn"]) for move in one["decisive"]]
-                found[name] = min(named) if named and one["finding"] == "blamed" else None
+                named = sorted({int(move["turn"]) for move in one["decisive"]})
+                found[name] = named if one["finding"] == "blamed" and one["alone"] else []
         except _STRANGE:
             continue
     return found

@@ -18,8 +18,8 @@ class Replay(InformedPolicy):
         self._found: Action = None
 
     def inform(self, agent: str, case: Case, seed: int) -> None:
-        """Take over what was found when the case was made."""
-        self._found = case.target
+        """Take over what was found when the case was made; of several moves the first."""
+        self._found = case.target[0] if isinstance(case.target, list) and case.target else case.target
 
     def choose(self, turn: Turn, rng: random.Random) -> Action:
         """Return it; nothing in another task."""

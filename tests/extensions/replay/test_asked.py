@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import harness
+from harness.config.project import find
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import DataError, PluginError
@@ -20,6 +21,7 @@ from harness.results import Run
 from tests.helpers.commands import invoke
 from tests.helpers.toy import TOY, run
 
+TASK = find().load("tasks", "who_broke_it", None)  # type: ignore[arg-type]
 LED = (
     "matrix.problem=[consensus]",
     "matrix.graphs=[small_world]",
@@ -82,12 +84,12 @@ def test_where_the_experiment_blames_nobody_there_is_no_right_answer(led: Run, t
     [one] = entry["episodes"].values()
     try:
         (led.folder / FILE).write_text(json.dumps(data).replace('"blamed"', '"no_better"'))
-        assert [target for _, _, target in asked_about(led.folder)] == [None]
+        assert [target for _, _, target in asked_about(led.folder)] == [[]]
         done = asked(led, tmp_path / "none", Mock(text="AGENT: Jeremy\nTURN: 0"))
         assert (done.scores[0].number("score"), done.scores[0].number("answered")) == (None, 1)
         one["decisive"][0]["turn"] = 10**6
         (led.folder / FILE).write_text(json.dumps(data))
-        assert [target for _, _, target in asked_about(led.folder)] == [None]
+        assert [target for _, _, target in asked_about(led.folder)] == [[]]
         (led.folder / FILE).unlink()
         with pytest.raises(PluginError, match="nobody has looked at who made episodes"):
             asked(led, tmp_path / "early", Mock())
@@ -104,3 +106,20 @@ def test_the_journal_is_not_read_again_for_every_episode(tmp_path: Path, monkeyp
     monkeypatch.setattr(Parent, "read", lambda parent, names: (reads_.append(len(names)), read(parent, names))[1])
     asked_ = [(name, told.turns[0].number) for name, told, _ in asked_about(played.folder)]
     assert asked_ == [(one.episode, 0) for one in found.verdicts] and reads_ == [len(asked_)] and len(asked_) > 1
+
+
+def test_each_move_that_alone_decides_is_right_and_moves_together_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(TOY.root)
+    played = run(tmp_path / "run", overrides=("baseline.bias=0.5", "agents=null"))
+    found = blamed(played, {"use": "coin", "bias": 1.0}, project=TOY)
+    keep(played.folder, as_json(found))
+    alone = [[{"agent": d.place[0], "turn": d.number} for d in one.named if one.single] for one in found.verdicts]
+    assert [moves for *_, moves in asked_about(played.folder)] == alone and [] in alone and any(alone)
+    file = played.folder / FILE
+    file.write_text(file.read_text().replace('"alone": false', '"alone": true'))
+    several = [case for case in TASK(run=str(played.folder)).cases(None, 0) if isinstance(case.target, list)]
+    named = [[{"agent": d.place[0], "turn": d.number} for d in one.named] for one in found.verdicts if not one.single]
+    assert [case.target for case in several] == named
+    assert "if there are several, of any one of them" in several[0].public["question"]

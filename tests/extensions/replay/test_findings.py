@@ -74,10 +74,12 @@ def test_a_second_look_adds_to_the_first(blamed_run: Run) -> None:
     assert after[key]["episodes"][first["episode"]]["last_chance"] == 0
     assert len(found_in(blamed_run)[first["episode"]]) == 2
     keep(blamed_run.folder, {**other, "episodes": [{**first, "finding": "no_better"}]})
-    assert verdicts_of(blamed_run.folder)[first["episode"]] is None  # "someone" was the last reference
+    assert verdicts_of(blamed_run.folder)[first["episode"]] == []  # "someone" was the last reference
     keep(blamed_run.folder, {**coin, "episodes": [first]})
-    decisive = min((move["turn"] for move in first["decisive"]), default=None)
-    assert verdicts_of(blamed_run.folder)[first["episode"]] == decisive is not None
+    decisive = [move["turn"] for move in first["decisive"]]
+    assert decisive and verdicts_of(blamed_run.folder)[first["episode"]] == (decisive if first["alone"] else [])
+    keep(blamed_run.folder, {**coin, "episodes": [{**first, "alone": not first["alone"]}]})
+    assert verdicts_of(blamed_run.folder)[first["episode"]] == ([] if first["alone"] else decisive)
 
 
 def test_the_same_policy_with_other_parameters_is_another_reference(blamed_run: Run) -> None:
@@ -220,4 +222,4 @@ def test_numbers_that_no_turn_and_no_share_can_be_are_left_out(
     whole["found"]["m by p"]["episodes"][transcript.id][field] = value
     (folder / FILE).write_text(json.dumps(whole))
     assert [*of_episode(folder, transcript)] == []
-    assert verdicts_of(folder).get(transcript.id) is None
+    assert not verdicts_of(folder).get(transcript.id)

@@ -1,7 +1,9 @@
 """The task `who_broke_it`: transcripts of failed teams, and readers who name the move that made them fail."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -41,6 +43,21 @@ def test_it_keeps_the_contract_of_tasks(shows: str) -> None:
     assert check_task(task) == []
     texts = [case.public["question"] for case in task.cases(None, 0)]
     assert len({*texts}) == 3 and all(("saw: " in text) == (shows == "prompts") for text in texts)
+
+
+def test_any_one_of_several_right_moves_is_right() -> None:
+    task, right = TASK(), [{"agent": "Ben", "turn": 1}, {"agent": "Ann", "turn": 2}]
+    case = replace(CASE, target=right)
+
+    def grades(agent: str, turn: int) -> tuple[Any, ...]:
+        found = task.grade(case, Outcome(group={"agent": agent, "turn": turn}))
+        return tuple(found[name] for name in ("score", "agent", "turn", "distance"))
+
+    assert grades("Ben", 1) == grades("Ann", 2) == (1, 1, 1, 0)
+    assert grades("Ann", 1) == (0, 1, 1, 0), "the agent of one and the turn of the other"
+    assert grades("Ann", 0) == (0, 1, 0, 1)
+    none = task.grade(replace(CASE, target=None), Outcome(group={"agent": "Ann", "turn": 0}))
+    assert (none["score"], none["answered"]) == (None, 1)
 
 
 @pytest.mark.parametrize(
