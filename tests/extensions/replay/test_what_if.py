@@ -106,6 +106,33 @@ def test_who_cannot_play_on_is_refused(letters: Run) -> None:
             again(letters, 2, "b", name)
 
 
+def test_a_policy_cannot_repeat_what_failed_before_it_takes_over(tmp_path: Path) -> None:
+    unreadable = Mock(function=lambda request: "?" if "/S1/0/" in request.id else "a")
+    done = run(tmp_path / "run", unreadable, overrides=("agents=null", "matrix.agents=[2]"), limit=1)
+    with pytest.raises(DataError, match=r"(?s)turn 1 of S1 failed, .* cannot repeat.*the stand-in"):
+        again(done, 2, "b", "coin")
+
+
+def test_a_policy_that_fails_later_is_said_and_leaves_no_run(tmp_path: Path) -> None:
+    (tmp_path / "harness.yaml").write_text(f"name: late\nparents: [{TOY.root}]\n")
+    (tmp_path / "registry" / "policies").mkdir(parents=True)
+    (tmp_path / "registry" / "policies" / "late.py").write_text(
+        "from harness.api import Policy, plugin\n\n\n@plugin\nclass Late(Policy):\n"
+        '    """Fails in the last round."""\n\n'
+        "    def choose(self, turn, rng):\n"
+        '        return "z" if turn.observation["round"] == 2 else "a"\n'
+    )
+    project = find(tmp_path)
+    only = ("agents=null", "matrix.agents=[2]")
+    done = harness.evaluate(
+        "toy", Mock(text="a"), overrides=only, output_path=tmp_path / "run", limit=1, project=project
+    )
+    assert form(project, done.folder, EPISODE, 0)["policies"] == ["late", "coin"]
+    with pytest.raises(DataError, match=r"(?s)cannot be played on with this policy: .*Late chose 'z'.*Choose another"):
+        play(project, done.folder, EPISODE, 2, "b", "late", None, None)
+    assert [one.name for one in tmp_path.glob("run*")] == ["run"]
+
+
 def test_an_empty_reply_is_a_reply(coins: Run, letters: Run) -> None:
     for done in (coins, letters):
         with pytest.raises(DataError, match="cannot be ''"):

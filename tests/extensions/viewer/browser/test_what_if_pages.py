@@ -101,6 +101,7 @@ def test_a_stand_in_answers_for_models_and_hostile_text_stays_text(page: Page, s
     form.get_by_role("button", name="Cancel").click()
     page.locator(".turn .what-if").last.click()
     form = page.locator(".what-if-form")
+    form.get_by_role("combobox").select_option("the policy agentsnet/classical, from there on")
     form.get_by_role("textbox").fill(f"{SCRIPT}\n### Final Answer ###\n1")
     form.get_by_role("button", name="Play on", exact=True).click()
     expect(page.locator(".version.parts .text").last).to_contain_text("<script>")
