@@ -1,6 +1,6 @@
 """Measure what random play and a strong player get in OpenSpiel's games, against random players in all other seats.
 
-python results/skill.py                      # all games of `GAMES`, about a quarter of an hour
+python results/skill.py                      # all games of `GAMES`, about twenty minutes
 python results/skill.py connect_four pig     # these
 python results/skill.py --check kuhn_poker   # measure again and compare; exit code 1 if they differ
 
@@ -52,15 +52,7 @@ GAMES = {
     **dict.fromkeys(ROLLOUTS, "rollouts"),
 }
 SIMULATIONS = {"search": 200, "beliefs": 1000, "rollouts": 300}
-PLAYED = {
-    **dict.fromkeys(SEARCH, 400),
-    "pig": 50,
-    "ultimate_tic_tac_toe": 50,
-    "bargaining": 30,
-    "dark_hex": 100,
-    "latent_ttt": 100,
-    "phantom_ttt": 100,
-}
+PLAYED = dict.fromkeys((*SEARCH, *BELIEFS, *ROLLOUTS), 400)
 """Games of each seat with the strong player."""
 FLOORS = 10_000
 """Games of random play."""
