@@ -114,10 +114,6 @@ _OTHERS: dict[str, Others] = {
 }
 
 
-VARIANTS = {"skat": ("hand", "ouvert", "ouverte", "open", "schneider", "schwarz")}
-"""Game → words that people put behind the names of its actions, for others that OpenSpiel does not have."""
-
-
 class Spoken(Sequence[tuple[str, str]]):
     """(what people write, the name of the action) of a seat's legal actions, without what is a name itself.
 
@@ -147,6 +143,15 @@ class Spoken(Sequence[tuple[str, str]]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return tuple, (self._pairs,)
+
+
+def variants(game: str, names: Sequence[str]) -> tuple[str, ...]:
+    """Words that people put behind names of actions, for others that OpenSpiel does not have: hand games in skat.
+
+    Cards may well come from the hand.
+    """
+    bid = game == "skat" and "null" in names
+    return ("hand", "ouvert", "ouverte", "open", "schneider", "schwarz") if bid else ()
 
 
 def also(game: str, state: Any, seat: int, actions: Sequence[int], names: Sequence[str]) -> Sequence[tuple[str, str]]:

@@ -18,7 +18,7 @@ from harness.extensions.worlds import World
 from .counts import counted
 from .loading import Loaded
 from .readable import readable
-from .spoken import VARIANTS, also
+from .spoken import also, variants
 from .witness import Played, Seen, witness
 
 _NOTHING = re.compile(r"Non-terminal|Terminal\. History string: .*")
@@ -210,7 +210,7 @@ class GameState(World):
         actions, names = self.legal(seat)
         game = self.rules.loaded.name
         others = also(game, self.state, seat, actions, names)
-        return LegalAction(names, also=others, whole=game in _NUMBERS, variants=VARIANTS.get(game, ()))
+        return LegalAction(names, also=others, whole=game in _NUMBERS, variants=variants(game, names))
 
     def step(self, actions: Mapping[str, Action], rng: random.Random) -> GameState:
         """The state after these actions; in a simultaneous node once all agents have acted."""

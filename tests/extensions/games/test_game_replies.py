@@ -148,10 +148,19 @@ def test_reasons_may_follow_a_bid(bid: str) -> None:
     assert bidding().parse(f"ACTION: {bid}").action == "null"
 
 
-def bidding() -> Any:
-    """What the first bidder of skat may reply."""
+@pytest.mark.parametrize("said", ["{card} from the hand", "{card}, the hand has it", "{card} with schneider in view"])
+def test_a_card_of_skat_may_come_from_the_hand(said: str) -> None:
+    reply = bidding("null")
+    [card, *_] = reply.options
+    assert len(card) == 2 and reply.parse(f"ACTION: {said.format(card=card)}").action == card
+
+
+def bidding(*bids: str) -> Any:
+    """What the next player of skat may reply after these bids."""
     task = task_of("skat")
     case = first(task)
     world: Any = task.world(case, random.Random(0))
-    [reply] = [reply for agent in case.agents if (reply := world.reply(agent)) is not None]
+    for bid in (*bids, None):
+        [(actor, reply)] = [(agent, reply) for agent in case.agents if (reply := world.reply(agent)) is not None]
+        world = world.step({actor: bid}, random.Random(0)) if bid else world
     return reply
