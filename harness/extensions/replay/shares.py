@@ -102,10 +102,10 @@ class AgentGame:
         return values
 
     async def _sampled(self, permutations: int, seed: int) -> dict[str, list[Fraction]]:
-        """Agent → what it adds in each of the permutations; every second one is the reverse of the one before."""
+        """Agent → what it adds in each permutation; every second one is the reverse of the one before, the last too."""
         rng, added = random.Random(seed), {agent: list[Fraction]() for agent in self.agents}
         order = list(self.agents)
-        for i in range(permutations):
+        for i in range(permutations + permutations % 2):
             if i % 2:
                 order.reverse()
             else:
@@ -125,7 +125,7 @@ def _subsets(agents: Sequence[str]) -> Iterable[tuple[str, ...]]:
 
 def _interval(values: Sequence[Fraction]) -> tuple[float | None, float | None]:
     """95 % interval of a mean over pairs of permutations, each with its reverse."""
-    pairs = [float(values[i] + values[i + 1]) / 2 for i in range(0, len(values) - 1, 2)]
+    pairs = [float(values[i] + values[i + 1]) / 2 for i in range(0, len(values), 2)]
     if len(pairs) < 2:
         return None, None
     mean = statistics.fmean(pairs)

@@ -5,7 +5,7 @@ import itertools
 import math
 from fractions import Fraction
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from harness.extensions.replay.shares import MOST_EXACT, AgentGame, Coalition
@@ -44,6 +44,7 @@ def test_exact_shares_are_means_over_all_orders(numbers: list[int]) -> None:
 
 
 @given(st.integers(0, 2**32), st.integers(2, 20))
+@example(1, 5)
 @settings(max_examples=examples(2))
 def test_sampled_shares_sum_to_the_difference_exactly(seed: int, permutations: int) -> None:
     agents = "ABCDEFGH"
