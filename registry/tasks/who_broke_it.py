@@ -14,7 +14,7 @@ from harness.api import Action, Case, Facts, Outcome, Parsed, Protocol, Range, R
 from harness.errors import PluginError, UserError
 from harness.extensions.panels.questions import Question, QuestionTask
 from harness.extensions.replay.asked import asked_about
-from harness.extensions.replay.teams import BrokenTeams, ToldEpisode, transcript
+from harness.extensions.replay.teams import BrokenTeams, RecordedEpisode, transcript
 from harness.replies import fields_of, spoken
 
 _ASKED = """{n} agents have worked on a task together, and they have failed. One single move made them fail: had its \
@@ -154,23 +154,28 @@ class WhoBrokeIt(QuestionTask):
 
     def _of_run(self, folder: str, limit: int | None) -> Iterator[Case]:
         try:
-            for name, told, moves in itertools.islice(asked_about(Path(folder)), limit):
+            for name, recorded, moves in itertools.islice(asked_about(Path(folder)), limit):
                 target = moves[0] if len(moves) == 1 else moves or None
-                yield self._case(name, told, target, "none planted", _ASKED_OF_RUN)
+                yield self._case(name, recorded, target, "none planted", _ASKED_OF_RUN)
         except UserError as error:
             raise PluginError(error.message, at=("run",), hint=error.hint) from None
 
     def _case(
-        self, name: str, told: ToldEpisode, target: Facts | Sequence[Facts] | None, fault: str, asked: str = _ASKED
+        self,
+        name: str,
+        recorded: RecordedEpisode,
+        target: Facts | Sequence[Facts] | None,
+        fault: str,
+        asked: str = _ASKED,
     ) -> Case:
-        text = "\n\n".join([asked.format(n=len(told.agents)), *transcript(told, self.shows == "prompts")])
-        length = next((f"up to {most}" for most in _LENGTHS if len(told.turns) <= most), f"over {_LENGTHS[-1]}")
+        text = "\n\n".join([asked.format(n=len(recorded.agents)), *transcript(recorded, self.shows == "prompts")])
+        length = next((f"up to {most}" for most in _LENGTHS if len(recorded.turns) <= most), f"over {_LENGTHS[-1]}")
         return Case(
             name,
             ("Agent-0",),
-            {"question": text, "turns": [one.turn.agent for one in told.turns]},
+            {"question": text, "turns": [one.turn.agent for one in recorded.turns]},
             target=target,
-            labels={"group_size": len(told.agents), "length": length, "fault": fault},
+            labels={"group_size": len(recorded.agents), "length": length, "fault": fault},
         )
 
     def example(self) -> Case:

@@ -15,14 +15,14 @@ from harness.runtime.seats import seats
 from .findings import FILE, verdicts_of
 from .labels import BlameLabel
 from .parent import Parent
-from .teams import ToldEpisode
+from .teams import RecordedEpisode
 
 TASK = "who_broke_it"
 _AT_ONCE = 200
 """Episodes for which the journal is read once; so many are in memory."""
 
 
-def asked_about(folder: Path) -> Iterator[tuple[str, ToldEpisode, list[dict[str, Any]]]]:
+def asked_about(folder: Path) -> Iterator[tuple[str, RecordedEpisode, list[dict[str, Any]]]]:
     """(id, the episode, the moves each of which alone decides it) of all episodes that `harness blame` has looked at.
 
     A move is {"agent", "turn"}; there is none where nobody is blamed, or only several moves together. Raises
@@ -33,14 +33,14 @@ def asked_about(folder: Path) -> Iterator[tuple[str, ToldEpisode, list[dict[str,
     names = [name for name in parent.jobs if name in found]
     if not names:
         hint = f"First: `harness blame {folder}`. It writes what is right into {FILE}."
-        raise DataError(f"nobody has looked at who made episodes of {folder} fail", hint=hint)
+        raise DataError(f"{folder} has no findings of who made its episodes fail", hint=hint)
     for number, name in enumerate(names):
         if number % _AT_ONCE == 0:
             parent.read(names[number : number + _AT_ONCE])
         turns = parent.played(name)
-        told = ToldEpisode.of(turns, seats(parent.plan, *parent.jobs[name]))
+        recorded = RecordedEpisode.of(turns, seats(parent.plan, *parent.jobs[name]))
         known = [turn for turn in found[name] if 0 <= turn < len(turns)]
-        yield name, told, [{"agent": turns[turn].turn.agent, "turn": turn} for turn in known]
+        yield name, recorded, [{"agent": turns[turn].turn.agent, "turn": turn} for turn in known]
         del parent.batches[name]
 
 

@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class ToldEpisode:
+class RecordedEpisode:
     """An episode as a reader is shown it.
 
     Attributes:
@@ -49,14 +49,14 @@ class ToldEpisode:
     turns: Sequence[ParentTurn]
 
     @classmethod
-    def of(cls, turns: Sequence[ParentTurn], seated: Mapping[str, Seat]) -> ToldEpisode:
+    def of(cls, turns: Sequence[ParentTurn], seated: Mapping[str, Seat]) -> RecordedEpisode:
         """The episode of these turns; `seated`: its agents."""
         shown = [seated[one.turn.agent].group.prompts.render(one.turn.name, _variables(one)) for one in turns]
         return cls(tuple(seated), _instructions(turns, seated), shown, turns)
 
 
 @dataclass(frozen=True)
-class BrokenEpisode(ToldEpisode):
+class BrokenEpisode(RecordedEpisode):
     """An episode that one move made fail.
 
     Attributes:
@@ -150,8 +150,10 @@ class BrokenTeams:
         if not found.single or [one.place for one in found.named] != [(agent, at)]:
             return None
         turns = trial.parent.played(trial.episode)
-        told = ToldEpisode.of(turns, trial.seats)
-        return BrokenEpisode(told.agents, told.instructions, told.shown, turns, found.named[0].number, fault, found)
+        recorded = RecordedEpisode.of(turns, trial.seats)
+        return BrokenEpisode(
+            recorded.agents, recorded.instructions, recorded.shown, turns, found.named[0].number, fault, found
+        )
 
     def _rehearsal(self, condition: Condition, case: Case, repeat: int) -> Rehearsal:
         name = episode_id(condition, case, repeat)
@@ -207,7 +209,7 @@ def _now(work: Coroutine[Any, Any, T]) -> T:
         return result
 
 
-def transcript(episode: ToldEpisode, shows: bool) -> Iterator[str]:
+def transcript(episode: RecordedEpisode, shows: bool) -> Iterator[str]:
     """The episode as a reader is shown it: agents' instructions, and all that they did, turn by turn.
 
     `shows`: also what each turn showed its agent.

@@ -91,10 +91,10 @@ def hanabi(state: Any, seat: int, actions: Sequence[int], names: Sequence[str]) 
         if move[1]:
             yield f"{move[1]} card {move[2]}", name
             continue
-        told, target = move[4] or move[5], f"Player-{(seat + int(move[3])) % players}"
+        value, target = move[4] or move[5], f"Player-{(seat + int(move[3])) % players}"
         kind = "color" if move[4] else "rank"
-        yield from ((f"reveal {who} {kind} {told}", name) for who in (target, target.replace("-", " ")))
-        for what in (f"{kind} {told}", _HANABI_COLORS.get(told, f"{told}s")):
+        yield from ((f"reveal {who} {kind} {value}", name) for who in (target, target.replace("-", " ")))
+        for what in (f"{kind} {value}", _HANABI_COLORS.get(value, f"{value}s")):
             yield from ((f"{verb} {what} to {target}", name) for verb in ("reveal", "hint"))
             yield from ((f"{verb} {target} {what}", name) for verb in ("tell", "hint"))
 

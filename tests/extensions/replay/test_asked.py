@@ -91,7 +91,7 @@ def test_where_the_experiment_blames_nobody_there_is_no_right_answer(led: Run, t
         (led.folder / FILE).write_text(json.dumps(data))
         assert [target for _, _, target in asked_about(led.folder)] == [[]]
         (led.folder / FILE).unlink()
-        with pytest.raises(PluginError, match="nobody has looked at who made episodes"):
+        with pytest.raises(PluginError, match="has no findings of who made its episodes fail"):
             asked(led, tmp_path / "early", Mock())
     finally:
         keep(led.folder, as_json(blamed(led)))
