@@ -16,7 +16,7 @@ from typing import Any
 
 from harness.extensions.declared.expressions import compiled, names
 from harness.extensions.networks import small_world
-from harness.templating import BoundedEnvironment
+from harness.extensions.templating.environment import BoundedEnvironment
 
 PYTHON = {
     "coloring": "all(answer[u] != answer[v] for u, v in edges)",

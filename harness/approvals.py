@@ -176,11 +176,20 @@ def is_own(path: Path | str, *roots: Path) -> bool:
     if any(there.is_relative_to(root) for root in roots):
         return True
     standing = standing_in()
-    for root in (*([standing] if standing is not None else []), *installed_roots()):
-        if there.is_relative_to(root):
-            between = [folder for folder in there.parents if folder.is_relative_to(root)]
-            return root / _RESULTS not in between and not any((folder / _RUN).is_file() for folder in between)
-    return False
+    return _is_in(there, (*([standing] if standing is not None else []), *installed_roots()))
+
+
+def is_installed(path: Path) -> bool:
+    """Whether a file is part of an installed package or of the built-in project; links are followed first."""
+    return _is_in(path.resolve(), installed_roots())
+
+
+def _is_in(there: Path, roots: Iterable[Path]) -> bool:
+    root = next(filter(there.is_relative_to, roots), None)
+    if root is None:
+        return False
+    between = [folder for folder in there.parents if folder.is_relative_to(root)]
+    return root / _RESULTS not in between and not any((folder / _RUN).is_file() for folder in between)
 
 
 def is_own_document(name: str) -> bool:

@@ -15,11 +15,12 @@ from typing import Any
 
 import jinja2
 from jinja2 import meta
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from harness import approvals
 from harness.api import Facts
 from harness.errors import Place, PromptError, near
-from harness.step_limits import LimitError
-from harness.templating import HINT, BoundedEnvironment
+from harness.manifests import offers
 
 SUFFIX = ".j2"
 
@@ -57,14 +58,22 @@ class PromptSet:
         self.history: str | None = form.get("history")
         self.prefill: str | None = form.get("prefill")
         self.verbatim: bool = form.get("verbatim", False)
-        self._environment = BoundedEnvironment(
-            loader=jinja2.FileSystemLoader([str(f) for f in folders]),
+        self._compiled: dict[str, jinja2.Template] = {}
+        self._readings: dict[str, _Reading] = {}
+
+    @cached_property
+    def _environment(self) -> jinja2.Environment:
+        """It keeps templates away from Python. Those that are not installed also have limits, from an extension."""
+        kind, bounded = ImmutableSandboxedEnvironment, offers("confinement").get("templates")
+        if bounded is not None and not all(map(approvals.is_installed, self.folders)):
+            kind = bounded.load_class(ImmutableSandboxedEnvironment)
+        return kind(
+            undefined=jinja2.StrictUndefined,
+            loader=jinja2.FileSystemLoader([str(f) for f in self.folders]),
             trim_blocks=True,
             lstrip_blocks=True,
             auto_reload=False,
         )
-        self._compiled: dict[str, jinja2.Template] = {}
-        self._readings: dict[str, _Reading] = {}
 
     @cached_property
     def files(self) -> dict[str, Path]:
@@ -164,8 +173,8 @@ class PromptSet:
             what, hint = f"template fails: {type(error).__name__}: {error}", None
             if isinstance(error, jinja2.UndefinedError):
                 what, hint = str(error.message), f"Variables here: {', '.join(sorted(variables))}."
-            elif isinstance(error, LimitError):
-                what, hint = f"template fails: {error}", HINT
+            elif notes := getattr(error, "__notes__", None):  # which limit it has reached, and what the limits are
+                what, hint = f"template fails: {error}", str(notes[0])
             raise PromptError(what, place=self._line_of(error, template), hint=hint) from None
 
     def unknown(self, template: str, names: set[str], via: tuple[str, ...] = ()) -> list[tuple[str, Place]]:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from harness.config import yamls
 from harness.config.project import builtin
 from harness.runtime import sources
-from harness.templating import BoundedEnvironment
 
 ROOT = Path(__file__).parents[2]
 
@@ -47,16 +47,16 @@ def _documents(patch: pytest.MonkeyPatch) -> None:
 
 def _templates(patch: pytest.MonkeyPatch) -> None:
     """By their source, and by the environment's syntax and filters: constants are folded with these."""
-    compiled = BoundedEnvironment.compile
+    compiled = ImmutableSandboxedEnvironment.compile
     known: dict[tuple[Any, ...], Any] = {}
 
-    def compile(self: BoundedEnvironment, source: Any, *args: Any, **options: Any) -> Any:
+    def compile(self: ImmutableSandboxedEnvironment, source: Any, *args: Any, **options: Any) -> Any:
         if not isinstance(source, str) or options:
             return compiled(self, source, *args, **options)
         syntax = self.trim_blocks, self.lstrip_blocks, self.keep_trailing_newline, self.autoescape
-        key = (type(self), source, args, *syntax, *self.filters, *self.globals)
+        key = (type(self), source, args, *syntax, *self.extensions, *self.filters, *self.globals)
         if key not in known:
             known[key] = compiled(self, source, *args)
         return known[key]
 
-    patch.setattr(BoundedEnvironment, "compile", compile)
+    patch.setattr(ImmutableSandboxedEnvironment, "compile", compile)

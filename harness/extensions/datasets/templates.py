@@ -11,9 +11,9 @@ import jinja2
 from jinja2 import meta
 
 from harness.errors import PluginError, near
+from harness.extensions.templating.environment import HINT, BoundedEnvironment
+from harness.extensions.templating.step_limits import LimitError
 from harness.replies.literals import read
-from harness.step_limits import LimitError
-from harness.templating import HINT, BoundedEnvironment
 
 from .regular import SECONDS, regular_expression
 

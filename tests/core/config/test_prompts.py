@@ -77,3 +77,13 @@ def test_text_is_data_not_template(tmp_path: Path) -> None:
     prompts = make(tmp_path, say="<{{ text }}>")
     hostile = "{{ 7*7 }}{% raw %}\x00\ud800</script>"
     assert prompts.render("say", {"text": hostile}) == f"<{hostile}>"
+
+
+def test_without_the_extension_that_bounds_templates_they_are_confined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.config.prompts.offers", lambda point: {})
+    prompts = make(tmp_path, say="{{ x }}", look="{{ ''.__class__ }}")
+    assert prompts.render("say", {"x": 1}) == "1"
+    with pytest.raises(PromptError, match="unsafe"):
+        prompts.render("look", {})

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from harness.extensions.templating.step_limits import LimitError, supply
 from harness.printable import clean
-from harness.step_limits import LimitError, supply
 
 from . import _guards
 from ._check import FILE, STEPS, TAKEN, WORD, Check, cut, parse, span_of

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from harness.step_limits import Supply, counted, take
+from harness.extensions.templating.step_limits import Supply, counted, take
 
 from ._guards import UnfitValueError, entries
 

@@ -23,7 +23,7 @@ from jinja2.runtime import LoopContext, markup_join, str_join
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.visitor import NodeTransformer
 
-from harness.step_limits import LimitError, Supply, counted, room, supply, take, weight
+from harness.extensions.templating.step_limits import LimitError, Supply, counted, room, supply, take, weight
 
 MAX_SOURCE = 200_000
 MAX_TEXT = 10_000_000
@@ -221,12 +221,16 @@ def _filtered(node: Any, name: str, *args: nodes.Expr) -> nodes.Filter:
 
 
 class _Template(Template):
-    """A template whose rendering starts with a full supply."""
+    """A template whose rendering starts with a full supply. A `LimitError` has a note that says what the limits are."""
 
     def render(self, *args: Any, **kwargs: Any) -> str:
         with _SUPPLY.lock:
             _SUPPLY.renew()
-            return super().render(*args, **kwargs)
+            try:
+                return super().render(*args, **kwargs)
+            except LimitError as error:
+                error.add_note(HINT)
+                raise
 
     def make_module(self, *args: Any, **kwargs: Any) -> Any:
         module = super().make_module(*args, **kwargs)
@@ -246,7 +250,7 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
     concat = staticmethod(_concat)
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(undefined=jinja2.StrictUndefined, **options)
+        super().__init__(**{"undefined": jinja2.StrictUndefined, **options})
         for name in _ABSENT:
             self.globals.pop(name, None)
             self.filters.pop(name, None)
