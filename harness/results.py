@@ -22,7 +22,6 @@ from harness.runtime import manifest
 from harness.tables import (
     EpisodeScore,
     HeadlineSpec,
-    Published,
     Table,
     TableSpec,
     build,
@@ -127,15 +126,17 @@ class Run:
         """The number that represents the benchmark."""
         return HeadlineSpec.of(self.spec.data, self.metrics)
 
-    def with_published(self, published: Iterable[Published]) -> list[Table]:
-        """The spec's tables with figures of publications as marked rows."""
-        figures = [*published]
-        tables = (build(table, self.scores, self.metrics, figures) for table in self.table_specs)
+    def with_published(self, published: Iterable[Any]) -> list[Table]:
+        """The spec's tables with figures of publications (`published`) as marked rows."""
+        entries = self.table_specs
+        if figures := [*published]:
+            entries = [report_part("beside", "figures of publications")(table, figures) for table in entries]
+        tables = (build(table, self.scores, self.metrics) for table in entries)
         return [replace(table, notes=(*table.notes, *filter(None, [self.unfinished]))) for table in tables]
 
-    def published(self) -> list[Published]:
+    def published(self) -> list[Any]:
         """Published figures; those in this run's tables say how the run differs from the published one."""
-        found: list[Published] = report_part("published", "figures of publications")(self)
+        found: list[Any] = report_part("published", "figures of publications")(self)
         return found
 
     @property

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Protocol
 
 from harness.api import UNBOUNDED, CorpusMetric, Metric, RatioMetric, Statistic, linearised
 from harness.errors import HarnessError, PluginError, SpecError, near
-from harness.manifests import report_part
 from harness.storage.plugin_errors import describe
 from harness.tables import stats
 
@@ -20,37 +18,10 @@ from .entry import Means
 from .notes import notes
 from .scores import EpisodeScore, aggregate, by_condition, cluster_of, finite, observations, refuse_bare_shares
 from .spec import TableSpec
-from .table import Cell, Column, ErrorKind, Published, Row, Table, error_of
+from .table import Cell, Column, ErrorKind, Table, error_of
 
 
-class Beside(Protocol):
-    """Figures of publications that are beside a run's own in a table, as `[reports]` `beside` makes them of a table
-    and all publications."""
-
-    @property
-    def has_errors(self) -> bool:
-        """Whether some figure has a standard error."""
-
-    def models(self, table: TableSpec) -> set[str]:
-        """The models of the figures that have a cell in the table, if it distinguishes models."""
-
-    def place(self, table: TableSpec, rows: Axis, columns: Axis) -> None:
-        """Find the cell of every figure, and let the axes know it."""
-
-    def rows(self, table: TableSpec, rows: Axis, columns: Sequence[tuple[Key | None, str | None]]) -> Iterable[Row]:
-        """The rows of the placed figures. `columns`: key (None for the overall one) and metric of each, as far as
-        columns distinguish metrics."""
-
-    def notes(self, table: TableSpec, scores: Sequence[EpisodeScore]) -> Iterable[str]:
-        """What a reader must know about them."""
-
-
-def build(
-    table: TableSpec,
-    scores: Sequence[EpisodeScore],
-    metrics: Mapping[str, Metric],
-    published: Iterable[Published] = (),
-) -> Table:
+def build(table: TableSpec, scores: Sequence[EpisodeScore], metrics: Mapping[str, Metric]) -> Table:
     """Fill a table.
 
     Rows and columns are in the order in which their label values first occur in `scores`, so give these in the
@@ -63,10 +34,9 @@ def build(
         table: what to show.
         scores: the episodes; those that failed are counted and never averaged.
         metrics: name → metric, for every name in `table.cells`.
-        published: published tables, among them those that `table.published` names; empty: show none.
 
     Raises:
-        SpecError: for a metric, a label or a published table that does not exist.
+        SpecError: for a metric or a label that does not exist.
     """
     for key in table.added:
         with _asking(table, key):
@@ -78,27 +48,25 @@ def build(
     if table.kind:
         with _asking(table, table.kind):
             return table.kind.build(table, selected, metrics)
-    beside = _beside(table, published)
-    table = _placed(table, selected, beside.models(table) if beside else ())
+    table = _placed(table, selected, [model for key in table.added for model in key.models(table)])
     rows, columns = Axis(table.rows, table), Axis(table.columns, table)
     ours: dict[Key, dict[Key, list[EpisodeScore]]] = {}
     for score, metric in product(selected, table.cells):
         labels = {**score.labels, "metric": metric}
         ours.setdefault(rows.key(labels), {}).setdefault(columns.key(labels), []).append(score)
-    if beside:
-        beside.place(table, rows, columns)  # before the slots: figures have columns too
+    for key in table.added:
+        with _asking(table, key):
+            key.place(table, rows, columns)  # before the slots: rows of keys have columns too
     slots = _slots(table, columns)
     own = {
         key: rows.row(key, [_cell(table, metrics, slot, rows.metric(key), ours[key]) for slot in slots])
         for key in rows.sorted(ours)
     }
     rows_filled = [*own.values()]
-    if beside:
-        rows_filled += beside.rows(table, rows, [(slot.key, slot.metric) for slot in slots])
     last_notes: list[str] = []
     for key in table.added:
         with _asking(table, key):
-            more, about = key.more_rows(table, own, [slot.metric for slot in slots], metrics)
+            more, about = key.more_rows(table, own, [(slot.key, slot.metric) for slot in slots], metrics)
         rows_filled += more
         last_notes += [*key.notes(table, selected), *about]
     if table.hide_empty:
@@ -121,7 +89,7 @@ def build(
         unit=table.unit,
         figure=table.figure,
     )
-    return replace(done, notes=(*notes(table, done, selected, metrics, beside), *last_notes))
+    return replace(done, notes=tuple(dict.fromkeys([*notes(table, done, selected, metrics), *last_notes])))
 
 
 @contextlib.contextmanager
@@ -169,16 +137,9 @@ def _only(table: TableSpec) -> str | None:
     return table.cells[0] if len(table.cells) == 1 else None
 
 
-def _beside(table: TableSpec, published: Iterable[Published]) -> Beside | None:
-    """The published tables that the entry names; None if none are given."""
-    given = [*published] if table.published else []
-    beside: Beside | None = report_part("beside", "figures of publications")(table, given) if given else None
-    return beside
-
-
 def _placed(table: TableSpec, scores: Sequence[EpisodeScore], further: Collection[str]) -> TableSpec:
     """The table with "model" and "metric" among its labels wherever it takes them to distinguish cells; `further`:
-    models that have figures beside the scores."""
+    models of rows beside the scores."""
     rows, columns = table.rows, table.columns
     several = len({score.model for score in scores}.union(further)) > 1
     if several and "model" not in (*rows, *columns):

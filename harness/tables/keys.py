@@ -9,24 +9,24 @@ Next: `harness.tables.build`, which asks them when it fills a table.
 from __future__ import annotations
 
 import typing
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from harness.manifests import Offer, offers, usable
 
 if TYPE_CHECKING:
     from harness.api import Metric
 
+    from .axis import Axis, Key
     from .scores import EpisodeScore
     from .spec import Derived, TableSpec
     from .table import Row
 
 
-class TableKey(ABC):
-    """A key that an extension adds to entries of `tables:`. Subclasses are frozen dataclasses.
+class TableKey:
+    """A key that an extension adds to entries of `tables:`. Subclasses are dataclasses.
 
-    All methods but `read` have a default that changes nothing.
+    All methods have a default that changes nothing. A caller may add what no entry says to a parsed `TableSpec`.
 
     Attributes:
         entry: a `TypedDict` with the key, and keys that can stand beside it.
@@ -37,9 +37,9 @@ class TableKey(ABC):
     with_kinds: ClassVar[bool] = False
 
     @classmethod
-    @abstractmethod
-    def read(cls, entry: Mapping[str, Any]) -> TableKey:
+    def read(cls, entry: Mapping[str, Any]) -> Self:
         """Read the key of an entry whose keys and types are right."""
+        return cls()
 
     def problems(self, table: TableSpec) -> list[str]:
         """Keys that are valid alone and invalid together, as messages."""
@@ -61,19 +61,31 @@ class TableKey(ABC):
         """New name, to be used in `cell` → how it is made."""
         return {}
 
+    def models(self, table: TableSpec) -> Iterable[str]:
+        """The models of which `more_rows` has numbers: the table distinguishes them from those of the episodes."""
+        return ()
+
+    def place(self, table: TableSpec, rows: Axis, columns: Axis) -> None:
+        """Let the axes know the labels of `more_rows`, so that these have columns too."""
+
+    def has_errors(self) -> bool:
+        """Whether numbers of `more_rows` have errors that others have computed."""
+        return False
+
     def more_rows(
         self,
         table: TableSpec,
-        rows: Mapping[tuple[str, ...], Row],
-        columns: Sequence[str | None],
+        rows: Mapping[Key, Row],
+        columns: Sequence[tuple[Key | None, str | None]],
         metrics: Mapping[str, Metric],
     ) -> tuple[list[Row], list[str]]:
         """Rows to put below the table's own, and notes on them.
 
         Args:
             table: the entry.
-            rows: values of the row labels, as text → row; without figures of publications.
-            columns: the metric of each column, None if rows say it.
+            rows: values of the row labels, as text → row; those of the episodes alone.
+            columns: of each column the values of its labels, as text (None for the overall one), and its metric (None
+                if rows say it).
             metrics: name → metric.
         """
         return [], []

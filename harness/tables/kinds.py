@@ -111,7 +111,8 @@ def entry_type(kind: type[TableKind] | None, entry: Any) -> Any:
 
 def whole_entry_type() -> Any:
     """The `TypedDict` with the keys of all kinds there are and of all extensions, for editors."""
-    return _with(*all_loaded("tables", TableKind).values(), *all_loaded("table_keys", TableKey).values())
+    every: list[Any] = [*all_loaded("tables", TableKind).values(), *all_loaded("table_keys", TableKey).values()]
+    return _with(*every)
 
 
 @functools.cache

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from harness.api import UNBOUNDED, Metric
 from harness.engine_api import is_person
@@ -14,9 +14,6 @@ from harness.engine_api import is_person
 from .scores import NOT_RUN, EpisodeScore, by_condition, cluster_of, numbers, records
 from .spec import TableSpec
 from .table import SIMULATED, ErrorKind, Table, error_of, text
-
-if TYPE_CHECKING:
-    from .build import Beside
 
 _ERRORS: Final[dict[ErrorKind, str]] = {
     "sem": "standard error",
@@ -27,30 +24,26 @@ _SHARES: Final = "95 % Wilson interval"
 
 
 def notes(
-    table: TableSpec,
-    filled: Table,
-    scores: Sequence[EpisodeScore],
-    metrics: Mapping[str, Metric],
-    beside: Beside | None = None,
-) -> tuple[str, ...]:
-    """The entry's own note, what its errors are, what is not in the numbers and why, and the published sources."""
-    lines = [table.note] if table.note else []
-    lines += who_played(scores)
+    table: TableSpec, filled: Table, scores: Sequence[EpisodeScore], metrics: Mapping[str, Metric]
+) -> Iterator[str]:
+    """The entry's own note, what its errors are, what is not in the numbers and why. Some may be there twice."""
+    if table.note:
+        yield table.note
+    yield from who_played(scores)
     if table.figure == "stacked" and len(table.cells) == 1:
-        lines.append("Values are shares of a stack: each series contributes its mean divided by the number of series.")
-    lines += _kinds(table, scores, metrics)
-    lines += _clusters(table, scores, beside)
+        yield "Values are shares of a stack: each series contributes its mean divided by the number of series."
+    yield from _kinds(table, scores, metrics)
+    yield from _clusters(table, scores)
     if not scores:
-        lines.append("There are no episodes to show.")
-    lines += left_out(scores)
-    lines += limited(scores)
-    lines += dropped_fields(scores)
+        yield "There are no episodes to show."
+    yield from left_out(scores)
+    yield from limited(scores)
+    yield from dropped_fields(scores)
     for metric in (name for name in table.cells if name not in table.derived):
-        lines += [f"{metric}: {metrics[metric].note}"] if metric in metrics and metrics[metric].note else []
-        lines += without_number(table, _in_columns(table, scores, metric), metric)
-        lines += _without_error(table, filled, scores, metric)
-    lines += beside.notes(table, scores) if beside else []
-    return tuple(dict.fromkeys(lines))  # two published tables may come with the same warning
+        if metrics[metric].note:
+            yield f"{metric}: {metrics[metric].note}"
+        yield from without_number(table, _in_columns(table, scores, metric), metric)
+        yield from _without_error(table, filled, scores, metric)
 
 
 def who_played(scores: Sequence[EpisodeScore]) -> Iterable[str]:
@@ -108,7 +101,7 @@ def _interval(metric: str, scores: Sequence[EpisodeScore], metrics: Mapping[str,
     return "95 % interval of the mean" if all(map(math.isfinite, bounds)) else "95 % t interval of the mean"
 
 
-def _clusters(table: TableSpec, scores: Sequence[EpisodeScore], beside: Beside | None) -> Iterable[str]:
+def _clusters(table: TableSpec, scores: Sequence[EpisodeScore]) -> Iterable[str]:
     """Which episodes are one observation, where those of a case could be; and that published errors need not agree."""
     if table.kinds <= {"std", None}:
         return
@@ -122,8 +115,7 @@ def _clusters(table: TableSpec, scores: Sequence[EpisodeScore], beside: Beside |
         line = f"Errors treat {clusters_in_words(table)} as one observation (clustered)."
     else:
         return
-    has_theirs = beside is not None and beside.has_errors
-    yield line + " Published errors (†) stand as they were printed." * has_theirs
+    yield line + " Published errors (†) stand as they were printed." * any(key.has_errors() for key in table.added)
 
 
 def clusters_in_words(table: TableSpec) -> str:

@@ -1,4 +1,4 @@
-"""A finished table as plain data, and the published figures that may be beside it."""
+"""A finished table as plain data."""
 
 from __future__ import annotations
 
@@ -247,42 +247,3 @@ class Table:
         used = {"std": "std" in self.kinds, "uses_ground_truth": self.uses_ground_truth, "best": has_best}
         used["blank"] = has_blank
         return {name for name, is_used in used.items() if not is_used}
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One published figure, with its standard error or standard deviation as printed.
-
-    `overall` marks the figure of a row's summary column.
-    """
-
-    labels: Mapping[str, Any]
-    metric: str
-    value: float
-    stderr: float | None = None
-    n: int | None = None
-    overall: bool = False
-    std: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """One published table.
-
-    Attributes:
-        id: what a spec's `published:` names, e.g. "agentsnet/table2".
-        source: publication and table, e.g. "AgentsNet, Table 2".
-        covers: label → the values its figures were averaged over; where a run differs, the table says so.
-        warnings: what a reader must know before comparing.
-        profile: the spec that plays as the figures were made; None if there is none.
-        differs: how the run beside it is another game than that; which an extension says.
-    """
-
-    id: str
-    source: str
-    title: str
-    records: tuple[Record, ...]
-    covers: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
-    profile: str | None = None
-    differs: str | None = None

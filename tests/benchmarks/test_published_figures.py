@@ -12,8 +12,10 @@ import pytest
 from harness.config import resolve, spec
 from harness.config.project import builtin
 from harness.errors import SpecError
+from harness.extensions.papers.beside import cited
+from harness.extensions.papers.figures import Published, Record
 from harness.report.render import grid
-from harness.tables import Cell, Published, Record, Table, TableSpec, build
+from harness.tables import Cell, Table, TableSpec, build
 from tests.helpers import shipped
 
 PROJECT = builtin()
@@ -49,7 +51,7 @@ def tables(name: str) -> list[tuple[TableSpec, Table]]:
     loaded = spec.load(name, PROJECT)
     metrics = resolve.metrics(loaded, PROJECT)
     entries = map(TableSpec.parse, loaded.get("tables", []))
-    return [(entry, build(entry, [], metrics, PUBLISHED)) for entry in entries if entry.published]
+    return [(entry, build(cited(entry, PUBLISHED), [], metrics)) for entry in entries if entry.published]
 
 
 @pytest.mark.sampled(7)
@@ -100,7 +102,7 @@ def made(records: list[Record], **entry: object) -> Table:
     source = Published("p/t", "P, Table 1", "T", tuple(records))
     parsed = TableSpec.parse({"title": "T", "rows": "model", "cell": "x", "published": "p/t", **entry})
     with_metric = {"x": resolve.metrics(spec.load("agentsnet", PROJECT), PROJECT)["solved"]}
-    return build(parsed, [], with_metric, [source])
+    return build(cited(parsed, [source]), [], with_metric)
 
 
 def test_each_reason_is_reported_with_its_count() -> None:
@@ -130,7 +132,7 @@ def test_a_unit_and_digits_for_each_metric() -> None:
     solved = resolve.metrics(spec.load("agentsnet", PROJECT), PROJECT)["solved"]
     entry = {"title": "T", "rows": "model", "cell": ["x", "y"], "published": "p/t"}
     parsed = TableSpec.parse({**entry, "digits": {"x": 1, "y": 0}, "unit": {"x": "percent"}})
-    assert grid(build(parsed, [], {"x": solved, "y": solved}, [source])).body == [["m †", "4.3%", "104,373,000"]]
+    assert grid(build(cited(parsed, [source]), [], {"x": solved, "y": solved})).body == [["m †", "4.3%", "104,373,000"]]
     with pytest.raises(SpecError, match="digits: cell has no metric 'z'"):
         TableSpec.parse({**entry, "digits": {"z": 1}})
     with pytest.raises(SpecError, match=r"unit: 'x' is 'miles'\. Available: percent, thousands"):

@@ -3,8 +3,8 @@
 import functools
 
 from harness.config.project import builtin
+from harness.extensions.papers.figures import Published
 from harness.extensions.papers.published import load_published
-from harness.tables import Published
 
 
 @functools.cache

@@ -11,9 +11,11 @@ from harness.api import Metric
 from harness.errors import DataError
 from harness.extensions.costs.costs import Price, Prices, read_prices
 from harness.extensions.costs.key import priced
+from harness.extensions.papers.beside import cited
+from harness.extensions.papers.figures import Published
 from harness.printable import shortened
 from harness.results import Run
-from harness.tables import EpisodeScore, HeadlineSpec, Published, Table, TableSpec, build, text
+from harness.tables import EpisodeScore, HeadlineSpec, Table, TableSpec, build, text
 
 from .comparison import in_words, spec_changes
 
@@ -76,7 +78,7 @@ def leaderboard(runs: Sequence[RunScores], published: Iterable[Published] = ()) 
     published = list(published)
     tables, differing = [], differences(runs)
     for entry in runs[0].tables:
-        table = build(priced(entry, prices_by_name), scores, runs[0].metrics, published)
+        table = build(cited(priced(entry, prices_by_name), published), scores, runs[0].metrics)
         has_costs = any(derived.kind == "cost" for derived in entry.derived.values())
         has_headline = runs[0].headline is not None and runs[0].headline.metric in entry.cells
         further = (disputed if has_costs else None, differing, readers_in_words(runs) if has_headline else None)

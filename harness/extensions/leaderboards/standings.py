@@ -12,7 +12,8 @@ from typing import Any, Final, Literal
 from harness.extensions.costs.costs import Prices, cost
 from harness.extensions.effects import paired
 from harness.extensions.papers.beside import other_coverage
-from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Published, Row, Table, stats, text
+from harness.extensions.papers.figures import Published
+from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Row, Table, stats, text
 from harness.tables.notes import clusters_in_words
 from harness.tables.scores import cluster_of
 from harness.tables.table import words_of

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from harness.api import Metric
 from harness.errors import SpecError, near
-from harness.tables import Cell, EpisodeScore, Published, Record, Row, TableSpec, error_of, text
+from harness.tables import Cell, EpisodeScore, Row, TableKey, TableSpec, error_of, text
 from harness.tables.axis import Axis, Key
+
+from .figures import Published, Record
 
 Figures = dict[Key, dict[tuple[Key | None, str], Record]]
 """Row → (column, None for the overall one; metric) → figure."""
 
 
 @dataclass
-class References:
-    """The published tables that are beside one of a run, as `harness.tables.build.Beside` says.
+class References(TableKey):
+    """The published tables that are beside one of a run: rows below its own.
 
     Attributes:
         tables: they.
@@ -25,9 +28,8 @@ class References:
 
     tables: Sequence[Published]
     unplaced: Counter[str] = field(default_factory=Counter)
-    _placed: list[tuple[str, Figures]] = field(default_factory=list)  # (source, its figures)
+    _placed: list[tuple[str, Axis, Figures]] = field(default_factory=list)  # (source, the table's rows, its figures)
 
-    @property
     def has_errors(self) -> bool:
         """Whether some figure has a standard error."""
         return any(record.stderr is not None for reference in self.tables for record in reference.records)
@@ -53,16 +55,22 @@ class References:
                 if (column, record.metric) in row:  # they differ in a label of `where` alone
                     self.unplaced["where another one stands"] += 1
                 row.setdefault((column, record.metric), record)
-            self._placed.append((reference.source, figures))
+            self._placed.append((reference.source, rows, figures))
 
-    def rows(self, table: TableSpec, rows: Axis, columns: Sequence[tuple[Key | None, str | None]]) -> Iterator[Row]:
-        """The rows of the placed figures. `columns`: key (None for the overall one) and metric of each, as far as
-        columns distinguish metrics."""
-        for source, figures in self._placed:
-            for key in rows.sorted(figures):
-                metrics = [metric or rows.metric(key) or table.cells[0] for _, metric in columns]
-                places = [(column, metric) for (column, _), metric in zip(columns, metrics, strict=True)]
-                yield rows.row(key, [_figure(table, figures[key].get(place)) for place in places], source)
+    def more_rows(
+        self,
+        table: TableSpec,
+        rows: Mapping[Key, Row],
+        columns: Sequence[tuple[Key | None, str | None]],
+        metrics: Mapping[str, Metric],
+    ) -> tuple[list[Row], list[str]]:
+        """The rows of the placed figures."""
+        more = []
+        for source, axis, figures in self._placed:
+            for key in axis.sorted(figures):
+                places = [(column, metric or axis.metric(key) or table.cells[0]) for column, metric in columns]
+                more.append(axis.row(key, [_figure(table, figures[key].get(place)) for place in places], source))
+        return more, []
 
     def notes(self, table: TableSpec, scores: Sequence[EpisodeScore]) -> Iterator[str]:
         """The sources, what a reader must know before comparing, and how many figures have no cell."""
@@ -81,13 +89,19 @@ class References:
             yield f"† {count} of {every} published figures are not placed in this table: {listed}."
 
 
-def cited(table: TableSpec, published: Iterable[Published]) -> References:
-    """Those that the entry names. Raises `SpecError` for a name that is not there."""
+def cited(table: TableSpec, published: Iterable[Published]) -> TableSpec:
+    """The table with those that it names beside it, to be filled once; as it is if none are given.
+
+    Raises `SpecError` for a name that is not there.
+    """
     by_id = {one.id: one for one in published}
+    if not (by_id and table.published):
+        return table
     for name in table.published:
         if name not in by_id:
             raise SpecError(f"table {table.title!r}: unknown published table {name!r}", hint=near(name, by_id))
-    return References([by_id[name] for name in table.published])
+    beside = References([by_id[name] for name in table.published])
+    return replace(table, added=(beside, *table.added))
 
 
 def other_coverage(reference: Published, scores: Sequence[EpisodeScore], apart: Sequence[str] = ()) -> Iterable[str]:

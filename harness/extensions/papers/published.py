@@ -16,7 +16,9 @@ from harness.config.spec import Spec
 from harness.errors import DataError, UserError
 from harness.parameters import OPEN, fields, problems
 from harness.results import Run
-from harness.tables import Published, Record, text
+from harness.tables import text
+
+from .figures import Published, Record
 
 _Figure = Annotated[float, Range(ge=-1e15, le=1e15)]
 
@@ -33,7 +35,7 @@ class RecordEntry(TypedDict):
 
 
 class PublishedEntry(TypedDict):
-    """A published table as YAML writes it (`harness.tables.Published`)."""
+    """A published table as YAML writes it (`figures.Published`)."""
 
     id: str
     source: str

@@ -10,6 +10,7 @@ from harness.api import Metric
 from harness.errors import near
 from harness.parameters import Keywords
 from harness.tables import Row, TableKey, TableSpec, text
+from harness.tables.axis import Key
 
 Weight = Literal["size", "equal"]
 """How the rows of a group count: by their observations (micro mean), or all the same (macro mean)."""
@@ -103,8 +104,8 @@ class Groups(TableKey):
     def more_rows(
         self,
         table: TableSpec,
-        rows: Mapping[tuple[str, ...], Row],
-        columns: Sequence[str | None],
+        rows: Mapping[Key, Row],
+        columns: Sequence[tuple[Key | None, str | None]],
         metrics: Mapping[str, Metric],
     ) -> tuple[list[Row], list[str]]:
         """As `rows.GroupRows.rows`."""
@@ -112,7 +113,7 @@ class Groups(TableKey):
 
         bounds = {name: metric.bounds for name, metric in metrics.items()}
         maker = GroupRows(self.groups, table.rows, table.labels, table.error, table.summed, table.cells[0], bounds)
-        return maker.rows(rows, columns)
+        return maker.rows(rows, [metric for _, metric in columns])
 
 
 def parsed(entries: Sequence[Mapping[str, Any]]) -> tuple[tuple[RowGroup, ...], list[str]]:

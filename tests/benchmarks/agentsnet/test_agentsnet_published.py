@@ -16,9 +16,11 @@ from harness.api import Episode, Metric, Statistic
 from harness.config import spec
 from harness.config.project import builtin
 from harness.errors import DataError
+from harness.extensions.papers.beside import cited
+from harness.extensions.papers.figures import Published, Record
 from harness.extensions.papers.published import load_published
 from harness.report import render
-from harness.tables import EpisodeScore, Published, Record, TableSpec, build, check, stats
+from harness.tables import EpisodeScore, TableSpec, build, check, stats
 from tests.helpers import shipped
 
 FOLDER = Path(__file__).parents[3] / "results" / "published"
@@ -195,7 +197,7 @@ def test_every_entry_places_every_published_figure(name: str, entry: dict[str, A
     labels = {k: [s.labels[k] for s in scores] for k in scores[0].labels}
     assert check(entry, labels, METRICS, [table.id for table in PAPER.values()]) == []
     spec = TableSpec.parse(entry)
-    table = build(spec, scores, METRICS, PAPER.values())
+    table = build(cited(spec, PAPER.values()), scores, METRICS)
     expected = sum(len(t.records) for t in PAPER.values() if t.id in spec.published)
     theirs = [cell for row in table.rows if row.published for cell in row.cells if cell.value is not None]
     assert len(theirs) == expected
@@ -204,7 +206,9 @@ def test_every_entry_places_every_published_figure(name: str, entry: dict[str, A
 
 
 def test_table_2_in_our_words() -> None:
-    table = build(entry("agentsnet", "Fraction of solved instances"), RUNS["agentsnet"], METRICS, [PAPER["table2"]])
+    table = build(
+        cited(entry("agentsnet", "Fraction of solved instances"), [PAPER["table2"]]), RUNS["agentsnet"], METRICS
+    )
     lines = render(table).splitlines()
     assert lines[2].split("  ")[0] == "Model"
     assert lines[2].split()[-1] == "AGENTSNET"
@@ -245,7 +249,7 @@ def test_errors_of_the_reference_are_the_papers_and_tables_say_which_they_have(r
     tables = {}
     for name in ("agentsnet", "agentsnet_reference"):
         first = TableSpec.parse(spec.load(name, builtin()).tables[0])
-        tables[name] = build(first, scores, {"solved": Number()}, [PAPER["table2"]])
+        tables[name] = build(cited(first, [PAPER["table2"]]), scores, {"solved": Number()})
     cells = {name: table.rows[0].cells for name, table in tables.items()}
     overall = cells["agentsnet_reference"][-1]
     assert (overall.value, overall.stderr) == (pytest.approx(mean), pytest.approx(error))
@@ -264,7 +268,7 @@ def test_errors_of_the_reference_are_the_papers_and_tables_say_which_they_have(r
 
 
 def test_table_11_in_thousands() -> None:
-    table = build(entry("agentsnet", "Tokens"), RUNS["agentsnet"], METRICS, [PAPER["table11"]])
+    table = build(cited(entry("agentsnet", "Tokens"), [PAPER["table11"]]), RUNS["agentsnet"], METRICS)
     assert [column.names for column in table.columns][:4] == [
         ("4 nodes", "Input"),
         ("4 nodes", "Output"),
@@ -282,7 +286,7 @@ def test_table_11_in_thousands() -> None:
 
 def test_tables_5_and_6_stand_under_the_run_by_model() -> None:
     published = [PAPER["table5"], PAPER["table6"]]
-    table = build(entry("agentsnet_byzantine", "Solved with"), BYZANTINE, METRICS, published)
+    table = build(cited(entry("agentsnet_byzantine", "Solved with"), published), BYZANTINE, METRICS)
     assert [column.names for column in table.columns][:3] == [
         ("4 nodes", "Aware"),
         ("4 nodes", "Unaware"),
@@ -300,7 +304,7 @@ def test_figure_4_stacks_to_the_mean_of_its_tasks() -> None:
 
 
 def test_a_smaller_run_is_distinguished_from_the_papers() -> None:
-    table = build(entry("agentsnet", "Fraction of solved instances"), run("m", [4]), METRICS, [PAPER["table2"]])
+    table = build(cited(entry("agentsnet", "Fraction of solved instances"), [PAPER["table2"]]), run("m", [4]), METRICS)
     note = "† AgentsNet, Table 2 covers size 4, 8, 16; this run size 4: not comparable as a whole."
     assert note in table.notes
 

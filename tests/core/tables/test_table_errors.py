@@ -14,8 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Episode, Metric, Statistic
+from harness.extensions.papers.beside import cited
+from harness.extensions.papers.figures import Published, Record
 from harness.report import render
-from harness.tables import EpisodeScore, Published, Record, Table, TableSpec, build, check
+from harness.tables import EpisodeScore, Table, TableSpec, build, check
 from harness.tables.spec import RESERVED
 
 
@@ -50,7 +52,7 @@ SEQ = episodes("seq", {"deadlock": 1.0, "meals": 5.0, "fair": 5.0, "calls": 5.0}
 
 def made(scores: Sequence[EpisodeScore], papers: Sequence[Published] = (), **entry: Any) -> Table:
     basic = {"title": "T", "rows": "code", "cell": list(METRICS), "aggregate": "pooled"}
-    return build(TableSpec.parse({**basic, **entry}), scores, METRICS, papers)
+    return build(cited(TableSpec.parse({**basic, **entry}), papers), scores, METRICS)
 
 
 def line(table: Table, row: int = 0) -> list[str]:

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from harness.api import Episode, Metric, Statistic
 from harness.errors import SpecError
+from harness.extensions.papers.beside import cited
+from harness.extensions.papers.figures import Published, Record
 from harness.tables import (
     NOT_RUN,
     EpisodeScore,
-    Published,
-    Record,
     Table,
     TableSpec,
     build,
@@ -56,7 +56,7 @@ def condition(name: str, values: Iterable[float], **labels: Any) -> list[Episode
 
 
 def made(scores: Sequence[EpisodeScore], papers: Iterable[Published] = (), **entry: Any) -> Table:
-    return build(TableSpec.parse({**SOLVED, **entry}), scores, METRICS, papers)
+    return build(cited(TableSpec.parse({**SOLVED, **entry}), papers), scores, METRICS)
 
 
 def grid(table: Table) -> dict[tuple[str, ...], list[float | None]]:

@@ -11,7 +11,8 @@ import pytest
 from harness.api import Episode, Metric
 from harness.errors import DataError
 from harness.extensions.leaderboards.leaderboard import RunScores, leaderboard
-from harness.tables import EpisodeScore, Published, Record, Table, TableSpec
+from harness.extensions.papers.figures import Published, Record
+from harness.tables import EpisodeScore, Table, TableSpec
 
 
 class Solved(Metric):

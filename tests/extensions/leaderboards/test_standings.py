@@ -18,8 +18,9 @@ from harness.extensions.leaderboards.leaderboard import RunScores
 from harness.extensions.leaderboards.overall import overall
 from harness.extensions.leaderboards.standings import standings
 from harness.extensions.pages.html import page
+from harness.extensions.papers.figures import Published, Record
 from harness.report import render
-from harness.tables import EpisodeScore, HeadlineSpec, Published, Record, TableSpec, check_headline
+from harness.tables import EpisodeScore, HeadlineSpec, TableSpec, check_headline
 
 
 class Share(Metric):
