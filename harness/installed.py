@@ -69,7 +69,7 @@ OF_THE_CORE: Final[Mapping[str, Set[str]]] = {
     "kinds": {"prompts", "specs"},
     "keys": {
         *("name", "task", "protocol", "prompts", "metrics", "description", "extends", "agents", "models", "matrix"),
-        *("baseline", "generation_kwargs", "constrained", "limits", "share_calls", "executor", "seed", "repeats"),
+        *("baseline", "generation_kwargs", "constrained", "share_calls", "executor", "seed", "repeats"),
         *("limit", "cluster", "headline", "tables"),
     },
     "table_keys": {

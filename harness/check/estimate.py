@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import random
-from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from harness.api import Action, Case, Policy, Turn
-from harness.config.limits import LARGEST, EpisodeLimits
 from harness.config.plan import Condition, Plan
 from harness.errors import PluginError
 from harness.replies import Likelihoods, likelihoods_of
@@ -78,7 +76,9 @@ class _Estimator:
         except (RuntimeError, TypeError) as error:
             raise PluginError(f"{condition.id}: the plan cannot be counted: {error}") from error
         turns = [turn for turn in driven.turns() if turn.agent not in spared]
-        allowed, calls = _within(condition.limits, turns)
+        demands = [1 + (turn.parse_retries if likelihoods_of(turn.reply) is None else 0) for turn in turns]
+        limits = condition.limits
+        allowed, calls = (turns, sum(demands)) if limits is None else limits.within(turns, demands)
         few = {turn.agent: [t for t in allowed if t.agent == turn.agent] for turn in allowed[:4]}
         replies = sum(likelihoods_of(turn.reply) is None for turn in allowed)
         length = _Length(len(allowed), calls, replies, few)
@@ -195,17 +195,3 @@ def _by_task(conditions: Iterable[Condition]) -> Iterable[list[Condition]]:
     for condition in conditions:
         groups.setdefault((id(condition.task), condition.games), []).append(condition)
     return groups.values()
-
-
-def _within(limits: EpisodeLimits, turns: Sequence[Turn]) -> tuple[list[Turn], int]:
-    """The turns that limits of calls leave where no agent is asked again, and the most calls that they allow."""
-    agent, episode = limits.calls_per_agent or LARGEST, limits.calls_per_episode or LARGEST
-    demand: Counter[str] = Counter()
-    calls: Counter[str] = Counter()
-    allowed: list[Turn] = []
-    for turn in turns:
-        demand[turn.agent] += 1 + (turn.parse_retries if likelihoods_of(turn.reply) is None else 0)
-        if calls[turn.agent] < agent and len(allowed) < episode:
-            calls[turn.agent] += 1
-            allowed.append(turn)
-    return allowed, min(episode, sum(min(agent, most) for most in demand.values()))

@@ -1,134 +1,54 @@
-"""A spec's `limits:`: how many model calls and tokens an episode may take, and each agent in it.
+"""What bounds an episode: what a key of specs gives a condition, and what the core asks while the episode is played.
 
-They change what is played, so they are part of what a run is. What is spent by a run as a whole is a budget:
-`harness.engines.budget`. Whether a call is allowed never depends on which answer comes first: what a batch of turns
-may take is allocated before any of them is asked.
+Limits change what is played, so they are part of what a run is. What a run as a whole may spend is a budget:
+`harness.engines.budget`.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Annotated, Final, TypedDict
+from typing import Final
 
-from harness.api import Completion, Move, Range, Turn
-from harness.errors import EngineFatalError
+from harness.api import Completion, Move, Turn
 
 LIMITED: Final = "limit"
 """The `Move.error_kind` of a turn in which a limit allowed no further call."""
-LARGEST: Final = 10**18 - 1
-_Limit = Annotated[int | str, Range(ge=1, le=LARGEST)]
 
 
-class LimitsEntry(TypedDict, total=False):
-    """A spec's `limits:` in YAML."""
+class TurnQuota(ABC):
+    """What one turn may take."""
 
-    calls_per_episode: Annotated[_Limit, "model calls of all agents, retries among them"]
-    tokens_per_episode: Annotated[_Limit, "input and output tokens of all agents' calls"]
-    calls_per_agent: Annotated[_Limit, "model calls of each agent in an episode"]
-    tokens_per_agent: Annotated[_Limit, "input and output tokens of each agent's calls in an episode"]
-
-
-@dataclass(frozen=True)
-class EpisodeLimits:
-    """What an episode is allowed; None: as much as it takes. Calls and tokens are those of `Move.calls`."""
-
-    calls_per_episode: int | None = None
-    tokens_per_episode: int | None = None
-    calls_per_agent: int | None = None
-    tokens_per_agent: int | None = None
-
-    def __bool__(self) -> bool:
-        return any(getattr(self, f.name) is not None for f in fields(self))
-
-
-class TurnQuota:
-    """What one turn may take.
-
-    Args:
-        calls: how many model calls.
-        by: which limit it is that allows no more.
-        tokens: name of a limit → how many tokens it leaves.
-    """
-
-    def __init__(self, calls: int, by: str, tokens: Mapping[str, int]) -> None:
-        self.calls, self.by, self.tokens = calls, by, tokens
-
+    @abstractmethod
     def reached(self, calls: Sequence[Completion]) -> str | None:
         """The limit that forbids another call after those of the turn; None if none does.
 
-        Raises `EngineFatalError` if tokens are limited and a call does not report its tokens.
+        Raises `EngineFatalError` if an engine does not report what is limited.
         """
-        if len(calls) >= self.calls:
-            return self.by
-        if not self.tokens:
-            return None
-        used = sum(_tokens(call, self.tokens) for call in calls)
-        return next((name for name, left in self.tokens.items() if used >= left), None)
 
 
-class Meter:
-    """What one episode has taken, of its limits; fed with every batch of moves, recorded or new."""
+class Meter(ABC):
+    """What one episode has taken of its limits; it gets every batch of moves, recorded or new."""
 
-    def __init__(self, limits: EpisodeLimits) -> None:
-        self.limits = limits
-        self.calls: dict[str, int] = {}
-        self.tokens: dict[str, int] = {}
+    @abstractmethod
+    def allocate(self, turns: Sequence[Turn]) -> Mapping[str, TurnQuota]:
+        """Agent → what its turn of a batch may take. The order in which replies arrive must not count."""
 
-    def allocate(self, turns: Sequence[Turn]) -> dict[str, TurnQuota]:
-        """Agent → what its turn of a batch may take.
-
-        The calls that the episode has left go to the turns in their order: first one each, then, where some are left,
-        one more each for a retry. What is not needed is there again for the next batch.
-        """
-        limits = self.limits
-        demands = [1 + turn.parse_retries for turn in turns]
-        if limits.calls_per_agent is not None:
-            own = [max(0, limits.calls_per_agent - self.calls.get(turn.agent, 0)) for turn in turns]
-            demands = list(map(min, demands, own))
-        quotas = demands
-        if limits.calls_per_episode is not None:
-            quotas = _allocate(demands, limits.calls_per_episode - sum(self.calls.values()))
-        used = sum(self.tokens.values())
-        return {
-            turn.agent: TurnQuota(
-                calls, "calls_per_episode" if calls < demand else "calls_per_agent", self._left(turn.agent, used)
-            )
-            for turn, demand, calls in zip(turns, demands, quotas, strict=True)
-        }
-
+    @abstractmethod
     def take(self, moves: Sequence[Move]) -> None:
-        """Count a batch's moves. Raises `EngineFatalError` as `TurnQuota.reached`."""
-        limits = self.limits
-        named = [name for name in ("tokens_per_episode", "tokens_per_agent") if getattr(limits, name) is not None]
-        for move in moves:
-            self.calls[move.agent] = self.calls.get(move.agent, 0) + len(move.calls)
-            if named:
-                used = sum(_tokens(call, named) for call in move.calls)
-                self.tokens[move.agent] = self.tokens.get(move.agent, 0) + used
-
-    def _left(self, agent: str, used: int) -> dict[str, int]:
-        left = {}
-        if self.limits.tokens_per_agent is not None:
-            left["tokens_per_agent"] = self.limits.tokens_per_agent - self.tokens.get(agent, 0)
-        if self.limits.tokens_per_episode is not None:
-            left["tokens_per_episode"] = self.limits.tokens_per_episode - used
-        return left
+        """Count a batch's moves. Raises as `TurnQuota.reached`."""
 
 
-def _allocate(demands: Sequence[int], left: int) -> list[int]:
-    """Allocate `left` one by one, round after round, to those with demands left."""
-    allocated = [0] * len(demands)
-    while left > 0 and (waiting := [i for i, want in enumerate(demands) if allocated[i] < want]):
-        rounds = max(1, left // len(waiting))  # as many at once as there are for all that wait
-        for i in waiting:
-            share = min(rounds, demands[i] - allocated[i], left)
-            allocated[i], left = allocated[i] + share, left - share
-    return allocated
+class EpisodeLimits(ABC):
+    """What an episode of a condition is allowed. Equal limits are equal objects, with the same hash."""
 
+    @abstractmethod
+    def meter(self) -> Meter:
+        """A meter for one episode."""
 
-def _tokens(call: Completion, limits: Sequence[str] | Mapping[str, int]) -> int:
-    if call.input_tokens is None or call.output_tokens is None:
-        names = " and ".join(limits)
-        raise EngineFatalError(f"a model does not say how many tokens its calls take: {names} cannot be kept")
-    return call.input_tokens + call.output_tokens
+    @abstractmethod
+    def within(self, turns: Sequence[Turn], demands: Sequence[int]) -> tuple[list[Turn], int]:
+        """The turns that the limits leave where no agent is asked again, and the most calls that they allow.
+
+        `demands`: how many calls each turn takes at most.
+        """

@@ -81,7 +81,7 @@ class Condition:
     protocol: api.Protocol
     groups: tuple[Group, ...]
     constrained: bool = False
-    limits: EpisodeLimits = field(default_factory=EpisodeLimits)
+    limits: EpisodeLimits | None = None
     base: str | None = None
     games: int | None = None
 

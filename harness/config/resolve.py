@@ -18,7 +18,6 @@ from typing import Any, NoReturn
 from harness import api, parameters
 from harness.config.building import PlaceOf, Reference, make, parts_of, policy_name, split
 from harness.config.keys import SpecKey, keys_of
-from harness.config.limits import LARGEST, EpisodeLimits
 from harness.config.plan import Condition, Group, Plan, without_later_metrics
 from harness.config.project import Project
 from harness.config.prompts import PromptSet
@@ -181,7 +180,7 @@ class _Resolver:
             message = f"protocol {name!r} names a group {absent!r} that `agents:` does not have"
             raise SpecError(message, place=self.spec.place("protocol"), hint=near(absent, names))
         constrained = bool(variant.data.get("constrained"))
-        return Condition(variant.id, variant.labels, task, protocol, groups, constrained, self.limits(variant))
+        return Condition(variant.id, variant.labels, task, protocol, groups, constrained)
 
     def played(self, variant: Variant) -> Reference:
         """The task, with the arguments that keys of extensions add."""
@@ -247,14 +246,6 @@ class _Resolver:
                 if fits(self.project.load(kind, entry.name)):
                     names.append(entry.name)
         return ", ".join(names[:most]) + (", …" if len(names) > most else "") or "none"
-
-    def limits(self, variant: Variant) -> EpisodeLimits:
-        entry = variant.data.get("limits") or {}
-        for name, value in entry.items():
-            if type(value) is not int or not 1 <= value <= LARGEST:
-                message = f"{name} must be a whole number from 1 to 10^18 − 1, found {value!r:.40}"
-                raise SpecError(message, place=self.spec.place("limits", name))
-        return EpisodeLimits(**entry)
 
     def groups(self, variant: Variant) -> Iterator[Group]:
         agents: dict[str, Any] = {"default": "model", **(variant.data.get("agents") or {})}

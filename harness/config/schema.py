@@ -7,7 +7,6 @@ from typing import Annotated, Any, Final, NotRequired, Required, TypedDict
 
 from harness.api import Range
 from harness.config.keys import SpecKey
-from harness.config.limits import LimitsEntry
 from harness.manifests import offers
 from harness.parameters import (
     OPEN,
@@ -89,7 +88,6 @@ class SpecEntry(TypedDict, total=False):
     baseline: Annotated[_Policy, "the policy that plays when no --model is given"]
     generation_kwargs: Annotated[dict[str, Any], "sampling: temperature, max_tokens, top_p, stop, …"]
     constrained: Annotated[bool, "decode within the reply's form (recorded in results)"]
-    limits: Annotated[LimitsEntry, "what an episode may take; an agent that reaches a limit is asked no more"]
     share_calls: Annotated[bool, "ask identical calls of different conditions once, and bill each as if alone"]
     executor: Annotated[Plugin, "where episodes are played: local, which is this process, or what an extension adds"]
     seed: Annotated[int, Range(ge=0, le=10**18 - 1), "all that is drawn comes from it; 0 by default"]

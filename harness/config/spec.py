@@ -132,7 +132,7 @@ class Spec:
         The order of a spec's keys and of a plugin's parameters does not count. That within a parameter does: roles of
         a team, lines of effects and draws of a world are carried out in order, as are groups of `agents:`.
         """
-        body = {k: _unordered(v) if k in ("matrix", "limits") else v for k, v in measured(self.data).items()}
+        body = {k: _unordered(v) if k == "matrix" else v for k, v in measured(self.data).items()}
         body = _unordered({k: v for k, v in body.items() if k not in PRESENTATION})
         return hashlib.sha256(json.dumps(_unordered_plugins(body), default=str).encode()).hexdigest()
 

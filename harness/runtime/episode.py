@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from harness.api import Move, Outcome
-from harness.config.limits import EpisodeLimits, Meter
+from harness.config.limits import EpisodeLimits
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError
 from harness.runtime.players import ModelPlayer, Player
 from harness.runtime.steps import Recorded, Steps, recorded_move
@@ -43,7 +43,7 @@ async def play(
         EngineFatalError, BudgetSpentError: nothing more can or may be asked; what was recorded so far allows a resume.
         TypeError, RuntimeError: as `Steps`; RuntimeError also where a recorded turn was another one.
     """
-    meter = Meter(limits) if limits else None
+    meter = limits.meter() if limits is not None else None
     with game:
         while (batch := game.batch) is not None:
             moves: dict[int, Move] = {}
