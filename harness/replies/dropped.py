@@ -22,17 +22,17 @@ def dropped_fields(form: Reply, completion: Completion, parsed: Parsed) -> tuple
 
 
 def _dropped(form: Reply, text: str, parsed: Parsed) -> Iterator[str]:
-    action = parsed.action if parsed.error is None else parsed.fallback_action
-    said = {} if action is None else form.says(action)
     for one in form.fields:
         name = one.name.replace("_", " ")
-        read = not _is_nothing(said.get(one.name))
+        found = field_of(text, name)
+        if found is None or _is_nothing(found.value):  # most
+            continue
+        action = parsed.action if parsed.error is None else parsed.fallback_action
+        said = None if action is None else form.says(action).get(one.name)
+        read = not _is_nothing(said)
         if not read and parsed.error is not None and one.required:
             continue  # the reason of the error says it
-        found = field_of(text, name)
-        if found is None or _is_nothing(found.value):
-            continue
-        if not read or _is_other(one, said[one.name], found, field_of(found.without(text), name)):
+        if not read or _is_other(one, said, found, field_of(found.without(text), name)):
             yield one.name
 
 

@@ -38,17 +38,17 @@ class Context(Metric):
 
     def measure(self, episode: Episode) -> float | None:
         run_facts, data = facts(episode), episode.grade.get("data_characters")
+        if run_facts is None or not data or (per_token := characters_per_token(episode)) is None:
+            return None
         calls: dict[str, list[Completion]] = {}
         for move in moves(episode, "final"):
-            calls.setdefault(move.agent, []).extend(call for call in move.calls if call.input_tokens is not None)
-        per_token = characters_per_token(episode)
-        if run_facts is None or not data or per_token is None:
-            return None
+            for call in move.calls:
+                if call.input_tokens is not None:
+                    calls.setdefault(move.agent, []).append(call)
         usual = sum(data.values()) / len(data)  # of members of a panel, which all have the whole input
         parts = [
             self._tokens_of(run_facts, agent, agent_calls, data.get(agent, usual) / per_token, per_token)
             for agent, agent_calls in calls.items()
-            if agent_calls
         ]
         if self.of == "mean":
             return statistics.fmean(parts)

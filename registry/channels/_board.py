@@ -19,6 +19,7 @@ Call = Mapping[str, Any]
 MAX_CHARS = 200_000
 """The default limit of a message or file, in characters."""
 MAX_PATH = 200
+_NUMBER = re.compile(r"(?:agent)?[ _-]?(\d{1,9})", re.IGNORECASE | re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,7 @@ class Board(CarriedChannel):
         name = name.strip().strip("\"'").strip()
         if name in self.number:
             return name
-        number = re.fullmatch(r"(?:agent)?[ _-]?(\d{1,9})", name, re.IGNORECASE | re.ASCII)
+        number = _NUMBER.fullmatch(name)
         bare = number and (name[0].isalnum() or name[0] == "_")  # no agent has the number -1
         return self._digits.get(str(int(number[1]))) if number and bare else None
 
@@ -220,6 +221,8 @@ class Board(CarriedChannel):
             return {"call": name, "ok": False, "text": f"error: {error}"}
 
     def _add_knowledge(self, agent: str, letters: Sequence[Letter], again: bool = False) -> None:
+        if not letters:
+            return
         knowledge, contacts = self.knowledge[agent], self.contacts[agent]
         for letter in letters:
             knowledge |= letter.knowledge

@@ -96,7 +96,7 @@ class _Game(CallGame):
         ended, calls = set(), []
         for move in moves:
             before, ending, skipped = _split(move.action)
-            calls.append(replace(move, action=before))
+            calls.append(move if before is move.action else replace(move, action=before))
             self.ended[move.agent] = ending is not None
             self.notes[move.agent] = [] if move.action is not None else [_error("", _failure_text(move))]
             if ending is not None:

@@ -12,7 +12,8 @@ _AROUND = 300
 """Characters beside a mention that are looked at."""
 _BEGINS = re.compile(r"[ \t]*(?:(?:[-*+•]|\d{1,3}[.)])[ \t]+)?[\s*_`\"'“‘«„]*")
 _ENDS = re.compile(r"[\s*_`\"'”’»“.,;]*")
-_QUOTED_LINE = re.compile(r"^[^\S\n]*>", re.MULTILINE)
+_QUOTED_LINE = re.compile(r"[^\S\n]*>")
+_QUOTED_BELOW = re.compile(r"\n[^\S\n]*>")  # fast, as it begins with a letter
 _MEMBER = re.compile(r"[\"']\w{1,40}[\"'][ \t]*:[ \t]*\[?[ \t]*[\"']$")
 """The key of a JSON object before a quote: what is there is a value, not a quotation."""
 
@@ -30,7 +31,7 @@ class Mentions:
             if not self._spans or span[0] >= self._spans[-1][1]:
                 self._spans.append(span)
         self._starts = [start for start, _ in self._spans]
-        self._quotes_lines = ">" in text and _QUOTED_LINE.search(text) is not None
+        self._quotes_lines = bool(_QUOTED_LINE.match(text) or _QUOTED_BELOW.search(text))
 
     def end(self, start: int, end: int) -> int | None:
         """Where the mention ends in which the text from `start` to `end` stands; None if it is meant.

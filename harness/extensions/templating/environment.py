@@ -39,6 +39,7 @@ HINT = f"A template has {MAX_TEXT:,} characters, {MAX_STEPS:,} steps and {SECOND
 
 _METHODS = (types.MethodType, types.BuiltinMethodType)
 _EVERY = 256
+_OF_DICTS = frozenset(dir(dict))
 
 
 # ------------------------------------------------------------------------------------------ steps
@@ -163,20 +164,17 @@ def _check_fields(text: str, mark: str, free: re.Pattern[str], values: Any) -> N
 def _filter(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """A filter whose work and result are measured."""
     at = int(getattr(function, "jinja_pass_arg", None) is not None)
-
-    def checked(value: Any, *arguments: Any, **named: Any) -> Any:
-        if name == "join" and isinstance(value, Iterator):
-            value = list(value)
-        _check(name, value if hasattr(value, "__len__") else str(value), [*arguments, *named.values()])
-        return value
+    is_guarded = name in _GUARDED
 
     @wraps(function)
     def bounded(*args: Any, **kwargs: Any) -> Any:
         value = args[at]
         if type(value) in (str, list) and len(value) >= _EVERY:
             _SUPPLY.take(len(value) // _EVERY)
-        if name in _GUARDED:
-            args = (*args[:at], checked(*args[at:], **kwargs), *args[at + 1 :])
+        if is_guarded:
+            if name == "join" and isinstance(value, Iterator):
+                args = (*args[:at], value := list(value), *args[at + 1 :])
+            _check(name, value if hasattr(value, "__len__") else str(value), [*args[at + 1 :], *kwargs.values()])
         result = function(*args, **kwargs)
         return result if type(result) is str and len(result) < _EVERY else _measured(result)
 
@@ -256,6 +254,7 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
             self.filters.pop(name, None)
         self.filters = {name: _filter(name, function) for name, function in self.filters.items()}
         self.filters |= {_COUNTED: _counted, _LOADED: _loaded, _MEASURED: _measured, _JOINED: _joined}
+        self._included: dict[Any, Template] = {}
 
     def evaluate(self, function: Callable[..., Any], *args: Any) -> Any:
         """What a compiled expression gives, with a supply of its own."""
@@ -287,6 +286,22 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
             return super()._compile(source, filename)
 
     # What compiled templates call:
+
+    def get_or_select_template(
+        self, template_name_or_list: Any, parent: str | None = None, globals: MutableMapping[str, Any] | None = None
+    ) -> Template:
+        """An included template. Those of an environment whose files do not change are looked up once."""
+        if self.auto_reload or type(template_name_or_list) is not str:
+            return super().get_or_select_template(template_name_or_list, parent, globals)
+        if template_name_or_list not in self._included:
+            self._included[template_name_or_list] = super().get_or_select_template(template_name_or_list, parent)
+        return self._included[template_name_or_list]
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        """`obj.attribute`. For an entry of a dict, which most are, Jinja raises an error and catches it."""
+        if type(obj) is not dict or attribute in _OF_DICTS:
+            return super().getattr(obj, attribute)
+        return obj[attribute] if attribute in obj else self.undefined(obj=obj, name=attribute)
 
     def call(__self, __context: Any, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805
         """A call in a template, counted and measured."""

@@ -223,6 +223,8 @@ FINE = [
     "{{ 5 | tojson }} {{ 2.5 | tojson }} {{ true | tojson }} {{ none | tojson }} {{ 5 | replace('5', 'x') }}",
     "{{ ('a' ~ 1 ~ none ~ 2.5) }} {{ names == ['a', 'b'] }} {{ 'a' in names }}"
     "{{ names is sequence }} {{ x | default('d') }}",
+    "{% set d = {'items': 1, 'a': 2} %}{{ d.a }} {{ d.items() | list }} {{ d['items'] }}"
+    "{{ d.b is defined }} {{ d.__class__ is defined }} {{ d.get('a') }}",
 ]  # fmt: skip
 GIVEN: dict[str, Any] = {"names": ["a", "b"], "messages": [{"name": "a", "text": " hi "}, {"name": "b", "text": "<&>"}]}
 
