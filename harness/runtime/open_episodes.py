@@ -33,7 +33,6 @@ from harness.runtime.seats import seats
 from harness.runtime.steps import Recorded, Steps
 from harness.storage.plugin_errors import ERRORS, ErrorLog
 from harness.tables import EpisodeScore
-from harness.tables.scores import MARKS
 
 _NEW_OBJECTS = 10_000
 """New objects before Python looks for garbage in cycles, of which episodes make hardly any: its default, 700, takes a
@@ -294,7 +293,7 @@ class _OpenEpisode:
             episode = grade(episode, condition, case, run.errors)
         turns = turns_of(episode, condition, case)
         scored = score(episode, run.plan.metrics, condition.uses_ground_truth, run.errors, turns)
-        marks = {name: getattr(scored, name) for name in MARKS}
+        marks = {name: getattr(scored, name) for name in storage.MARKS}
         line = storage.end_line(episode, scored.labels, scored.to_json()["numbers"], scored.error, marks)
         run.record(line, lambda: self._count(episode, scored))
 

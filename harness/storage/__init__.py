@@ -6,6 +6,7 @@
 from .files import read_json, write_atomically
 from .journal import (
     JOURNAL,
+    MARKS,
     RESUME,
     SCHEMA,
     UNFINISHED,
@@ -28,6 +29,7 @@ from .reading import JournalState, batches, confirmed, in_batches, located, read
 
 __all__ = [
     "JOURNAL",
+    "MARKS",
     "PASSING",
     "REFUSALS",
     "RESUME",

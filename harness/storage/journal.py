@@ -39,6 +39,8 @@ UNFINISHED = "unfinished"
 _GATHER = 0.02
 _SYNC = 1.0
 _MOST_WAITING = 1 << 24  # bytes
+MARKS = ("uses_ground_truth", "limited", "turns", "dropped_fields")
+"""What lines of episodes' ends and of scores have only where it says something."""
 RESUME = "resume"
 """The `k` of the line with which a process begins that continues writing a journal."""
 Line = dict[str, Any]

@@ -11,7 +11,7 @@ from harness.api import Move
 from harness.errors import DataError, Place
 
 from .files import json_object
-from .journal import UNFINISHED, Line, lines, move_of
+from .journal import MARKS, UNFINISHED, Line, lines, move_of
 from .pending import Entry, PendingFailures
 
 
@@ -54,8 +54,7 @@ class JournalState:
     def _take(self, line: Line) -> None:
         if line.get("k") == "end":
             end = {key: line[key] for key in ("condition", "labels", "numbers", "error")}
-            marks = {mark: line.get(mark, False) for mark in ("uses_ground_truth", "limited")}
-            self.ends[line["e"]] = {**end, **marks, "turns": line.get("turns", {})}
+            self.ends[line["e"]] = end | {mark: line[mark] for mark in MARKS if mark in line}
             self.moves.pop(line["e"], None)
         elif line.get("k") in ("move", "part") and line["e"] not in self.ends:
             move, turn = move_of(line), (line["s"], line["i"])

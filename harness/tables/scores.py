@@ -13,6 +13,7 @@ from typing import Any, Final
 from harness.api import CorpusMetric, Metric, Parts, RatioMetric, Statistic, linearised
 from harness.approvals import NotApprovedError
 from harness.errors import DataError, Place, PluginError, UserError
+from harness.storage import MARKS
 from harness.storage.plugin_errors import describe
 
 from .table import SCHEMA, text
@@ -160,8 +161,6 @@ _LINE: Final[dict[str, tuple[Any, str]]] = {
     "turns": (dict, "an object"),
     "dropped_fields": (dict, "an object"),
 }
-MARKS: Final = ("uses_ground_truth", "limited", "turns", "dropped_fields")
-"""What lines of scores and journals have only where it says something."""
 
 
 def load_scores(path: Path) -> list[EpisodeScore]:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from harness import storage
 from harness.api import Completion, Episode, Move, Outcome
 from harness.errors import DataError, StorageError
+from harness.tables import EpisodeScore
 from tests.helpers.disk import full_disk
 from tests.helpers.journals import sealed
 
@@ -390,6 +391,17 @@ def test_progress_keeps_moves_of_unfinished_episodes_only(tmp_path: Path) -> Non
     assert storage.JournalState(tmp_path / "none").ends == {}
     [(line, batches)] = list(storage.batches(tmp_path / "j"))
     assert line["e"] == "one" and batches == [[Move("S", "say", "a")]]
+
+
+def test_an_end_has_all_that_makes_its_score(tmp_path: Path) -> None:
+    turns = {"model": {"asked": 2, "answered": 1, "parse": 1}}
+    score = EpisodeScore("c/k/0", "c", {"model": "m"}, {"x": 1.0}, None, True, True, turns, {"reason": 2})
+    marks = {mark: getattr(score, mark) for mark in storage.MARKS}
+    journal = storage.Journal(tmp_path / "j")
+    journal.append(storage.end_line(Episode("c/k/0", "c", "k", 0, {}, {}, ()), score.labels, {"x": 1.0}, None, marks))
+    journal.close()
+    [(name, end)] = storage.JournalState(tmp_path / "j").ends.items()
+    assert EpisodeScore.from_json({"id": name, **end}) == score
 
 
 def test_the_order_in_which_journals_are_read_does_not_matter(tmp_path: Path) -> None:
