@@ -14,7 +14,7 @@ from typing import Any
 from harness import after
 from harness.cli import INTERRUPTED
 from harness.cli.output import print_tables
-from harness.cli.progress import SeveralProgress
+from harness.cli.progress import Progress
 from harness.config import resolve, spec, yamls
 from harness.config.plan import Plan
 from harness.config.project import Project, find
@@ -41,16 +41,18 @@ def evaluate(options: argparse.Namespace) -> int:
     people = [name for name, engine in plan.engines.items() if isinstance(engine, AsksPeople)]
     if people and not options.quiet:
         print(_questions(plan, people, options.limit), file=sys.stderr)
-    bars = SeveralProgress(options.quiet, lines=any(one.asks_people for one in asked_for.values()))
-    progress = bars(f"{plan.spec.name} · {plan.model}", lines=bool(people))
+    progress = Progress(options.quiet, lines=any(one.asks_people for one in asked_for.values()))
+    on_score = progress.begin(f"{plan.spec.name} · {plan.model}", lines=bool(people))
     try:
-        with bars:
-            done = execute(plan, replace(how, output_path=folder), progress, asked_for=asked_for, on_more=bars)
+        with progress:
+            how = replace(how, output_path=folder)
+            done = execute(plan, how, on_score, asked_for=asked_for, on_more=progress.begin)
     except NotFittedError as error:
         hint = f"Estimate them for these agents first, then give this command again:\n  {_fit(options, project, error)}"
         raise NotFittedError(error.message, place=error.place, hint=hint) from None
     except KeyboardInterrupt:
-        there = f"{progress.done} of {progress.total} episodes are in {folder}"
+        played = progress.counts[0]
+        there = f"{played.done} of {played.total} episodes are in {folder}"
         return interrupted(there if folder.exists() else "nothing was run")
     print_tables(done, options)
     return 1 if done.scores and len(done.failed) == len(done.scores) else 0

@@ -2,122 +2,102 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import sys
-from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 from harness.cli.terminal import raw
 from harness.printable import clean_name
 from harness.tables import EpisodeScore
 
 
-class Progress:
-    """Called with every finished episode and the number there will be; first with None.
+@dataclass
+class EpisodeCount:
+    """Episodes of a run: finished, those of them that failed, and how many there will be."""
 
-    `lines` also on a terminal, where a person answers: a bar would be drawn over the questions.
-    """
-
-    def __init__(self, title: str, quiet: bool = False, lines: bool = False) -> None:
-        self.title, self.quiet, self.lines = clean_name(title), quiet, lines
-        self.done = self.failed = self.total = 0
-        self._bar: Any = None
-
-    def __call__(self, score: EpisodeScore | None, total: int) -> None:
-        self.total = total
-        if score is not None:
-            self.done += 1
-            self.failed += score.error is not None
-        if self.quiet:
-            return
-        if sys.stderr.isatty() and not self.lines:
-            self._show_bar()
-        elif score is None or self.done * 10 // total > (self.done - 1) * 10 // total:
-            failed = f", {self.failed} failed" if self.failed else ""
-            print(f"{self.title}: {self.done}/{total} episodes{failed}", file=sys.stderr, flush=True)
-
-    def _show_bar(self) -> None:
-        if self._bar is None:
-            from tqdm import tqdm
-
-            _drawn.append(self)
-            self._bar = tqdm(total=self.total, desc=self.title, unit="episode", leave=False, file=raw(sys.stderr))
-        if self.failed:
-            self._bar.set_postfix_str(f"{self.failed} failed", refresh=False)
-        self._bar.update(self.done - self._bar.n)
-
-    def show(self, counts: str) -> None:
-        """Show what else there is to count beside the bar."""
-        if self._bar is not None:
-            self._bar.set_postfix_str(", ".join([*([f"{self.failed} failed"] if self.failed else []), counts]))
-
-    def close(self) -> None:
-        """Leave the terminal clean."""
-        if self._bar is not None:
-            _drawn.remove(self)
-            self._bar.close()
-            self._bar = None
+    done: int = 0
+    failed: int = 0
+    total: int = 0
 
 
-_drawn: list[Progress] = []
-"""The bars that are being drawn."""
+class Progress(logging.Handler):
+    """Progress of runs, one after another, each from `begin` on.
 
+    Within its `with` block what the harness logs is shown too: everything of interest, or warnings only. Those are
+    lines above the bar; how far a run is (`harness.runtime.heartbeat`) stands beside it.
 
-class SeveralProgress:
-    """Progress of runs, one after another: called with a name, gives what is called with its episodes.
+    Args:
+        quiet: show no progress, and of what is logged warnings only.
+        lines: lines also on a terminal, where a person answers: a bar would be drawn over the questions.
 
-    Within its `with` block what the harness logs is shown too (`notes`); the terminal is clean after it.
+    Attributes:
+        counts: one for each run that has begun.
     """
 
     def __init__(self, quiet: bool = False, lines: bool = False) -> None:
+        super().__init__()
         self.quiet, self.lines = quiet, lines
-        self._open: Progress | None = None
-        self._notes = notes(quiet)
+        self.counts: list[EpisodeCount] = []
+        self._title, self._only_lines = "", lines
+        self._bar: Any = None
 
-    def __call__(self, name: str, lines: bool | None = None) -> Progress:
-        self._close()
-        self._open = Progress(name, self.quiet, self.lines if lines is None else lines)
-        return self._open
+    def begin(self, title: str, lines: bool | None = None) -> Self:
+        """The next run begins; returns what is called with its episodes. `lines`: of this run."""
+        self._end_bar()
+        self._title, self._only_lines = clean_name(title), self.lines if lines is None else lines
+        self.counts.append(EpisodeCount())
+        return self
 
-    def __enter__(self) -> SeveralProgress:
-        self._notes.__enter__()
+    def __call__(self, score: EpisodeScore | None, total: int) -> None:
+        """A finished episode, and the number there will be; first with None."""
+        count = self.counts[-1]
+        count.total = total
+        if score is not None:
+            count.done += 1
+            count.failed += score.error is not None
+        if self.quiet:
+            return
+        if sys.stderr.isatty() and not self._only_lines:
+            self._show_bar(count)
+        elif score is None or count.done * 10 // total > (count.done - 1) * 10 // total:
+            failed = f", {count.failed} failed" if count.failed else ""
+            print(f"{self._title}: {count.done}/{total} episodes{failed}", file=sys.stderr, flush=True)
+
+    def _show_bar(self, count: EpisodeCount) -> None:
+        if self._bar is None:
+            from tqdm import tqdm
+
+            self._bar = tqdm(total=count.total, desc=self._title, unit="episode", leave=False, file=raw(sys.stderr))
+        if count.failed:
+            self._bar.set_postfix_str(f"{count.failed} failed", refresh=False)
+        self._bar.update(count.done - self._bar.n)
+
+    def _end_bar(self) -> None:
+        """Leave the terminal clean."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show what a module of the harness logs."""
+        if self._bar is None:
+            print(self.format(record), file=sys.stderr, flush=True)
+        elif hasattr(record, "counts"):
+            failed = self.counts[-1].failed
+            self._bar.set_postfix_str(", ".join([*([f"{failed} failed"] if failed else []), record.counts]))
+        else:
+            self._bar.write(self.format(record), file=sys.stderr)
+
+    def __enter__(self) -> Self:
+        log = logging.getLogger("harness")
+        self._level = log.level
+        log.setLevel(logging.WARNING if self.quiet else logging.INFO)
+        log.addHandler(self)
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self._close()
-        self._notes.__exit__(*error)
-
-    def _close(self) -> None:
-        if self._open is not None:
-            self._open.close()
-
-
-class _Notes(logging.Handler):
-    """What the harness's modules log, a line each, above a bar that is being drawn."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if _drawn and hasattr(record, "counts"):
-            _drawn[-1].show(record.counts)
-            return
-        text = self.format(record)
-        if "tqdm" in sys.modules:
-            from tqdm import tqdm
-
-            tqdm.write(text, file=sys.stderr)
-        else:
-            print(text, file=sys.stderr, flush=True)
-
-
-@contextlib.contextmanager
-def notes(quiet: bool = False) -> Iterator[None]:
-    """Within this context, show what the harness logs: everything of interest, or warnings only."""
-    log, handler = logging.getLogger("harness"), _Notes()
-    before = log.level
-    log.setLevel(logging.WARNING if quiet else logging.INFO)
-    log.addHandler(handler)
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)
-        log.setLevel(before)
+        self._end_bar()
+        log = logging.getLogger("harness")
+        log.removeHandler(self)
+        log.setLevel(self._level)

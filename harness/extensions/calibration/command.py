@@ -6,7 +6,7 @@ import argparse
 
 from harness.cli import options as opt
 from harness.cli.evaluate import check_gen_kwargs, engine_of, load, running
-from harness.cli.progress import SeveralProgress
+from harness.cli.progress import Progress
 from harness.cli.usage import Parser
 from harness.config import resolve
 from harness.config.project import find
@@ -20,14 +20,14 @@ def fit(options: argparse.Namespace) -> int:
     loaded = load(options)
     if options.gen_kwargs:
         check_gen_kwargs(options, resolve.plan(loaded, project, engine_of(options)))
-    with SeveralProgress(options.quiet) as bars:
+    with Progress(options.quiet) as bars:
         files = fitted(
             loaded,
             project,
             lambda: engine_of(options),
             options=running(options),
             limit=limit,
-            on_score=bars,
+            on_score=bars.begin,
         )
     for file, questions in files.items():
         print(f"{file}: fitted on {questions} questions")

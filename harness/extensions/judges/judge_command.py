@@ -7,7 +7,7 @@ import argparse
 from harness.cli import options as opt
 from harness.cli.evaluate import interrupted, pairs
 from harness.cli.output import show
-from harness.cli.progress import SeveralProgress
+from harness.cli.progress import Progress
 from harness.cli.usage import Parser
 from harness.config.project import find
 from harness.engine_api import AsksPeople
@@ -30,7 +30,7 @@ def judge(options: argparse.Namespace) -> int:
     how = Options(**{name: getattr(options, name) for name in opt.ASKING})
     sampling = {**SAMPLING, **normalise(pairs(options.gen_kwargs, "--gen_kwargs"))}
     try:
-        with SeveralProgress(options.quiet, lines=isinstance(engine, AsksPeople)) as bars:
+        with Progress(options.quiet, lines=isinstance(engine, AsksPeople)) as bars:
             tables = prefer(
                 one,
                 two,
@@ -40,7 +40,7 @@ def judge(options: argparse.Namespace) -> int:
                 repeats=options.repeats,
                 sampling=sampling,
                 options=how,
-                on_more=bars,
+                on_more=bars.begin,
             )
     except KeyboardInterrupt:
         return interrupted("what was chosen is kept")

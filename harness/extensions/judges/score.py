@@ -6,7 +6,7 @@ import argparse
 
 from harness.cli.evaluate import pairs
 from harness.cli.options import ASKING
-from harness.cli.progress import SeveralProgress
+from harness.cli.progress import Progress
 from harness.config.project import find
 from harness.engine_api import AsksPeople
 from harness.errors import SpecError
@@ -26,5 +26,5 @@ def judged(folder: str, options: argparse.Namespace) -> Run:
     engine = engine_of(None if options.judge == "spec" else options.judge, options.judge_args, find())
     names = (*ASKING, "allow_code_execution", "sandbox")
     how = Options(**{name: getattr(options, name) for name in names})
-    with SeveralProgress(options.quiet, lines=isinstance(engine, AsksPeople)) as bars:
-        return judge(folder, engine, metric, options=how, on_more=bars)
+    with Progress(options.quiet, lines=isinstance(engine, AsksPeople)) as bars:
+        return judge(folder, engine, metric, options=how, on_more=bars.begin)

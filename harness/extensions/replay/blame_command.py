@@ -13,7 +13,7 @@ from typing import Any
 from harness.cli import options as opt
 from harness.cli.evaluate import engine_of
 from harness.cli.output import show, write
-from harness.cli.progress import notes
+from harness.cli.progress import Progress
 from harness.cli.usage import Parser
 from harness.errors import DataError, Place, SpecError
 from harness.results import Run
@@ -96,7 +96,7 @@ def blame(options: argparse.Namespace) -> int:
         if not options.quiet and (done == total or done % 100 == 0):
             print(f"blame: {done}/{total} episodes", file=sys.stderr)
 
-    with notes(options.quiet):
+    with Progress(options.quiet):
         found = blamed(
             options.run,
             options.by and policy_of(options.by, "--by"),
@@ -149,7 +149,7 @@ def _choices(options: argparse.Namespace) -> dict[str, Any]:
 
 def _plan(options: argparse.Namespace) -> int:
     """Print how much there is to play."""
-    with notes(options.quiet):
+    with Progress(options.quiet):
         plan = planned(
             options.run,
             options.by and policy_of(options.by, "--by"),

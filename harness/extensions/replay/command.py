@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.cli import options as opt
 from harness.cli.evaluate import engine_of, interrupted
-from harness.cli.progress import SeveralProgress
+from harness.cli.progress import Progress
 from harness.cli.usage import Parser
 from harness.config import yamls
 from harness.errors import DataError, Place, SpecError
@@ -66,8 +66,8 @@ def replay(options: argparse.Namespace) -> int:
         **{name: getattr(options, name) for name in RUNNING}, allow_code_execution=options.allow_code_execution
     )
     try:
-        with SeveralProgress(options.quiet) as bars:
-            done = play_again(parent, wanted, model, how, bars(f"{parent.run.spec.name} again"))
+        with Progress(options.quiet) as bars:
+            done = play_again(parent, wanted, model, how, bars.begin(f"{parent.run.spec.name} again"))
     except KeyboardInterrupt:
         return interrupted("what was played is kept")
     for line in lines(parent, done):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import harness
-from harness.cli.progress import Progress, notes
+from harness.cli.progress import Progress
 from harness.engine_api import Request
 from harness.engines.budget import Budget, Usage
 from harness.engines.mock import Mock
@@ -101,10 +101,8 @@ def test_the_command_prints_it_off_a_terminal_and_not_with_quiet(
 
 def test_on_a_terminal_the_bar_has_it(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    bar = Progress("toy")
-    with notes():
-        bar(None, 8)
+    with Progress() as progress:
+        progress.begin("toy")(None, 8)
         logging.getLogger("harness.x").info("toy: 0/8 episodes, 3 calls", extra={"counts": "3 calls"})
         shown = capsys.readouterr().err
-    bar.close()
     assert "3 calls" in shown and "0/8 episodes," not in shown
