@@ -1,4 +1,7 @@
-"""Extensions that are not installed or cannot be used: why, and what to install. Loaded for messages only."""
+"""Extensions that are not installed, cannot be used or have failed: which, why, and what to install.
+
+Loaded for messages only.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,27 @@ import functools
 import importlib.util
 import json
 import tomllib
+import traceback
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from harness import manifests
-from harness.errors import SetupError, UserError
-from harness.installed import checked, claims
-from harness.manifests import OWN, Extension, Offer
+from harness.errors import Place, SetupError, UserError
+from harness.manifests import OWN, SHIPPED, Extension, Offer, read
 
 INDEX: Final = Path(__file__).with_name("shipped.toml")
 """What each shipped extension adds, even if its folder is missing; `index` makes it."""
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A disabled extension: what is wrong with it, and the names that it would add, as far as they are known."""
+
+    name: str
+    error: UserError
+    points: Mapping[str, Mapping[str, Any]]
 
 
 def lacking(extension: Extension) -> str | None:
@@ -80,6 +93,25 @@ def missing_module(error: BaseException) -> str | None:
     return f"comes with the extension {parts[2]}, which {missing().get(parts[2], 'is not installed')}"
 
 
+def culprit(error: BaseException) -> tuple[Extension, Place] | None:
+    """The third-party extension whose code raised an exception, or its cause, and the innermost line of that code.
+
+    None if no third-party extension is involved.
+    """
+    visited: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in visited:
+        visited.add(id(cause))
+        for frame, line in reversed([*traceback.walk_tb(cause.__traceback__)]):
+            module = f"{frame.f_globals.get('__name__')}."
+            for one in manifests.extensions().values():
+                if module.startswith(f"{one.package}.") and not one.file.is_relative_to(SHIPPED):
+                    file = frame.f_code.co_filename
+                    return one, Place(file, line, name=f"{file}:{line}")
+        cause = cause.__cause__
+    return None
+
+
 @functools.cache
 def _index() -> Mapping[str, Mapping[str, Any]]:
     return tomllib.loads(INDEX.read_text("utf-8"))
@@ -89,11 +121,12 @@ def index() -> str:
     """The content of `INDEX`, from the manifests: a line for each extension, with the names that it adds."""
     lines = ["# What each extension that ships adds. Made by: python -m harness.manifests > harness/shipped.toml"]
     for file in manifests.shipped():
-        one = checked(f"{manifests.GROUP}.{file.parent.name}", file)
+        one = read(f"{manifests.GROUP}.{file.parent.name}", file)
         parts = [f'summary = "{one.summary}"', *([f'extra = "{one.extra}"'] if one.extra else [])]
         brought: dict[str, Any] = {point: [*names] for point, names in one.points.items()}
-        own = set(claims(one.points)) - {(point, name) for point in one.points for name in one.points[point]}
-        brought["options"] = sorted(name for point, name in own if point != "table_keys")
+        options = [option for added in one.points["lists"].values() for option in added.get("folders", ())]
+        options += [option for added in one.points["after"].values() for option in added.get("parameters", ())]
+        brought["options"] = sorted(options)
         parts += [f"{point} = {json.dumps(names)}" for point, names in brought.items() if names]
         lines.append(f"{one.name} = {{{', '.join(parts)}}}")
     return "\n".join(lines) + "\n"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import importlib.util
 import inspect
 import sys
 import tomllib
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from harness.errors import Place, PluginError, SetupError, UserError, near
 
 if TYPE_CHECKING:
-    from harness.installed import Broken
+    from harness.absent import Broken
 
 MANIFEST: Final = "extension.toml"
 GROUP: Final = "harness.extensions"
@@ -31,8 +30,8 @@ SHIPPED: Final = Path(__file__).parent / "extensions"
 CORE: Final = Path(__file__).with_name("core.toml")
 """What the core offers, in the form of a manifest."""
 POINTS: Final = (
-    "projects", "kinds", "keys", "tables", "table_keys", "after", "checks", "confinement", "engines", "gates",
-    "executors", "commands", "starters", "lists", "reports", "charts", "exports", "findings", "what_if",
+    "extensions", "projects", "kinds", "keys", "tables", "table_keys", "after", "checks", "confinement", "engines",
+    "gates", "executors", "commands", "starters", "lists", "reports", "charts", "exports", "findings", "what_if",
 )  # fmt: skip
 """The tables of a manifest."""
 T = TypeVar("T")
@@ -157,11 +156,12 @@ def found() -> Mapping[str, Extension]:
 def read_all() -> tuple[Mapping[str, Extension], tuple[Broken, ...]]:
     """The extensions whose manifests are correct, and the third-party extensions that are disabled."""
     ours = {file.parent.name: read(f"{GROUP}.{file.parent.name}", file) for file in shipped()}
-    if not _some_installed():  # reading the metadata of all packages takes longer than all else at a start
-        return ours, ()
-    from harness.installed import beside  # only third-party extensions need it
-
-    return beside(ours)
+    found: tuple[Mapping[str, Extension], tuple[Broken, ...]] = ours, ()
+    if _some_installed():  # reading the metadata of all packages takes longer than all else at a start
+        for one in ours.values():
+            for name, value in one.points["extensions"].items():
+                found = Offer(one, "extensions", name, value).load_function()(ours)
+    return found
 
 
 @functools.cache
@@ -217,7 +217,7 @@ def _some_installed() -> bool:
 
 
 def read(package: str, file: Path, distribution: str = OWN) -> Extension:
-    """The extension that a manifest without mistakes describes (`harness.installed.checked` finds mistakes)."""
+    """The extension that a manifest without mistakes describes (the extension `packages` finds mistakes)."""
     data = tomllib.loads(file.read_text("utf-8"))
     points = {point: data.get(point, {}) for point in POINTS}
     packages, needs = (tuple(data.get(key, ())) for key in ("packages", "needs"))

@@ -112,9 +112,8 @@ def _forget_terminal() -> None:
 
 def _report_error(error: BaseException, debug: bool) -> int:
     """Print a mistake without a traceback; returns the exit code. A bug of the harness itself is raised again."""
-    from harness.absent import missing_module
+    from harness.absent import culprit, missing_module
     from harness.errors import UserError
-    from harness.installed import culprit
     from harness.runtime.runner import BudgetReachedError, RunStoppedError
     from harness.storage.plugin_errors import describe, plugin_frames, whole
 

@@ -141,7 +141,7 @@ def _added(name: str, command: Parser) -> None:
             try:
                 offer.load_function(name)(command)
             except Exception as error:
-                from harness.installed import culprit
+                from harness.absent import culprit
 
                 if culprit(error) is None and not isinstance(error, UserError):
                     raise

@@ -13,7 +13,7 @@ from harness.config.project import find
 from harness.config.schema import SPEC
 from harness.errors import PluginError
 from harness.extensions.editors.schema import whole_schema
-from harness.installed import OF_THE_CORE, checked
+from harness.extensions.packages.installed import OF_THE_CORE, checked
 from harness.tables import TableEntry
 
 TOP = 'name = "echo"\nsummary = "Says things again."\n'

@@ -1,4 +1,4 @@
-"""Third-party extensions: finds their manifests and checks them. The core loads this only if some are installed.
+"""Third-party extensions: finds their manifests and checks them.
 
 A mistake in a manifest disables that extension. `harness list` reports it, and so does the error about a name that the
 extension would add.
@@ -9,18 +9,19 @@ from __future__ import annotations
 import importlib.util
 import re
 import tomllib
-import traceback
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Final
 
+from harness.absent import Broken
 from harness.errors import Place, PluginError, UserError, near
-from harness.manifests import GROUP, MANIFEST, OWN, POINTS, SHIPPED, Extension, core, extensions, read
+from harness.manifests import GROUP, MANIFEST, OWN, POINTS, Extension, core, read
 
 _RUN: Final = {"run": "reference"}
 _SHAPES: Final[Mapping[str, Any]] = {
+    "extensions": "reference",
     "projects": "text",
     "kinds": {**_RUN, "singular": "text", "help": "text", "home?": "text"},
     "keys": "reference",
@@ -80,15 +81,6 @@ OF_THE_CORE: Final[Mapping[str, Set[str]]] = {
     "lists": {"help", "debug"},
 }
 """Point → names that the core uses besides those of its own manifest; no extension can offer them."""
-
-
-@dataclass(frozen=True)
-class Broken:
-    """A disabled extension: what is wrong with it, and the names that it would add, as far as they are known."""
-
-    name: str
-    error: UserError
-    points: Mapping[str, Mapping[str, Any]]
 
 
 def beside(shipped: Mapping[str, Extension]) -> tuple[Mapping[str, Extension], tuple[Broken, ...]]:
@@ -218,23 +210,4 @@ def _wrong(value: Any, shape: Any, others: tuple[str, ...] = ()) -> str | None:
     for key, part in value.items():
         if (wrong := _wrong(part, known[key])) is not None:
             return f".{key}: {wrong}" if not others else f"{key}: {wrong}"
-    return None
-
-
-def culprit(error: BaseException) -> tuple[Extension, Place] | None:
-    """The third-party extension whose code raised an exception, or its cause, and the innermost line of that code.
-
-    None if no third-party extension is involved.
-    """
-    visited: set[int] = set()
-    cause: BaseException | None = error
-    while cause is not None and id(cause) not in visited:
-        visited.add(id(cause))
-        for frame, line in reversed([*traceback.walk_tb(cause.__traceback__)]):
-            module = f"{frame.f_globals.get('__name__')}."
-            for one in extensions().values():
-                if module.startswith(f"{one.package}.") and not one.file.is_relative_to(SHIPPED):
-                    file = frame.f_code.co_filename
-                    return one, Place(file, line, name=f"{file}:{line}")
-        cause = cause.__cause__
     return None

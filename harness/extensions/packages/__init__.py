@@ -1,0 +1,1 @@
+"""Extensions of installed packages: their manifests are found and checked."""
