@@ -11,7 +11,6 @@ import pytest
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from harness.config import yamls
-from harness.config.project import builtin
 from harness.runtime import sources
 
 ROOT = Path(__file__).parents[2]
@@ -26,9 +25,9 @@ def remember(patch: pytest.MonkeyPatch) -> None:
 
 def _git(patch: pytest.MonkeyPatch) -> None:
     """About this checkout, which does not change while tests run."""
-    root, ask = builtin().root, sources._git
-    known = functools.cache(functools.partial(ask, root))
-    patch.setattr(sources, "_git", lambda where, *words: known(*words) if where == root else ask(where, *words))
+    ask = sources._git
+    known = functools.cache(ask)
+    patch.setattr(sources, "_git", lambda where, *words: (known if where.is_relative_to(ROOT) else ask)(where, *words))
 
 
 def _documents(patch: pytest.MonkeyPatch) -> None:
