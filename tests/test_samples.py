@@ -11,20 +11,13 @@ from tests.helpers.samples import FEWEST, LONG, QUICK, covering, examples, sprea
 
 
 def grid(**choices: list[Any]) -> list[Any]:
-    """Stand-ins for the tests that pytest makes of these parameters."""
+    """Stand-ins for what pytest makes tests of with these parameters."""
     made: list[Any] = []
     for places in product(*(range(len(values)) for values in choices.values())):
         indices = dict(zip(choices, places, strict=True))
         params = {name: choices[name][at] for name, at in indices.items()}
-        made.append(Item(SimpleNamespace(params=params, indices=indices)))
+        made.append(SimpleNamespace(params=params, indices=indices))
     return made
-
-
-class Item:
-    """A test with parameters."""
-
-    def __init__(self, callspec: Any) -> None:
-        self.callspec = callspec
 
 
 def test_each_value_of_each_parameter_is_kept() -> None:
@@ -32,22 +25,22 @@ def test_each_value_of_each_parameter_is_kept() -> None:
     kept = covering(whole)
     assert len(kept) < len(whole) / 2
     for name, count in (("order", 2), ("agents", 4), ("task", 3)):
-        assert len({item.callspec.indices[name] for item in kept}) == count
+        assert len({call.indices[name] for call in kept}) == count
 
 
 def test_pairs_that_are_listed_are_covered_name_by_name() -> None:
     listed = [(policy, task) for policy in "abc" for task in "xyz"]
     whole: list[Any] = [
-        Item(SimpleNamespace(params={"policy": policy, "task": task}, indices={"policy": at, "task": at}))
+        SimpleNamespace(params={"policy": policy, "task": task}, indices={"policy": at, "task": at})
         for at, (policy, task) in enumerate(listed)
     ]
-    kept = [tuple(item.callspec.params.values()) for item in covering(whole)]
+    kept = [tuple(call.params.values()) for call in covering(whole)]
     assert kept == [("a", "x"), ("b", "y"), ("c", "z")]
 
 
 def test_so_many_are_spread_over_all() -> None:
     whole = grid(number=[*range(100)])
-    assert [item.callspec.params["number"] for item in spread(whole, 4)] == [0, 25, 50, 75]
+    assert [call.params["number"] for call in spread(whole, 4)] == [0, 25, 50, 75]
     assert spread(whole[:2], 5) == whole[:2]
 
 

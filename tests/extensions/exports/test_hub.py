@@ -1,4 +1,7 @@
-"""Data sets of the Hugging Face hub: what is uploaded, with the real client against a hub on loopback."""
+"""Data sets of the Hugging Face hub: what is uploaded, with the real client against a hub on loopback.
+
+The client takes a second to import, so only tests that use it do.
+"""
 
 import os
 import subprocess
@@ -7,9 +10,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from huggingface_hub import DatasetCard, ModelCardData
-from huggingface_hub.repocard_data import model_index_to_eval_results
-from pyarrow import parquet
 
 import harness
 from harness.errors import DataError
@@ -35,6 +35,8 @@ def command(hub: str, run: Path, home: Path, *more: str, token: str = TOKEN) -> 
 
 @pytest.mark.slow
 def test_a_run_is_uploaded_in_one_commit(done: harness.Run, tmp_path: Path) -> None:
+    from pyarrow import parquet
+
     with FakeHub(TOKEN) as hub:
         code, printed = command(hub.url, done.folder, tmp_path, "--repo", "me/runs")
         repo = hub.repos["me/runs"]
@@ -70,6 +72,8 @@ def test_what_the_hub_refuses_is_one_line(done: harness.Run, tmp_path: Path) -> 
 
 
 def test_the_folder_is_a_data_set(done: harness.Run, tmp_path: Path) -> None:
+    from huggingface_hub import DatasetCard
+
     export(done, "hub", tmp_path / "x")
     card = DatasetCard.load(tmp_path / "x" / "README.md")
     configs = {config["config_name"]: config["data_files"] for config in card.data.to_dict()["configs"]}
@@ -80,6 +84,9 @@ def test_the_folder_is_a_data_set(done: harness.Run, tmp_path: Path) -> None:
 
 
 def test_model_cards_can_state_the_results(done: harness.Run, tmp_path: Path) -> None:
+    from huggingface_hub import ModelCardData
+    from huggingface_hub.repocard_data import model_index_to_eval_results
+
     export(done, "hub", tmp_path / "x")
     index = yaml.safe_load((tmp_path / "x" / "model-index.yaml").read_text())["model-index"]
     name, results = model_index_to_eval_results(index)

@@ -1,4 +1,4 @@
-"""`harness export --to lm_eval`: read with lm-eval's own functions."""
+"""`harness export --to lm_eval`: read with lm-eval's own functions, which take a second to import."""
 
 import json
 import platform
@@ -8,16 +8,6 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
-from lm_eval.loggers.evaluation_tracker import GeneralConfigTracker
-from lm_eval.loggers.utils import add_tokenizer_info
-from lm_eval.result_schema import EvalResults, SampleResult
-from lm_eval.utils import (
-    get_file_task_name,
-    get_results_filenames,
-    get_sample_results_filenames,
-    hash_string,
-    make_table,
-)
 
 import harness
 from harness.config.project import find
@@ -61,6 +51,9 @@ def results_of(done: harness.Run, folder: Path) -> dict[str, Any]:
 
 
 def test_the_table_that_lm_eval_prints(done: harness.Run, tmp_path: Path) -> None:
+    from lm_eval.result_schema import EvalResults
+    from lm_eval.utils import make_table
+
     results = results_of(done, tmp_path)
     shown = make_table(results)
     for row in done.rows:
@@ -95,6 +88,9 @@ class Served(Mock):
 @pytest.mark.parametrize("chat", [False, True])
 def test_where_the_numbers_come_from(tmp_path: Path, chat: bool) -> None:
     """The keys that lm-eval's own code adds, with its values; the environment is the run's."""
+    from lm_eval.loggers.evaluation_tracker import GeneralConfigTracker
+    from lm_eval.loggers.utils import add_tokenizer_info
+
     task = {"use": "lm_eval", "task": "local_two_filters", "include_path": str(BUILTIN.root / "tests/data/lm_eval")}
     more = {"apply_chat_template": True, "system_instruction": "Be brief."} if chat else {}
     spec = {"name": "t", "task": {**task, **more}, "protocol": "single", "limit": 2}
@@ -114,6 +110,8 @@ def test_where_the_numbers_come_from(tmp_path: Path, chat: bool) -> None:
 
 
 def test_files_have_names_that_lm_eval_finds_again(done: harness.Run, tmp_path: Path) -> None:
+    from lm_eval.utils import get_file_task_name, get_results_filenames, get_sample_results_filenames
+
     files = [str(file) for file in export(done, "lm_eval", tmp_path).files]
     assert len(get_results_filenames(files)) == 1 and len(get_sample_results_filenames(files)) == 2
     results = json.loads(Path(get_results_filenames(files)[0]).read_text("utf-8"))
@@ -123,6 +121,9 @@ def test_files_have_names_that_lm_eval_finds_again(done: harness.Run, tmp_path: 
 
 
 def test_samples(done: harness.Run, tmp_path: Path, replies: set[str]) -> None:
+    from lm_eval.result_schema import SampleResult
+    from lm_eval.utils import get_sample_results_filenames, hash_string
+
     files = [str(file) for file in export(done, "lm_eval", tmp_path).files]
     samples = [
         json.loads(line)
@@ -140,6 +141,8 @@ def test_samples(done: harness.Run, tmp_path: Path, replies: set[str]) -> None:
 
 
 def test_subtasks_and_groups(tmp_path: Path) -> None:
+    from lm_eval.utils import make_table
+
     rows = [("Nile?", "Cairo", "rivers")] * 3 + [("Seine?", "0", "rivers")] + [("Rome?", "0", "towns")] * 2
     lines = [json.dumps({"question": q, "answer": a, "topic": t}) for q, a, t in rows]
     (tmp_path / "rows.jsonl").write_text("\n".join(lines))
@@ -167,6 +170,8 @@ def test_what_is_there_stays(capsys: pytest.CaptureFixture[str], done: harness.R
 
 
 def test_a_failed_episode_has_no_numbers(done: harness.Run, tmp_path: Path) -> None:
+    from lm_eval.utils import make_table
+
     scores = [replace(s, error="it broke") if s.condition == "agents=2" else s for s in done.scores]
     files = export(replace(done, scores=scores), "lm_eval", tmp_path).files
     samples = [json.loads(line) for f in files if f.suffix == ".jsonl" for line in f.read_text("utf-8").splitlines()]
