@@ -302,24 +302,17 @@ def _check(plan: Plan, surveyed: Survey) -> None:
             raise SpecError(message, place=place, hint=f"Leave --model out, or {takes}.")
 
 
-def wrong_tables(
-    plan: Plan,
-    labels: Collection[str] | Mapping[str, Sequence[Any]],
-    published: Callable[[Mapping[str, Any]], Iterable[str] | None] = lambda table: None,
-) -> list[SpecError]:
+def wrong_tables(plan: Plan, labels: Collection[str] | Mapping[str, Sequence[Any]]) -> list[SpecError]:
     """What is wrong with the tables and the headline of a plan's spec, each with its place.
 
-    Args:
-        plan: what is to be played.
-        labels: those that its scores will have, if possible with their values.
-        published: entry of a table → the ids of published tables that there are; None where they are unknown.
+    `labels`: those that its scores will have, if possible with their values.
     """
     wrong: list[SpecError] = []
     for i, entry in enumerate(plan.spec.tables):
         place = plan.spec.place("tables", i)
         # A table of the spec that this one extends may be about conditions that this one leaves out.
         among = labels if place.file == str(plan.spec.file) else dict.fromkeys(labels, ())
-        for problem in check_table(entry, among, plan.metrics, published(entry)):
+        for problem in check_table(entry, among, plan.metrics):
             wrong.append(SpecError(problem, place=place, hint=None if wrong else plan.spec.advice))
     if not wrong:  # then every entry can be read
         for i, table in enumerate(map(TableSpec.parse, plan.spec.tables)):

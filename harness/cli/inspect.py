@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import functools
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from harness.config.plan import Plan
 from harness.config.project import Project, find
 from harness.errors import CombinedSpecError, Place, UserError
 from harness.evaluation import STAGES, wrong_tables
-from harness.manifests import offers, report_part
+from harness.manifests import offers
 from harness.runtime.abilities import unconstrained
 
 if TYPE_CHECKING:
@@ -70,8 +69,7 @@ def _problems(name: str, overrides: list[str], project: Project) -> tuple[list[s
         problems, lines = _checks(played)
         inputs += lines
     if not problems:  # where an example fails there are no labels to check against
-        wrong = wrong_tables(plan, _labels(plan), functools.partial(_known, project))
-        problems = [str(problem) for problem in wrong]
+        problems = [str(problem) for problem in wrong_tables(plan, _labels(plan))]
     return problems, inputs
 
 
@@ -84,13 +82,6 @@ def _checks(plays: Sequence[tuple[Plan, Place]]) -> tuple[list[str], list[str]]:
         if problems := list(dict.fromkeys(str(one) for one in found if isinstance(one, UserError))):
             return problems, lines
     return [], lines
-
-
-def _known(project: Project, table: Any) -> list[str]:
-    """The ids of published tables that there are, for an entry that names some."""
-    cited = table.get("published") if isinstance(table, dict) else None
-    known: list[str] = report_part("published_ids", "published:")(project, cited) if cited else []
-    return known
 
 
 def _labels(plan: Plan) -> dict[str, list[Any]]:

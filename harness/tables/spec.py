@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from harness.errors import KEY, SpecError, UserError, near
@@ -20,24 +20,8 @@ from .table import DIGITS, Cell, Digits, Errors, ErrorStyle, Figure, Units, text
 if TYPE_CHECKING:
     from .scores import EpisodeScore
 
-# The names of a tidy row's own fields: a label of that name would be overwritten there.
-RESERVED: Final = frozenset(
-    {
-        "value",
-        "stderr",
-        "n",
-        "failed",
-        "missing",
-        "low",
-        "high",
-        "std",
-        "best",
-        "uses_ground_truth",
-        "overall",
-        "published",
-        "group",
-    }
-)
+RESERVED: Final = {field.name for field in fields(Cell)} - {"blank"} | {"overall", "published", "group"}
+"""The names of a tidy row's own fields: a label of that name would be overwritten there."""
 CLUSTERS: Final = ("case", "episode")
 """The words of `cluster:` that are not labels."""
 _DRAWN: Final = frozenset({"panel", "x", "series"})
@@ -119,12 +103,7 @@ class TableSpec:
         return spec
 
 
-def check(
-    entry: Any,
-    labels: Iterable[str] | Mapping[str, Sequence[Any]],
-    metrics: Iterable[str],
-    published: Iterable[str] | None = None,
-) -> list[str]:
+def check(entry: Any, labels: Iterable[str] | Mapping[str, Sequence[Any]], metrics: Iterable[str]) -> list[str]:
     """Everything that is wrong with a table entry, in words for `harness validate`; nothing if all is well.
 
     Args:
@@ -132,7 +111,6 @@ def check(
         labels: the labels that episodes will have, if possible with the values they take (an empty sequence
             where these are not known); "model" and "metric" are always there.
         metrics: the names of the spec's metrics.
-        published: the ids of the published tables there are; None if unknown.
     """
     if not isinstance(entry, TableSpec):
         entry, mistakes = _read(entry)
@@ -171,9 +149,6 @@ def check(
             mistakes += entry.kind.check(entry, possible_values, metrics)
         except Exception as error:
             mistakes.append(_failure(type(entry.kind), error))
-    if published is not None:
-        ids = list(published)
-        mistakes += [f"published: unknown table {i!r}. {near(i, ids)}" for i in entry.published if i not in ids]
     return mistakes
 
 
@@ -212,25 +187,16 @@ def _parsed(entry: Any) -> tuple[TableSpec | None, list[str]]:
     if mistakes:
         return None, mistakes
     entry = kind.complete(entry) if kind else entry
-    derived = [(name, Derived(kind, tuple(pair))) for kind in _PAIRS for name, pair in entry.get(kind, {}).items()]
     added = sorted((k.read(entry) for k in keys_in(entry).values()), key=lambda k: type(k).labels is TableKey.labels)
+    derived = [(name, Derived(kind, tuple(pair))) for kind in _PAIRS for name, pair in entry.get(kind, {}).items()]
     derived += [made for key in added for made in key.cells().items()]
-    figure = entry.get("figure")
+    own = [field.name for field in fields(TableSpec) if entry.get(field.name) is not None and field.name != "kind"]
     spec = TableSpec(
-        **{key: value for key, value in entry.items() if key in _AS_IS and value is not None},
-        rows=_tuple(entry.get("rows", ())),
-        columns=_tuple(entry.get("columns", ())),
+        **{name: _CONVERTED.get(name, lambda value: value)(entry[name]) for name in own},
         cells=_tuple(entry[kind.names_metrics if kind else "cell"]),
-        error=_kind(entry.get("error")),
-        cluster=_tuple(entry.get("cluster", ())),
         derived=dict(derived),
         kind=kind.read(entry) if kind else None,
         added=tuple(added),
-        where={label: tuple(map(text, _tuple(values))) for label, values in entry.get("where", {}).items()},
-        published=_tuple(entry.get("published", ())),
-        paper=_tuple(entry.get("paper", ())),
-        order={label: tuple(map(text, values)) for label, values in entry.get("order", {}).items()},
-        figure="bar" if figure is True else figure or None,
     )
     mistakes = [f"{x!r} is derived twice" for x, count in Counter(name for name, _ in derived).items() if count > 1]
     mistakes += _sense_problems(spec)
@@ -257,20 +223,6 @@ def entry_problems(entry: Any) -> Iterator[tuple[ValuePath, str]]:
 
 _PAIRS: Final[tuple[Literal["ratio", "loss"], ...]] = ("ratio", "loss")
 _BY_METRIC: Final = ("error", "digits", "unit")
-_AS_IS: Final = frozenset(
-    {
-        "title",
-        "aggregate",
-        "overall",
-        "overall_title",
-        "error_style",
-        "hide_empty",
-        "note",
-        "labels",
-        "digits",
-        "unit",
-    }
-)
 
 
 def _kind(error: Any) -> Any:
@@ -282,6 +234,19 @@ def _kind(error: Any) -> Any:
 
 def _tuple(value: Any) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, list | tuple) else (value,)
+
+
+def _texts(by_label: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    return {label: tuple(map(text, _tuple(values))) for label, values in by_label.items()}
+
+
+_CONVERTED: Final[Mapping[str, Callable[[Any], Any]]] = {
+    **dict.fromkeys(("rows", "columns", "cluster", "published", "paper"), _tuple),
+    **dict.fromkeys(("where", "order"), _texts),
+    "error": _kind,
+    "figure": lambda figure: "bar" if figure is True else figure or None,
+}
+"""Keys of an entry whose field of `TableSpec` has another form than YAML."""
 
 
 def _sense_problems(spec: TableSpec) -> list[str]:

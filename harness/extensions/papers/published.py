@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NotRequired, TypedDict
 
 from harness.api import Range
 from harness.config import spec, yamls
+from harness.config.plan import Plan
 from harness.config.project import Project, find
 from harness.config.proposals import complete
 from harness.config.spec import Spec
-from harness.errors import DataError, UserError
+from harness.errors import DataError, Place, SpecError, UserError, near
 from harness.parameters import OPEN, fields, problems
 from harness.results import Run
 from harness.tables import text
@@ -101,9 +102,21 @@ def of_run(run: Run) -> list[Published]:
     return against((table for file in _files(find()) for table in _read(file, file.stat().st_mtime_ns)), run)
 
 
-def known_ids(project: Project, cited: str | Iterable[Any]) -> list[str]:
+def unknown(plays: Sequence[tuple[Plan, Place]]) -> Iterator[SpecError]:
+    """Published tables that the tables of a spec name, and that there are not."""
+    plan = plays[0][0]
+    for i, entry in enumerate(plan.spec.tables):
+        cited = entry.get("published", [])
+        cited = [cited] if isinstance(cited, str) else cited
+        known = _known_ids(plan.project, cited) if cited else []
+        for name in (name for name in cited if name not in known):
+            place = plan.spec.place("tables", i)
+            yield SpecError(f"published: unknown table {name!r}. {near(name, known)}", place=place)
+
+
+def _known_ids(project: Project, cited: Iterable[str]) -> list[str]:
     """The ids of the published tables in the files that some ids name; in all files, where these have none."""
-    stems = {str(name).partition("/")[0] for name in ([cited] if isinstance(cited, str) else cited)}
+    stems = {name.partition("/")[0] for name in cited}
     files = _files(project)
     named = [file for file in files if file.stem in stems]  # reading all takes longest of all
     return [table.id for file in named or files for table in _read(file, file.stat().st_mtime_ns)]

@@ -334,7 +334,7 @@ def test_hostile_values_stay_data(form: str) -> None:
 )
 def test_what_makes_no_sense_is_refused_in_words(entry: dict[str, Any], problem: str) -> None:
     labels = {"backend": [], "agents": [], "statistic": [], "condition": ["Base", "CAMOC"]}
-    assert [text[: len(problem)] for text in check({**ENTRY, **entry}, labels, METRICS, ["x/t"])] == [problem]
+    assert [text[: len(problem)] for text in check({**ENTRY, **entry}, labels, METRICS)] == [problem]
 
 
 def test_a_right_entry_has_no_problems() -> None:
