@@ -17,13 +17,14 @@ import shlex
 import sys
 import sysconfig
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from harness.errors import Place, SetupError
+from harness.manifests import offers
 
 MARKER: Final = "harness.yaml"
 BUILTIN: Final = "harness_builtin"
@@ -35,8 +36,6 @@ _NAMED: Final = 3
 """Things that one line names."""
 _SHOWN: Final = 8
 """Things that one error lists."""
-_LARGEST: Final = 8 << 20
-"""Bytes of the store that are read at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,39 +198,29 @@ def is_own_document(name: str) -> bool:
     return not name.startswith("<") and is_own(name)
 
 
-# ------------------------------------------------------------------------------------------ the store
-
-
-def config_folder() -> Path:
-    """The user's own configuration: `HARNESS_CONFIG_DIR`, else `mas-eval-harness` in `XDG_CONFIG_HOME` (~/.config)."""
-    own, home = Path(os.environ.get("HARNESS_CONFIG_DIR", "")), Path(os.environ.get("XDG_CONFIG_HOME", ""))
-    if own.is_absolute():
-        return own
-    return (home if home.is_absolute() else Path.home() / ".config") / "mas-eval-harness"
-
-
-def store() -> Path:
-    """The file of approvals."""
-    return config_folder() / "approvals.json"
-
-
-def approved() -> dict[str, dict[str, Any]]:
-    """Digest → what was approved, oldest first. Nothing where the file is missing, damaged or too large."""
-    try:
-        file = store()
-        if file.stat().st_size > _LARGEST:
-            return {}
-        entries = json.loads(file.read_bytes())["approved"]
-        return {str(digest): dict(entry) for digest, entry in entries.items() if len(digest) == 64}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return {}
-
-
 # ------------------------------------------------------------------------------------------ asking
 
+Lacking = Callable[[list[NeededApproval]], list[NeededApproval]]
+"""Of needed approvals, those that are not given."""
+
+
+def recorded() -> frozenset[str]:
+    """The digests that the user has approved, as the extension that keeps them says; without it there are none."""
+    offer = offers("confinement").get("approved")
+    return frozenset(offer.load_function()()) if offer is not None else frozenset()
+
+
+def _beyond(known: Set[str], needed: list[NeededApproval]) -> list[NeededApproval]:
+    unknown = (one for one in needed if one.digest not in known)
+    return [one for one in unknown if not one.variable or os.environ.get(one.variable)]
+
+
+def _unrecorded(needed: list[NeededApproval]) -> list[NeededApproval]:
+    return _beyond(recorded(), needed)
+
+
 _allowed: ContextVar[bool] = ContextVar("allowed", default=False)
-_given: ContextVar[frozenset[str] | None] = ContextVar("given", default=None)
-_listing: ContextVar[list[NeededApproval] | None] = ContextVar("listing", default=None)
+_lacking: ContextVar[Lacking] = ContextVar("lacking", default=_unrecorded)
 _refused: ContextVar[list[NotApprovedError] | None] = ContextVar("refused", default=None)
 
 
@@ -245,36 +234,29 @@ def allowing(allowed: bool = True) -> Iterator[None]:
         _allowed.reset(token)
 
 
+@contextlib.contextmanager
+def deciding(lacking: Lacking, allowed: bool = False) -> Iterator[None]:
+    """Within this context, `lacking` decides in place of what the user has approved; if `allowed`, all may run."""
+    tokens = _allowed.set(allowed), _lacking.set(lacking)
+    try:
+        yield
+    finally:
+        _allowed.reset(tokens[0])
+        _lacking.reset(tokens[1])
+
+
 Permissions = tuple[bool, frozenset[str]]
 """Whether all may run, and the digests of what is approved."""
 
 
 def permissions() -> Permissions:
     """Return what may run here, so that another process can work `under` the same permissions."""
-    return _allowed.get(), frozenset(approved())
+    return _allowed.get(), recorded()
 
 
-@contextlib.contextmanager
-def under(granted: Permissions) -> Iterator[None]:
+def under(granted: Permissions) -> contextlib.AbstractContextManager[None]:
     """Within this context, only what another process granted may run: that process has asked."""
-    tokens = _allowed.set(granted[0]), _given.set(granted[1])
-    try:
-        yield
-    finally:
-        _allowed.reset(tokens[0])
-        _given.reset(tokens[1])
-
-
-@contextlib.contextmanager
-def listing() -> Iterator[list[NeededApproval]]:
-    """Within it nothing is approved: all that is asked for is refused, and kept in the list."""
-    found: list[NeededApproval] = []
-    tokens = _listing.set(found), _allowed.set(False)
-    try:
-        yield found
-    finally:
-        _listing.reset(tokens[0])
-        _allowed.reset(tokens[1])
+    return deciding(functools.partial(_beyond, granted[1]), granted[0])
 
 
 @contextlib.contextmanager
@@ -293,19 +275,9 @@ def require(needed: Iterable[NeededApproval], place: Place | None = None) -> Non
     if _allowed.get():
         return
     lacking = [one for one in needed if one.file is None or not is_own(one.file)]
-    if not lacking:
-        return
-    if (found := _listing.get()) is not None:
-        found.extend(lacking)
-    else:
-        given = _given.get()
-        known = approved() if given is None else given
-        lacking = [
-            one for one in lacking if one.digest not in known and (not one.variable or os.environ.get(one.variable))
-        ]
-    if lacking:
+    if lacking and (lacking := _lacking.get()(lacking)):
         error = NotApprovedError(lacking, place)
-        if found is None and (refused := _refused.get()) is not None:
+        if (refused := _refused.get()) is not None:
             refused.append(error)
         raise error
 

@@ -23,14 +23,15 @@ from typing import Annotated, Any, TypedDict
 from harness import approvals, parameters
 from harness.approvals import BUILTIN, MARKER
 from harness.config import yamls
-from harness.config._mounting import mount
 from harness.config.prompts import SUFFIX, PromptSet
 from harness.engine_api import Engine
 from harness.errors import DataError, HarnessError, Place, PluginError, SpecError, UserError, near
-from harness.manifests import Offer, offers
+from harness.manifests import Offer, offered, offers
 from harness.storage.plugin_errors import DIGEST, MOUNT
 
 PROMPT_SET = "prompts.yaml"
+ELSEWHERE = set[str]()
+"""The private names of projects elsewhere, whose plugins are imported as they were approved."""
 PATTERNS = {"specs": "*.yaml", "prompts": PROMPT_SET}
 
 
@@ -134,8 +135,6 @@ class Project:
         before = len(sys.modules)
         try:
             module_name = self._module(kind, file)
-            if (root := self._home(file)) in self.elsewhere():
-                approvals.require(plugins_of(root))  # names all of them at once; `mount` checks what is imported
             module = importlib.import_module(module_name)
             _note_digests(itertools.islice(reversed(sys.modules.values()), len(sys.modules) - before))
         except HarnessError:
@@ -171,7 +170,7 @@ class Project:
         return foreign - {project.root for project in builtin().lineage()} if foreign else foreign
 
     def mount(self) -> None:
-        """Make the project's plugins importable under the names that they have in pickles."""
+        """Make the project's plugins importable under the names that they have in pickles. Raises as `mount`."""
         for project in self.lineage():
             mount(project.root, project.root in self.elsewhere())
 
@@ -321,12 +320,20 @@ def _has_templates(folder: Path) -> bool:
         return False
 
 
-def plugins_of(root: Path) -> list[approvals.NeededApproval]:
-    """The files of code of a project."""
-    project = _open(root, ())
-    homes = [project.root / name for name in ("registry", "metrics")]
-    listed = [file for home in homes for file in sorted(home.rglob("*.py")) if file.is_file()]
-    return [approvals.NeededApproval.of_file(file, file.read_bytes(), "a plugin") for file in listed]
+def mount(root: Path, elsewhere: bool = False) -> str:
+    """Make all modules below `root` importable under a private name, without touching `sys.path`.
+
+    Raises `NotApprovedError` for a project elsewhere whose plugins are not approved.
+    """
+    name = f"{MOUNT}{hashlib.sha256(str(root).encode()).hexdigest()[:12]}"
+    if elsewhere:
+        offered("confinement", "plugins", "what imports plugins of a project elsewhere").load_function()(root)
+    (ELSEWHERE.add if elsewhere else ELSEWHERE.discard)(name)
+    if name not in sys.modules:
+        module = types.ModuleType(name, f"The harness project at {root}.")
+        module.__path__ = [str(root)]
+        sys.modules[name] = module
+    return name
 
 
 def _note_digests(modules: Iterable[types.ModuleType]) -> None:

@@ -15,13 +15,15 @@ from typing import Final
 from harness import approvals
 from harness.approvals import NeededApproval
 from harness.cli.usage import Parser
-from harness.config import project, spec
+from harness.config import spec
 from harness.config.project import Project, find
 from harness.errors import DataError, SpecError, UserError
 from harness.runtime.manifest import META, SPEC
 from harness.storage import write_atomically
 
+from .foreign_plugins import plugins_of
 from .needed import approvals_of
+from .record import approved, store
 
 MOST: Final = 20_000
 """Approvals that are kept; the oldest go first."""
@@ -36,7 +38,7 @@ def trust(options: argparse.Namespace) -> int:
     for path in options.paths:
         needed += _needed(path)
     needed = list(dict.fromkeys(needed))
-    known = approvals.approved()
+    known = approved()
     _print(needed, known)
     if options.forget:
         count = len({one.digest for one in needed} & known.keys())
@@ -51,7 +53,7 @@ def trust(options: argparse.Namespace) -> int:
         return 2
     now = datetime.now(UTC).isoformat(timespec="seconds")
     _write(known | {one.digest: {"what": one.what, "why": one.why, "when": now} for one in new})
-    print(f"approved: {len(new)} (kept in {approvals.store()})")
+    print(f"approved: {len(new)} (kept in {store()})")
     return 0
 
 
@@ -82,7 +84,7 @@ def _of_spec(path: str, own: Project) -> list[NeededApproval]:
 def _of_project(root: Path, own: Project) -> list[NeededApproval]:
     """The plugins of a project and of its parents, and what its specs would run or send."""
     opened = find(root)
-    needed = [one for each in (opened.root, *opened.elsewhere()) for one in project.plugins_of(each)]
+    needed = [one for each in (opened.root, *opened.elsewhere()) for one in plugins_of(each)]
     needed = [one for one in needed if one.file is None or not approvals.is_own(one.file)]
     for listed in opened.listing("specs"):
         if listed.file.resolve().is_relative_to(root):
@@ -117,14 +119,14 @@ def _agreed(count: int) -> bool:
 
 def _all(forget: bool) -> int:
     """Every approval there is."""
-    known = approvals.approved()
+    known = approved()
     if forget:
         _write({})
         print(f"forgotten: {len(known)}")
         return 0
     for line in _lines(known):
         print(line)
-    print(f"{len(known)} approved (kept in {approvals.store()})")
+    print(f"{len(known)} approved (kept in {store()})")
     return 0
 
 
@@ -135,7 +137,7 @@ def _lines(known: dict[str, dict[str, object]]) -> Iterator[str]:
 
 def _write(entries: dict[str, dict[str, object]]) -> None:
     """Keep approvals. Raises `DataError`, `StorageError` if the folder cannot be written."""
-    file = approvals.store()
+    file = store()
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:

@@ -15,6 +15,8 @@ from harness.config.project import Project
 from harness.config.spec import Spec
 from harness.errors import UserError
 
+from .record import listing
+
 _POLICIES: Final = ("policy", "baseline", "floor", "ceiling")
 """Keys under which a spec names a policy."""
 
@@ -24,7 +26,7 @@ def approvals_of(spec: Spec, project: Project) -> list[NeededApproval]:
 
     Plugins that cannot be made are skipped: `harness validate` says why.
     """
-    with approvals.listing() as found:
+    with listing() as found:
         for kind, reference in _references(spec):
             with contextlib.suppress(UserError, LookupError, TypeError):
                 made = make(*parts_of(kind, reference, project, spec.place), spec.place)

@@ -1,18 +1,17 @@
-"""Plugins of projects under private module names; those of a project elsewhere as they were approved, file by file."""
+"""Plugins of a project that lies elsewhere: imported as they were approved, file by file."""
 
 from __future__ import annotations
 
-import hashlib
 import importlib.machinery
 import importlib.util
 import sys
 import types
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import ClassVar
 
 from harness import approvals
-from harness.storage.plugin_errors import MOUNT
+from harness.approvals import NeededApproval
+from harness.config import project
 
 
 class _Approved(importlib.machinery.SourceFileLoader):
@@ -24,20 +23,14 @@ class _Approved(importlib.machinery.SourceFileLoader):
 
 
 class _Elsewhere:
-    """Finds modules of projects that lie elsewhere.
-
-    Attributes:
-        mounts: under which names they are mounted.
-    """
-
-    mounts: ClassVar[set[str]] = set()
+    """Finds modules of projects that lie elsewhere (`project.ELSEWHERE`)."""
 
     @classmethod
     def find_spec(
         cls, fullname: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         """As Python finds it; its source is imported as it was approved, and what has none not at all."""
-        if fullname.partition(".")[0] not in cls.mounts:
+        if fullname.partition(".")[0] not in project.ELSEWHERE:
             return None
         found = importlib.machinery.PathFinder.find_spec(fullname, path, target)
         if found is None or found.loader is None or found.origin is None:  # a folder
@@ -52,14 +45,19 @@ class _Elsewhere:
         )
 
 
-def mount(root: Path, elsewhere: bool = False) -> str:
-    """Make everything below `root` importable under a private name, without touching `sys.path`."""
-    name = f"{MOUNT}{hashlib.sha256(str(root).encode()).hexdigest()[:12]}"
+def admit(root: Path) -> None:
+    """Let plugins of a project elsewhere be imported as they are approved.
+
+    Raises `NotApprovedError`, which names all of them that are not approved.
+    """
+    approvals.require(plugins_of(root))
     if _Elsewhere not in sys.meta_path:
         sys.meta_path.insert(0, _Elsewhere)
-    (_Elsewhere.mounts.add if elsewhere else _Elsewhere.mounts.discard)(name)
-    if name not in sys.modules:
-        module = types.ModuleType(name, f"The harness project at {root}.")
-        module.__path__ = [str(root)]
-        sys.modules[name] = module
-    return name
+
+
+def plugins_of(root: Path) -> Iterator[NeededApproval]:
+    """The files of code of a project."""
+    for home in (root / "registry", root / "metrics"):
+        for file in sorted(home.rglob("*.py")):
+            if file.is_file():
+                yield NeededApproval.of_file(file, file.read_bytes(), "a plugin")

@@ -22,6 +22,7 @@ from harness.config.project import builtin, find
 from harness.engines.mock import Mock
 from harness.evaluation import rescored
 from harness.extensions.judges.finished import judge
+from harness.extensions.trust.record import approved, store
 from harness.results import Run
 from tests.helpers.viewing import get, serving
 
@@ -227,7 +228,7 @@ def test_what_is_approved_runs_until_it_changes(stranger: Stranger, capsys: pyte
 def test_without_a_terminal_nothing_is_approved(stranger: Stranger, capsys: pytest.CaptureFixture[str]) -> None:
     stranger.task()
     assert main(["trust", str(stranger.spec())]) == 2
-    assert "--yes" in capsys.readouterr().err and approvals.approved() == {}
+    assert "--yes" in capsys.readouterr().err and approved() == {}
 
 
 @pytest.mark.sampled(2)
@@ -236,8 +237,8 @@ def test_without_a_terminal_nothing_is_approved(stranger: Stranger, capsys: pyte
 )
 def test_a_damaged_store_approves_nothing_and_is_written_anew(stranger: Stranger, text: str) -> None:
     stranger.task()
-    approvals.store().parent.mkdir(parents=True)
-    approvals.store().write_text(text)
+    store().parent.mkdir(parents=True)
+    store().write_text(text)
     assert main(["plan", "--spec", str(stranger.spec())]) == 2 and stranger.did == []
     assert trust(str(stranger.folder / "spec.yaml")) == 0
     assert main(["plan", "--spec", str(stranger.spec())]) == 0
@@ -262,14 +263,14 @@ def test_a_file_that_changes_while_it_is_loaded_is_refused(stranger: Stranger, m
     stranger.task()
     file = stranger.spec()
     assert trust(str(file)) == 0
-    source, known = stranger.folder / "utils.py", approvals.approved
+    source, known = stranger.folder / "utils.py", approvals.recorded
 
     def changing() -> Any:
         found = known()
         source.write_text(stranger.code("later") + "def text(doc):\n    return ''\n")
         return found
 
-    monkeypatch.setattr(approvals, "approved", changing)
+    monkeypatch.setattr(approvals, "recorded", changing)
     assert main(["plan", "--spec", str(file)]) == 2
     assert stranger.did == []
 
@@ -401,7 +402,7 @@ ENGINES: dict[str, tuple[dict[str, Any], str]] = {
 def test_a_foreign_spec_names_no_program(stranger: Stranger, tmp_path: Path, name: str, how: str) -> None:
     model, what = ENGINES[name]
     body: dict[str, Any] = {"extends": "toy", "name": "x", "models": {"m": model}, "agents": {"default": "m"}}
-    toy = Path(__file__).parents[1] / "toy"
+    toy = Path(__file__).parents[2] / "toy"
     file = stranger.folder / "s.yaml"
     if how == "judge":
         metric = {"use": "judge", "name": "liked", "model": "m", "prompt": "judges/helpfulness"}
@@ -503,7 +504,7 @@ def test_a_key_is_sent_where_a_person_sends_it(
 
 def test_a_judge_of_a_finished_run_chooses_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-anything")
-    project = find_with(Path(__file__).parents[1] / "toy")
+    project = find_with(Path(__file__).parents[2] / "toy")
     spec = {"extends": "judged", "models": {"mine": {"use": "openai", "model": "x", "base_url": ADDRESS}}}
     run = harness.evaluate(spec, Mock(text="a"), limit=1, project=project, output_path=tmp_path / "r", judge=Mock())
     for models in ("mine", ["mine", "mine2"]):
