@@ -193,6 +193,13 @@ class AsksPeople:
     part of the run's name in tables, whatever else plays.
     """
 
+    def announcement(self, plan: Any, limit: int | None) -> str:
+        """What to say before a run: how many answers people have to write.
+
+        `plan`: a `harness.config.plan.Plan`; `limit`: of cases, if the command line has one.
+        """
+        return f"{getattr(self, 'model', 'a person')} answers"
+
     def show_end(self, episode: str, players: Mapping[str, Any], outcome: Outcome) -> None:
         """Show how an episode has ended; called on one of them. `players`: agent → `harness.runtime.players.Player`."""
 

@@ -38,9 +38,9 @@ def evaluate(options: argparse.Namespace) -> int:
     folder = how.output_path or default_folder(plan, how.overwrite)
     for line in () if options.quiet else plan.inputs():
         print(line, file=sys.stderr)
-    people = [name for name, engine in plan.engines.items() if isinstance(engine, AsksPeople)]
+    people = [engine for engine in plan.engines.values() if isinstance(engine, AsksPeople)]
     if people and not options.quiet:
-        print(_questions(plan, people, options.limit), file=sys.stderr)
+        print(people[0].announcement(plan, options.limit), file=sys.stderr)
     progress = Progress(options.quiet, lines=any(one.asks_people for one in asked_for.values()))
     on_score = progress.begin(f"{plan.spec.name} · {plan.model}", lines=bool(people))
     try:
@@ -56,22 +56,6 @@ def evaluate(options: argparse.Namespace) -> int:
         return interrupted(there if folder.exists() else "nothing was run")
     print_tables(done, options)
     return 1 if done.scores and len(done.failed) == len(done.scores) else 0
-
-
-def _questions(plan: Plan, people: list[str], limit: int | None) -> str:
-    """How many answers a person has to write, at most."""
-    from harness.check.estimate import estimate
-
-    asked = estimate(plan, people)
-    who = " and ".join(plan.engines[name].model for name in people)
-    questions = f"{asked.turns:,} question{'s' * (asked.turns != 1)}"
-    text = f"{who}: at most {questions} in {asked.episodes:,} episode{'s' * (asked.episodes != 1)}"
-    hints = []
-    if limit is None and asked.episodes > len(plan.conditions):
-        hints.append("--limit 1 plays one case of each condition")
-    if len(plan.conditions) > 1 and plan.spec.get("matrix"):
-        hints.append(f"--set matrix.{next(iter(plan.spec.get('matrix')))}=[…] fewer conditions")
-    return "; ".join([text, *hints])
 
 
 def interrupted(text: str) -> int:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness import after, check
+from harness.check import Figures
 from harness.cli.evaluate import load
 from harness.config import resolve, spec
 from harness.config.plan import Plan
@@ -16,9 +17,6 @@ from harness.errors import CombinedSpecError, Place, UserError
 from harness.evaluation import STAGES, wrong_tables
 from harness.manifests import offers
 from harness.runtime.abilities import unconstrained
-
-if TYPE_CHECKING:
-    from harness.check.estimate import Estimate
 
 
 def validate(options: argparse.Namespace) -> int:
@@ -96,11 +94,12 @@ def _labels(plan: Plan) -> dict[str, list[Any]]:
 
 def plan(options: argparse.Namespace) -> int:
     """Print what a run would take, or the stages that it goes through."""
-    from harness.check.estimate import REPLY_TOKENS, estimate
+    from harness.absent import bringer
     from harness.engines.mock import Mock
 
     resolved = resolve.plan(load(options), find(), Mock())
-    figures = estimate(resolved)
+    estimated = offers("reports").get("estimate")
+    figures = Figures.of(resolved) if estimated is None else estimated.load_function()(resolved)
     if options.explain:
         _explain(resolved, figures)
         return 0
@@ -111,22 +110,20 @@ def plan(options: argparse.Namespace) -> int:
             print(f"{key.name:<15} {line}")
     print(f"conditions      {figures.conditions:,}")
     print(f"episodes        {figures.episodes:,}")
-    print(f"model calls     {figures.turns:,} without retries, at most {figures.calls:,}")
-    if any(condition.task.ordinary() is not None for condition in resolved.conditions):
-        print("                (of agents that play at random: models play longer or shorter)")
+    if estimated is None:
+        print(bringer("estimate", "reports"))
+    for line in figures.calls_in_words(resolved):
+        print(line)
     for follows in after.following(resolved.metrics, {}):
         for _, calls, what in follows.plans(resolved):
             print(f"later           {figures.episodes * calls:,} calls {what}, without retries")
-    print(f"tokens          about {figures.input_tokens:,} in, {figures.output_tokens:,} out")
-    print(f"                (a guess: {REPLY_TOKENS}-token replies at most, 4 characters a token)")
-    for key in resolved.keys:
-        for line in key.estimated(figures):
-            print(line)
+    for line in figures.tokens_in_words(resolved):
+        print(line)
     print(f"spec digest     {resolved.digest[:16]}")
     return 0
 
 
-def _explain(plan: Plan, figures: Estimate) -> None:
+def _explain(plan: Plan, figures: Figures) -> None:
     """Print the stages of a run, with what flows from each to the next."""
     models = ", ".join(sorted({group.model or "policies" for c in plan.conditions for group in c.groups}))
     later = [what for follows in after.following(plan.metrics, {}) for _, _, what in follows.plans(plan)]
@@ -137,7 +134,7 @@ def _explain(plan: Plan, figures: Estimate) -> None:
         "look_at_cases": f"{figures.episodes:,} episodes",
         "check": "the same, checked",
         "open_folder": "an open folder with run.json, spec.yaml and a journal",
-        "play": f"{figures.episodes:,} scores, after {figures.turns:,} model calls or more",
+        "play": f"{figures.episodes:,} scores{figures.effort}",
         "follow": "; ".join(later) or "the same: no metric is measured later",
         "write_results": f"scores.jsonl, results.json and {len(plan.spec.tables)} tables",
     }

@@ -114,7 +114,7 @@ class SpecKey:
         return []
 
     def estimated(self, figures: Any) -> Iterable[str]:
-        """Lines on what a plan of this `harness.check.estimate.Estimate` comes to."""
+        """Lines on what a plan of these `harness.check.Figures` takes, if they have been estimated."""
         return ()
 
 

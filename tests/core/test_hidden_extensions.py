@@ -123,6 +123,28 @@ def test_an_option_of_an_extension_that_is_not_here_names_it(
             one.cache_clear()
 
 
+def test_a_plan_without_estimates_has_its_exact_figures(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = {name: one for name, one in manifests.found().items() if name != "estimates"}
+    monkeypatch.setattr(manifests, "found", lambda: found)
+    cached = (manifests.extensions, manifests.offers)
+    for one in cached:
+        one.cache_clear()
+    try:
+        assert main(["plan", "--spec", "agentsnet_quick"]) == 0
+        printed = capsys.readouterr().out
+        assert main(["plan", "--spec", "agentsnet_quick", "--explain"]) == 0
+    finally:
+        for one in cached:
+            one.cache_clear()
+    assert "comes with the extension estimates, which is not installed: pip" in printed
+    assert main(["plan", "--spec", "agentsnet_quick"]) == 0
+    assert [line for line in printed.splitlines() if "comes with" not in line] == [
+        line for line in capsys.readouterr().out.splitlines() if line.startswith(("conditions", "episodes", "spec"))
+    ]
+
+
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_manifest_names_the_extensions_that_its_modules_import(name: str) -> None:
     """Also those that a function imports, and those that only annotations name."""

@@ -16,7 +16,7 @@ from harness.tables.entry import Name
 from .costs import Parts, Prices, PricesEntry, cost, cost_notes, read_prices
 
 if TYPE_CHECKING:
-    from harness.check.estimate import Estimate
+    from harness.extensions.estimates.estimate import Estimate
 
 
 class PricesKey(SpecKey):

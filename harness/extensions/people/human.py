@@ -8,10 +8,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.api import Completion, Facts, Outcome, Reply, plugin
+from harness.config.plan import Plan
 from harness.engine_api import AsksPeople, Engine, Request, is_person
 from harness.errors import EngineFatalError, SetupError
 from harness.extensions.agents.conversations import LONGEST, Conversations
 from harness.extensions.calls.tool_calls import storable
+from harness.extensions.estimates.estimate import estimate
 from harness.extensions.games.ends import alike
 from harness.extensions.people._desk import Desk, can_read, is_terminal
 from harness.extensions.people._ends import ended, seen
@@ -49,6 +51,20 @@ class Human(Engine, AsksPeople):
     @property
     def model(self) -> str:
         return f"human ({self.name})" if self.name else "human"
+
+    def announcement(self, plan: Plan, limit: int | None) -> str:
+        """How many answers people have to write, at most."""
+        people = [name for name, engine in plan.engines.items() if isinstance(engine, AsksPeople)]
+        asked = estimate(plan, people)
+        who = " and ".join(plan.engines[name].model for name in people)
+        questions = f"{asked.turns:,} question{'s' * (asked.turns != 1)}"
+        text = f"{who}: at most {questions} in {asked.episodes:,} episode{'s' * (asked.episodes != 1)}"
+        hints = []
+        if limit is None and asked.episodes > len(plan.conditions):
+            hints.append("--limit 1 plays one case of each condition")
+        if len(plan.conditions) > 1 and plan.spec.get("matrix"):
+            hints.append(f"--set matrix.{next(iter(plan.spec.get('matrix')))}=[…] fewer conditions")
+        return "; ".join([text, *hints])
 
     async def start(self) -> None:
         """Raises `SetupError` if there is no standard input."""

@@ -11,7 +11,6 @@ import pytest
 import harness
 from harness import check
 from harness.api import Completion, Turn
-from harness.check.estimate import Estimate, estimate
 from harness.config import resolve
 from harness.config.project import builtin
 from harness.config.spec import parse
@@ -263,6 +262,8 @@ def test_facts_that_a_set_takes_must_be_there_and_of_their_kind() -> None:
 
 
 def test_a_plan_counts_scored_turns_without_replies_and_retries() -> None:
+    from harness.extensions.estimates.estimate import Estimate, estimate
+
     def counted(**task: Any) -> Estimate:
         loaded = parse({**spec(**task), "generation_kwargs": {"max_tokens": 10}}, TOY)
         return estimate(resolve.plan(loaded, TOY, Mock()))

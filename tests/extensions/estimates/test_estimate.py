@@ -5,10 +5,10 @@ from collections.abc import Hashable
 import pytest
 
 from harness.check import drive
-from harness.check.estimate import estimate
 from harness.config import resolve, spec
 from harness.config.project import builtin
 from harness.engines.mock import Mock
+from harness.extensions.estimates.estimate import estimate
 
 PROJECT = builtin()
 SMALL = {

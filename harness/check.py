@@ -1,10 +1,13 @@
-"""Whether a plan fits together: its templates render for every group, and its groups find their agents. No engine."""
+"""What is known about a plan before it runs: how large it is, and whether it fits together. No engine is asked.
+
+It fits if its templates render for every group and its groups find their agents.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.api import Case, Turn
@@ -13,13 +16,45 @@ from harness.config.project import Project
 from harness.config.prompts import PromptSet
 from harness.errors import Place, PromptError, SpecError, UserError, near
 from harness.runtime.players import starts_over
-from harness.runtime.steps import drive
+from harness.runtime.steps import Drive, drive
 from harness.storage.plugin_errors import describe
+
+__all__ = ["Drive", "Figures", "drive", "examine", "misassigned"]
 
 MISFIT = 3
 """Problems with a prompt set that are one: it belongs to another kind of task."""
 Template = tuple[str, Mapping[str, Any]]
 """A template's name, and its variables."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """How large a plan is. An extension that estimates more (`[reports] estimate`) returns a subclass.
+
+    Attributes:
+        conditions, episodes: exact, those of conditions that are not known yet too.
+    """
+
+    conditions: int
+    episodes: int
+
+    @classmethod
+    def of(cls, plan: Plan) -> Figures:
+        """Those of a plan."""
+        return Figures(plan.in_all(len(plan.conditions)), plan.in_all(sum(1 for _ in plan.episodes())))
+
+    @property
+    def effort(self) -> str:
+        """What precedes the scores: ", after 12 model calls or more"."""
+        return ""
+
+    def calls_in_words(self, plan: Plan) -> Sequence[str]:
+        """Lines on the model calls that it takes."""
+        return ()
+
+    def tokens_in_words(self, plan: Plan) -> Sequence[str]:
+        """Lines on the tokens that it takes."""
+        return ()
 
 
 def examine(plan: Plan) -> list[SpecError]:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from harness.api import Action, Case, Policy, Turn
+from harness.check import Figures
 from harness.config.plan import Condition, Plan
 from harness.errors import PluginError
 from harness.replies import Likelihoods, likelihoods_of
@@ -18,23 +19,40 @@ REPLY_TOKENS = 256
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Estimate(Figures):
     """Figures for a whole plan.
 
     Attributes:
-        conditions, episodes: exact, those of conditions that are not known yet too.
         turns: model turns if every episode lasts as long as it, and the spec's limits of calls, allow.
         calls: `turns` with every repair used: an upper bound.
         input_tokens, output_tokens: a guess, with whole conversations sent at every turn, no parse retries,
             `REPLY_TOKENS` (or max_tokens) a reply and four characters a token; a scored turn has no reply.
     """
 
-    conditions: int
-    episodes: int
     turns: int
     calls: int
     input_tokens: int
     output_tokens: int
+
+    @property
+    def effort(self) -> str:
+        """The least number of model calls, in words."""
+        return f", after {self.turns:,} model calls or more"
+
+    def calls_in_words(self, plan: Plan) -> list[str]:
+        """A line on the model calls, and one on what it does not know of games."""
+        lines = [f"model calls     {self.turns:,} without retries, at most {self.calls:,}"]
+        if any(condition.task.ordinary() is not None for condition in plan.conditions):
+            lines.append("                (of agents that play at random: models play longer or shorter)")
+        return lines
+
+    def tokens_in_words(self, plan: Plan) -> list[str]:
+        """A line on the tokens, one on how good a guess that is, and those of keys of extensions."""
+        return [
+            f"tokens          about {self.input_tokens:,} in, {self.output_tokens:,} out",
+            f"                (a guess: {REPLY_TOKENS}-token replies at most, 4 characters a token)",
+            *(line for key in plan.keys for line in key.estimated(self)),
+        ]
 
 
 @dataclass(frozen=True)

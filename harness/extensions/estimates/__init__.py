@@ -1,0 +1,1 @@
+"""What a plan will ask for, before anything is asked: calls and tokens."""
