@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from harness import approvals
 from harness.api import CorpusMetric, Facts, Policy, derive_seed
@@ -64,7 +65,8 @@ class Blame:
             sample lacks.
         asked: how many calls of a model were made, for all samples.
         further: the same of further samples, where another sample of a model is the reference.
-        policy: the reference as a spec has it, {"use": …} and its parameters.
+        policy: the reference as a spec has it, {"use": …} and its parameters; of another sample of a model than that
+            of number 0 also its number, as `sample`.
     """
 
     run: Run
@@ -89,15 +91,26 @@ class Blame:
         samples the means, with their standard deviation."""
         sent = any(one.messages for sample in self.samples for one in sample.verdicts)
         if not self.further:
-            return [*self._tables(), *([_foremost(self._messages())] if sent else [])]
+            return [*self._filled(self._tables()), *([_foremost(self._messages())] if sent else [])]
         found = Counter(one.finding for sample in self.samples for one in sample.verdicts)
         notes = (
             f"Means over {len(self.samples)} samples; ±: the standard deviation between them.",
             "; ".join(f"{n} of {found.total()} verdicts: {WORDS[what]}" for what, n in found.most_common()),
         )
         each = zip(*(sample._tables() for sample in self.samples), strict=True)
-        tables = [spread(tables, () if i else notes) for i, tables in enumerate(each)]
+        tables = self._filled([spread(tables, () if i else notes) for i, tables in enumerate(each)])
         return [*tables, *([_foremost(spread([one._messages() for one in self.samples], ()))] if sent else [])]
+
+    def _filled(self, tables: Sequence[Table]) -> list[Table]:
+        """The tables that have rows, with the notes of the first of all; where none has, how often what was found."""
+        filled = [table for table in tables if table.rows]
+        if filled:
+            return [replace(filled[0], notes=tables[0].notes), *filled[1:]]
+        found = Counter(WORDS[one.finding] for sample in self.samples for one in sample.verdicts)
+        what, notes = "Findings", tables[0].notes[1:]  # the first says what the table does
+        if self.further:
+            what, notes = f"Findings of {len(self.samples)} samples", ()
+        return [replace(_counted("finding", dict(found.most_common()), self._title(what)), notes=notes)]
 
     def _tables(self) -> list[Table]:
         blamed = [one for one in self.verdicts if one.finding == "blamed"]
@@ -106,7 +119,8 @@ class Blame:
             note = "Decisive: an agent of the group is. Share: the sum of its agents' shares."
             tables.append(_shared("group", self._by_role(blamed), self._title("By group"), [note]))
         rounds = Counter(one.named[0].round for one in blamed)
-        tables.append(_counted("round", rounds, self._title("By round of the first decisive move")))
+        first = "By round of the first decisive move"
+        tables.append(_counted("round", dict(sorted(rounds.items())), self._title(first)))
         return tables
 
     @property
@@ -165,7 +179,9 @@ class Blame:
         yield "; ".join(f"{n} of {len(self.verdicts)} episodes: {WORDS[what]}" for what, n in found.most_common())
         if self.passed:
             yield f"Besides, {_PASSED.format(of_episodes(self.passed))}."
-        yield "Share: Shapley value. Alone, last: what replacing the agent changes where no other, and every other is."
+        if any(one.shares for one in blamed):
+            what = "what replacing the agent changes where no other, and every other is"
+            yield f"Share: Shapley value. Alone, last: {what}."
         if problems := [one.problem for one in self.verdicts if one.problem is not None]:
             of = f"{len(problems)} of {len(self.verdicts)}"
             yield f"Played with other moves, {of} episodes failed, as by: {problems[0]}"
@@ -228,9 +244,9 @@ def _foremost(messages: Table) -> Table:
     return replace(messages, rows=tuple(rows[:_MOST_MESSAGES]), notes=(*messages.notes, *more))
 
 
-def _counted(label: str, counts: Counter[int], title: str) -> Table:
+def _counted(label: str, counts: Mapping[Any, int], title: str) -> Table:
     columns = (Column({"statistic": "episodes"}, ("Episodes",), form="count"),)
-    rows = tuple(Row({label: key}, (str(key),), (Cell(n, n=n),)) for key, n in sorted(counts.items()))
+    rows = tuple(Row({label: key}, (str(key),), (Cell(n, n=n),)) for key, n in counts.items())
     return Table(title, (label,), ("statistic",), columns, rows, row_names=(label.capitalize(),))
 
 
@@ -310,7 +326,7 @@ def blamed(
     order = {one: number for number, one in enumerate(parent.jobs)}  # a sample of them may be in another one
     asked = sum(engine.asked for engine in kept.values())
     blames = list[Blame]()
-    for verdicts, passed in found:
+    for number, (verdicts, passed) in enumerate(found, sample):
         left = len(names) - len(verdicts) - passed
         if looked.most is not None:  # of more candidates no more are looked at than until so many have failed
             left = min(left, looked.most - len(verdicts))
@@ -326,7 +342,7 @@ def blamed(
                     passed,
                     left,
                     asked,
-                    policy=looked.policy,
+                    policy={**looked.policy, **({"sample": number} if number else {})},
                 )
             )
     return replace(blames[0], further=tuple(blames[1:]))

@@ -80,7 +80,8 @@ def blame(options: argparse.Namespace) -> int:
         hint = "Leave --limit and --threshold out: they choose episodes where none is named."
         raise SpecError("the episodes to look at are named", place=Place("--episode"), hint=hint)
     if options.plan:
-        for name, why in (("labels", "compares nothing"), ("max_calls", "makes no calls")):
+        unused = {"labels": "compares nothing", "max_calls": "makes no calls", "model": "asks no model"}
+        for name, why in unused.items():
             if getattr(options, name) is not None:
                 hint = f"Leave one of them out: --plan {why}, and only says how much there is to play."
                 raise SpecError("is of no use with --plan", place=Place(f"--{name}"), hint=hint)
@@ -110,12 +111,13 @@ def blame(options: argparse.Namespace) -> int:
         print(f"max_calls {options.max_calls} is reached: {left}", file=sys.stderr)
     if len(found.samples) < options.samples:
         print(f"max_calls {options.max_calls} is reached: {len(found.samples)} samples are complete", file=sys.stderr)
-    if not found.verdicts and not found.left and options.format in ("text", "markdown"):
+    if not found.verdicts and options.format in ("text", "markdown"):
         less = f": with {found.by} in all seats none of {found.passed} has a better {found.metric}"
-        write(f"No episode failed{less if found.passed else ''}. There is nothing to explain.", options.output)
+        none = f"No episode failed{less if found.passed else ''}. There is nothing to explain."
+        write("No verdict was reached." if found.left else none, options.output)
         return 0
     try:
-        keep(found.run.folder, as_json(found))
+        keep(found.run.folder, *(as_json(sample) for sample in reversed(found.samples)))  # the first one counts
     except (OSError, DataError) as error:
         print(f"the viewer and exports will not know of it: {error}", file=sys.stderr)
     if options.format == "json":

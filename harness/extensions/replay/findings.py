@@ -32,37 +32,46 @@ _NAMED = 8  # moves that a sentence names
 _STRANGE = (KeyError, TypeError, ValueError, AttributeError, OverflowError)  # by JSON of someone else
 
 
-def keep(folder: Path, found: Mapping[str, Any]) -> None:
+def keep(folder: Path, *found: Mapping[str, Any]) -> None:
     """Add what was found to `blame.json` of the run; it replaces what the same reference, with the same parameters,
     said of the same episodes.
 
     Args:
         folder: the run's.
-        found: as `blame_command.as_json` has it.
+        found: as `blame_command.as_json` has it, of each sample; readers that want one verdict take the last.
 
     Raises:
         OSError: the file cannot be written.
         DataError: another process has been writing it for many seconds.
     """
-    episodes = {one["episode"]: {**one} for one in found["episodes"]}
-    for end, batches in storage.batches(*storage.journals(folder), episodes={*episodes}):
-        episodes[end["e"]]["moves"] = _digest(move for batch in batches for move in batch)
-    who = {"metric": found["metric"], "by": found["by"], "policy": found["policy"]}
-    key = f"{found['metric']} by {found['by']}"
-    if found["policy"] != {"use": found["by"]}:
-        key += f" {json.dumps(found['policy'], sort_keys=True, default=str)}"
+    names = {one["episode"] for sample in found for one in sample["episodes"]}
+    digests = {
+        end["e"]: _digest(move for batch in batches for move in batch)
+        for end, batches in storage.batches(*storage.journals(folder), episodes=names)
+    }
     lock = _locked(folder)
     try:
         is_small = (folder / FILE).is_file() and (folder / FILE).stat().st_size <= _LARGEST
         # Read again: the cache goes by the time of the file, within which another process may have replaced it.
         whole = _load(folder / FILE) if is_small else {}
         whole = {name: value for name, value in whole.items() if isinstance(value, dict)}
-        before = whole.pop(key, {}).get("episodes")  # the reference that was given last stands last
-        known = {**before} if isinstance(before, dict) else {}
-        whole[key] = {**who, "episodes": {**known, **episodes}}
+        for sample in found:
+            key = _key(sample)
+            before = whole.pop(key, {}).get("episodes")  # the reference that was given last stands last
+            known = {**before} if isinstance(before, dict) else {}
+            for one in sample["episodes"]:
+                known[one["episode"]] = {**one, "moves": digests.get(one["episode"])}
+            whole[key] = {**{name: sample[name] for name in ("metric", "by", "policy")}, "episodes": known}
         write_atomically(folder / FILE, json.dumps({"format": _FORMAT, "found": whole}, default=str) + "\n")
     finally:
         lock.release()
+
+
+def _key(found: Mapping[str, Any]) -> str:
+    key = f"{found['metric']} by {found['by']}"
+    if found["policy"] != {"use": found["by"]}:
+        key += f" {json.dumps(found['policy'], sort_keys=True, default=str)}"
+    return key
 
 
 def _locked(folder: Path) -> Lock:

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from statistics import fmean, pstdev
@@ -19,6 +20,8 @@ from harness.extensions.charts import ChartOptions, chart
 from harness.extensions.charts.command import material
 from harness.extensions.replay.blame import Blame, blamed, planned
 from harness.extensions.replay.blame_command import as_json
+from harness.extensions.replay.findings import FILE
+from harness.extensions.replay.verdict import WORDS
 from harness.results import Run
 from tests.helpers.commands import invoke
 from tests.helpers.toy import TOY, run
@@ -251,6 +254,23 @@ def test_without_a_model_it_says_what_cannot_be_answered(tmp_path: Path) -> None
     assert (some.asked, some.left) == (3, len(asked.verdicts) + asked.passed - looked) and some.left
 
 
+def test_tables_without_rows_are_left_out_and_their_notes_stay(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(TOY.root)
+    run(tmp_path / "run", resolve.engine({"use": "dice"}, TOY))
+    command = ("blame", str(tmp_path / "run"), "--by", "{use: coin, bias: 1.0}", "--quiet")
+    code, out, _ = invoke(capsys, *command)
+    assert code == 0 and out.startswith("By round of the first decisive move") and "By agent" not in out
+    assert "of 7 episodes: a model would have to be asked" in out and "Shapley" not in out
+    found = blamed(tmp_path / "run", {"use": "coin", "bias": 1.0}, project=TOY)
+    unanswered = tuple(one for one in found.verdicts if one.finding == "unanswered")
+    [table] = replace(found, verdicts=unanswered).tables
+    assert [(row.names, row.cells[0].value) for row in table.rows] == [((WORDS["unanswered"],), len(unanswered))]
+    code, out, _ = invoke(capsys, *command, "--model", "dice", "--max_calls", "1")
+    assert (code, out) == (0, "No verdict was reached.\n")
+
+
 def test_the_command_prints_tables_or_all_it_knows(
     coins: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -338,7 +358,7 @@ def test_options_are_refused_where_they_change_nothing(
 ) -> None:
     monkeypatch.chdir(TOY.root)
     by = ("blame", str(coins.folder), "--by", "{use: coin, bias: 1.0}", "--quiet", "--plan")
-    for option, value in (("--labels", str(tmp_path / "none.csv")), ("--max_calls", "3")):
+    for option, value in (("--labels", str(tmp_path / "none.csv")), ("--max_calls", "3"), ("--model", "dice")):
         code, out, err = invoke(capsys, *by, option, value)
         assert (code, out) == (2, "") and f"{option}: is of no use with --plan" in err and "Leave one" in err
 
@@ -417,7 +437,15 @@ def test_of_several_samples_the_means_and_their_spread_are_shown(
     code, out, _ = invoke(capsys, *command)
     assert code == 0 and "Means over 3 samples; ±" in out and "of 3 samples" in out
     code, out, _ = invoke(capsys, *command, "--format", "json")
-    assert code == 0 and len(json.loads(out)["further_samples"]) == 2
+    first: dict[str, Any] = json.loads(out)
+    others = first["further_samples"]
+    assert code == 0 and len(others) == 2
+    kept = json.loads((tmp_path / "run" / FILE).read_text())["found"]
+    assert [one["policy"].get("sample", 0) for one in kept.values()] == [2, 1, 0], "the first one is what counts"
+    for one, sample in zip(kept.values(), [*reversed(others), first], strict=True):
+        assert [{**own, "moves": 0} for own in one["episodes"].values()] == [
+            {**own, "moves": 0} for own in sample["episodes"]
+        ]
 
 
 @pytest.mark.slow
