@@ -59,7 +59,7 @@ def laid_out(texts: Grid, width: int | None = None) -> list[str] | None:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """The text in lines of at most `width` (> 1), broken at blanks; longer words behind one of `BREAKS`, or anywhere.
+    """The text in lines of at most `width`, broken at blanks; longer words behind one of `BREAKS`, or anywhere.
 
     >>> wrapped("parse failures of agentsnet/classical", 10)
     ['parse', 'failures', 'of', 'agentsnet/', 'classical']
@@ -90,7 +90,7 @@ def words(text: str) -> list[str]:
 
 
 def _pieces(word: str, width: int) -> Iterator[str]:
-    while measure(word) > width:
+    while word and measure(word) > width:
         fits = next(i for i in range(len(word), 0, -1) if i == 1 or measure(word[:i]) <= width)
         at = max(word.rfind(c, 0, fits) for c in BREAKS) + 1 or fits
         yield word[:at]

@@ -20,7 +20,6 @@ from harness.api import Action, Case, Move, Outcome, Protocol, Task, Turn
 MAX_BATCHES = 100_000
 """Batches after which an episode counts as one without end."""
 
-
 Recorded = Mapping[tuple[str, int], Move]
 """(agent, index of the agent's turn) → the move made there in an earlier attempt, maybe an `UNFINISHED` one."""
 

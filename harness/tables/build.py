@@ -62,8 +62,7 @@ def build(table: TableSpec, scores: Sequence[EpisodeScore], metrics: Mapping[str
         key: rows.row(key, [_cell(table, metrics, slot, rows.metric(key), ours[key]) for slot in slots])
         for key in rows.sorted(ours)
     }
-    rows_filled = [*own.values()]
-    last_notes: list[str] = []
+    rows_filled, last_notes = [*own.values()], list[str]()
     for key in table.added:
         with _asking(table, key):
             more, about = key.more_rows(table, own, [(slot.key, slot.metric) for slot in slots], metrics)
@@ -118,10 +117,8 @@ class _Slot:
 def _slots(table: TableSpec, columns: Axis) -> list[_Slot]:
     slots = []
     for key in columns.sorted(columns.keys):
-        metric = columns.metric(key)
-        slots.append(
-            _Slot(key, metric, Column(columns.values(key), tuple(map(columns.title, key)), metric or _only(table)))
-        )
+        metric, titles = columns.metric(key), tuple(map(columns.title, key))
+        slots.append(_Slot(key, metric, Column(columns.values(key), titles, metric or _only(table))))
     if table.overall and slots:
         title_level = next(i for i, label in enumerate(table.columns) if label != "metric")
         for metric in table.cells if "metric" in table.columns else [None]:
@@ -141,8 +138,7 @@ def _placed(table: TableSpec, scores: Sequence[EpisodeScore], further: Collectio
     """The table with "model" and "metric" among its labels wherever it takes them to distinguish cells; `further`:
     models of rows beside the scores."""
     rows, columns = table.rows, table.columns
-    several = len({score.model for score in scores}.union(further)) > 1
-    if several and "model" not in (*rows, *columns):
+    if "model" not in (*rows, *columns) and len({score.model for score in scores}.union(further)) > 1:
         rows = ("model", *rows)
     if "metric" not in (*rows, *columns) and (len(table.cells) > 1 or not columns):
         columns = (*columns, "metric")
@@ -186,7 +182,12 @@ def _cell(
     elif derived.kind == "ratio":
         cell = _ratio(table, scores, name, derived.metrics, failed)
     elif derived.total is not None:
-        cell = derived.total(scores, failed)
+        with _asking(table, derived.total):
+            cell = derived.total(scores, failed)
+            if not isinstance(cell, Cell):
+                from .entry_mistakes import no_cell  # what only a mistake needs
+
+                raise no_cell(table.title, name, derived, cell)
     else:
         cell = _loss(scores, [(part, metrics[part]) for part in derived.metrics], how, failed)
     return replace(cell, uses_ground_truth=any(score.uses_ground_truth for score in scores))

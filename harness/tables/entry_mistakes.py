@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import typing
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from harness.absent import bringer
-from harness.errors import KEY, near
+from harness.errors import KEY, Place, PluginError, near
 from harness.manifests import offers
 from harness.parameters import ValuePath, problems
 
 from .keys import TableKey, all_loaded
 from .kinds import TableKind, entry_type, is_key
+from .spec import Derived
 
 
 def explained(
@@ -49,6 +51,14 @@ def wrong_kind(name: Any) -> str:
     if name in offered:
         return f"'kind' is {name!r}, which an entry takes by a key of that name: write {name}: … instead"
     return f"'kind' is {name!r}. {bringer(name, 'tables') or near(name, words)}"
+
+
+def no_cell(title: str, name: str, derived: Derived, found: object) -> PluginError:
+    """What is wrong with a `total` that gives no cell; the place is where the extension defines it."""
+    total = derived.total.func if isinstance(derived.total, functools.partial) else derived.total
+    code = getattr(total, "__code__", None) or getattr(type(total).__call__, "__code__", None)
+    message = f"table {title!r}: `total` of {derived.kind} {name!r} gives {found!r:.80}, not a Cell"
+    return PluginError(message, place=Place(code.co_filename, code.co_firstlineno, 1) if code is not None else None)
 
 
 def owners(key: str) -> list[str]:

@@ -5,6 +5,9 @@ An extension keeps it in a file of the run's folder. The viewer shows it beside 
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +15,9 @@ from pathlib import Path
 from harness.errors import UserError
 from harness.extensions.transcripts.view_api import Finding, Transcript
 from harness.manifests import Offer, offers
+from harness.storage.plugin_errors import describe
+
+_log = logging.getLogger(__name__)
 
 
 def kept(folder: Path) -> dict[str, Offer]:
@@ -22,12 +28,22 @@ def kept(folder: Path) -> dict[str, Offer]:
 def findings(folder: Path, transcript: Transcript) -> Iterator[Finding]:
     """What was found out about an episode of the run in `folder`; what no longer holds is left out.
 
-    What cannot be read is left out too: a transcript is shown without it.
+    What cannot be read is left out too: a transcript is shown without it. So is what raises; a warning says where.
     """
     for name, offer in kept(folder).items():
-        try:
-            found = [*offer.load_function()(folder, transcript)]
-        except (UserError, OSError):
-            continue
-        for one in found:
-            yield replace(one, name=name)
+        found: list[Finding] = []
+        with contextlib.suppress(UserError, OSError):
+            read = offer.load_function()
+            try:
+                found = [replace(one, name=name) for one in read(folder, transcript)]
+            except (UserError, OSError):
+                raise
+            except Exception as error:  # a bug of the extension
+                _warn(f"findings of {name} are left out: {describe(error, read)}")
+        yield from found
+
+
+@functools.cache
+def _warn(text: str) -> None:
+    """Once, however many episodes have it."""
+    _log.warning(text)

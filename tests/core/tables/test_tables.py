@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 from collections.abc import Iterable, Sequence
@@ -12,11 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Episode, Metric, Statistic
-from harness.errors import SpecError
+from harness.errors import PluginError, SpecError
 from harness.extensions.papers.beside import cited
 from harness.extensions.papers.figures import Published, Record
 from harness.tables import (
     NOT_RUN,
+    Derived,
     EpisodeScore,
     Table,
     TableSpec,
@@ -366,3 +368,19 @@ def test_building_refuses_what_is_not_there() -> None:
     with pytest.raises(SpecError, match=r"no episode has the label 'sizes'\n.*Did you mean size"):
         made(UNEVEN, columns="sizes")
     assert made([]).rows == ()
+
+
+def _no_cell(scores: Sequence[EpisodeScore], failed: int) -> Any:
+    return float(failed)
+
+
+@pytest.mark.parametrize("total", [_no_cell, functools.partial(_no_cell)])
+def test_a_total_that_is_no_cell_is_a_mistake_with_its_place(total: Any) -> None:
+    table = TableSpec(title="T", rows=("model",), cells=("cost",), derived={"cost": Derived("cost", (), total)})
+    line = _no_cell.__code__.co_firstlineno
+    words = rf"{__file__}:{line}:1: .*table 'T': `total` of cost 'cost' gives 0.0, not a Cell"
+    with pytest.raises(PluginError, match=words):
+        build(table, [score()], METRICS)
+    broken = TableSpec(title="T", rows=("model",), cells=("cost",), derived={"cost": Derived("cost", (), 3)})  # type: ignore[arg-type]
+    with pytest.raises(PluginError, match="table 'T': TypeError: 'int' object is not callable"):
+        build(broken, [score()], METRICS)

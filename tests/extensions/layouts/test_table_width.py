@@ -133,6 +133,14 @@ def table_of(columns: int, rows: int = 1, decimals: int = 2) -> Table:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("width", range(5))
+def test_a_screen_narrower_than_any_table_has_all_of_it(width: int) -> None:
+    rows = (Row({"agent": "S0"}, ("S0 模型",), (Cell(0.5, n=1), Cell(12345.5, n=1))),)
+    columns = (Column({"metric": "x"}, ("Mean of x",)), Column({"metric": "y"}, ("y",)))
+    table = Table("A title", ("agent",), ("metric",), columns, rows, row_names=("Agent",), notes=("A note.",))
+    assert not lost(texts_of(grid(table)), render(table, width=width), width)
+
+
 def block(table: Table, width: int | None) -> list[str]:
     return laid_out(grid(table), width) or fitted(table, width or 0)
 

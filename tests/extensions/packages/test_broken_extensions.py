@@ -15,6 +15,7 @@ from harness.errors import PluginError
 from harness.extensions.editors.schema import whole_schema
 from harness.extensions.packages.installed import OF_THE_CORE, checked
 from harness.tables import TableEntry
+from tests.helpers.toy import run
 
 TOP = 'name = "echo"\nsummary = "Says things again."\n'
 Capture = pytest.CaptureFixture[str]
@@ -290,6 +291,22 @@ def test_a_kind_of_table_that_raises_is_a_mistake_of_its_entry(
     assert "arithmetic: ok" in out
     told = "the kind of table harness_echo.kinds.Tally fails: ZeroDivisionError: division by zero (kinds.py:"
     assert f"{spec}:3:" in err and told in err
+
+
+@pytest.mark.parametrize(
+    "line, words",
+    [("1 / 0", "ZeroDivisionError: division by zero (found.py:2)"), ("return ['x']", "TypeError: ")],
+)
+def test_findings_that_raise_cost_no_transcript(
+    line: str, words: str, install: Install, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    manifest = f'{TOP}[findings.echo]\nrun = "found:found"\nfile = "echo.json"\n'
+    install(manifest, {"found.py": f"def found(folder, transcript):\n    {line}\n"})
+    done = run(tmp_path / "run", limit=1)
+    (done.folder / "echo.json").write_text("{}")
+    assert [one.findings for one in done.transcripts()] == [()] * len(done.scores)
+    [told] = [record.getMessage() for record in caplog.records]
+    assert told.startswith(f"findings of echo are left out: {words}")
 
 
 def test_options_that_an_extension_cannot_add_do_not_stop_a_run(
