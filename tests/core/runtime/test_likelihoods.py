@@ -96,6 +96,24 @@ def test_the_thread_continues_with_the_likeliest_text() -> None:
     assert again.thread.messages == who.thread.messages
 
 
+class Unscored(Mock):
+    """A model that gives no numbers."""
+
+    async def loglikelihood(self, request: LikelihoodRequest) -> Completion:
+        return Completion("")
+
+
+@pytest.mark.parametrize(
+    ("engine", "given"), [(Unscored(), "none"), (Mock(likelihoods=lambda request: [[-1, False]]), "[[-1, False]]")]
+)
+def test_a_scored_turn_without_its_numbers_is_not_asked_again(engine: Mock, given: str) -> None:
+    who = ModelPlayer(engine, TOY.prompts("toy/base"), {}, False, "e/S0", 1)
+    move = asyncio.run(who.act(Turn("S0", "say", {"round": 0, "heard": {}}, FORM, {"name": "S0"}, parse_retries=3)))
+    assert (move.action, move.error_kind, len(move.calls), move.dropped_fields) == (None, "parse", 1, ())
+    assert move.error == f"log-likelihoods of 2 texts were asked for; the engine gives {given}"
+    assert who.thread.messages[-1]["role"] == "assistant"
+
+
 def test_a_stopped_run_goes_on_where_it_was_and_a_replay_gives_the_same(tmp_path: Path) -> None:
     whole, parts, again = (tmp_path / name / "run" for name in ("whole", "parts", "again"))
     run(whole, Mock(), max_concurrency=1)
