@@ -160,7 +160,9 @@ def look_at_cases(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
 
 def check(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
     """Check before the first model call that engines can do what the plan needs, and that all tables can be made."""
-    _check(run.plan, run.survey)
+    raise_all(wrong_tables(run.plan, run.survey.labels))
+    raise_all(lacking(run.plan, run.survey.episodes))
+    _refuse_idle_models(run.plan)
     for one in run.after:
         one.check(run.plan, run.survey.cases, run.options)
     if any(isinstance(engine, Replays) for engine in run.plan.engines.values()):
@@ -261,16 +263,8 @@ def execute(
 ) -> Run:
     """Play a plan, run the extensions that its metrics need, and write all results into `options.output_path`.
 
-    Args:
-        plan: what to play.
-        options: how.
-        on_score: as in `evaluate`.
-        asked_for: what is to follow, by name of `[after]`; it adds to what the metrics need and has precedence. None:
-            nothing follows.
-        on_more: makes an `on_score` for what is played after the episodes.
-        spent: what other runs have used of the budget.
-    Raises:
-        UserError: or one of its subclasses, as in `evaluate`.
+    `asked_for`: what is to follow, by name of `[after]`; it adds to what the metrics need and has precedence. None:
+    nothing follows. All else is as in `OpenRun`. Raises as `evaluate`.
     """
     folder = options.output_path or manifest.default_folder(plan, options.overwrite)
     run = OpenRun(
@@ -288,10 +282,8 @@ def execute(
         return run.run
 
 
-def _check(plan: Plan, surveyed: Survey) -> None:
-    """Raise `SpecError` for tables that cannot be made, for lacking abilities, for a model that plays no agent."""
-    raise_all(wrong_tables(plan, surveyed.labels))
-    raise_all(lacking(plan, surveyed.episodes))
+def _refuse_idle_models(plan: Plan) -> None:
+    """Raise `SpecError` for a model that plays no agent."""
     pooled = set().union(*(key.models() or () for key in plan.keys))
     for name in plan.engines.keys() - pooled:
         if not any(group.model == name for condition in plan.conditions for group in condition.groups):

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from harness.api import Case, Turn
+from harness.api import Turn
 from harness.config.plan import Condition, Group, Job, Plan
 from harness.engine_api import CallsTools, ComputesLikelihoods, ContinuesText, Engine
 from harness.errors import SpecError, UserError
 from harness.replies.likelihoods import likelihoods_of
 from harness.runtime.steps import drive
+
+_Players = Sequence[tuple[Condition, Group]]
 
 
 def lacking(plan: Plan, episodes: Sequence[Job]) -> Iterator[SpecError]:
@@ -20,38 +21,40 @@ def lacking(plan: Plan, episodes: Sequence[Job]) -> Iterator[SpecError]:
     An engine that can do all costs nothing here. For others an episode of each condition is played with idle agents,
     and for one that computes no log-likelihoods all cases are looked at.
     """
-    cases: dict[str, list[Case]] = defaultdict(list)
     for name, engine in plan.engines.items():
-        own = ((c, g) for c in plan.conditions for g in c.groups if g.policy is None and (g.model or "model") == name)
-        # Where each player sits changes nothing.
-        playing = [*{(c.origin, g.name): (c, g) for c, g in own}.values()]
+        own = [(c, g) for c in plan.conditions for g in c.groups if g.policy is None and (g.model or "model") == name]
+        playing = [*{(c.origin, g.name): (c, g) for c, g in own}.values()]  # where each player sits changes nothing
         sets = next((group.prompts for _, group in playing if group.prompts.continues), None)
         if sets is not None and not isinstance(engine, ContinuesText):
             what = f"prompt set {sets.name!r} gives a text to continue; the engine of {engine.model} continues no text"
             yield _refusal(plan, what, "prompts", ContinuesText)
-        if not isinstance(engine, ComputesLikelihoods):
-            if not cases:
-                for condition, case, repeat in episodes:
-                    cases[condition.origin] += [case] if repeat == 0 else []
-            scored = next((turn for c, g in playing for turn in _scored(plan, c, g, cases[c.origin])), None)
-            if scored is not None:
-                what = (
-                    f"{scored} is scored by log-likelihoods; the engine of {engine.model} computes no log-likelihoods"
-                )
-                yield _refusal(plan, what, "task", ComputesLikelihoods)
+        if not isinstance(engine, ComputesLikelihoods) and (scored := next(_scored(plan, playing, episodes), None)):
+            what = f"{scored} is scored by log-likelihoods; the engine of {engine.model} computes no log-likelihoods"
+            yield _refusal(plan, what, "task", ComputesLikelihoods)
         yield from _toolless(plan, engine, playing)
     yield from unconstrained(plan)
 
 
-def _toolless(plan: Plan, engine: Engine, playing: Sequence[tuple[Condition, Group]]) -> Iterator[SpecError]:
+def _scored(plan: Plan, playing: _Players, episodes: Sequence[Job]) -> Iterator[str]:
+    """What is scored by log-likelihoods, in words."""
+    for condition, group in playing:
+        turns = (turn for turn in _turns(plan, condition, group) if likelihoods_of(turn.reply) is not None)
+        yield from (f"turn {turn.name!r}" for turn in turns)
+    origins = {condition.origin for condition, _ in playing}
+    for condition, case, repeat in episodes:
+        with contextlib.suppress(Exception):
+            replies = [condition.task.reply(case, agent) for agent in case.agents if repeat == 0]
+            if condition.origin in origins and any(likelihoods_of(reply) is not None for reply in replies):
+                yield f"case {case.id!r}"
+
+
+def _toolless(plan: Plan, engine: Engine, playing: _Players) -> Iterator[SpecError]:
     """Why agents of an engine cannot be offered the tools that a turn of theirs has."""
     problem = engine.tools_problem if isinstance(engine, CallsTools) else "it offers no tools to a model"
-    seen: set[tuple[object, ...]] = set()
-    for condition, group in playing:
-        key = (repr(condition.protocol), type(condition.task), group.name, group.prompts.name)
-        if (problem is None and not group.prompts.continues) or key in seen:
+    apart = {(repr(c.protocol), type(c.task), g.name, g.prompts.name): (c, g) for c, g in playing}
+    for condition, group in apart.values():
+        if problem is None and not group.prompts.continues:
             continue
-        seen.add(key)
         turn = next((turn for turn in _turns(plan, condition, group) if turn.reply.tools), None)
         if turn is None:
             continue
@@ -69,19 +72,16 @@ def _toolless(plan: Plan, engine: Engine, playing: Sequence[tuple[Condition, Gro
 
 def unconstrained(plan: Plan) -> Iterator[SpecError]:
     """Why `constrained: true` changes nothing: none of the turns has a form that decoding could keep to."""
-    seen: set[tuple[object, ...]] = set()
+    playing = [(c, g) for c in plan.conditions if c.constrained for g in c.groups if g.policy is None]
+    apart = {(repr(c.protocol), id(c.task), g.name): (c, g) for c, g in playing}
     why: dict[str, str] = {}
-    for condition, group in ((c, g) for c in plan.conditions if c.constrained for g in c.groups if g.policy is None):
-        if (key := (repr(condition.protocol), id(condition.task), group.name)) in seen:
-            continue
-        seen.add(key)
-        for turn in _turns(plan, condition, group):
-            if turn.reply.constraint() is not None:
-                return
-            scored, tools = likelihoods_of(turn.reply) is not None, bool(turn.reply.tools)
-            what = "{} is scored by log-likelihoods" if scored else "{} calls tools" if tools else "any text answers {}"
-            mend = "" if scored else ", or say calls: text" if tools else ", or give the answer a form, such as letter"
-            why[what.format(f"turn {turn.name!r}")] = f"Leave it out{mend}."
+    for turn in (turn for condition, group in apart.values() for turn in _turns(plan, condition, group)):
+        if turn.reply.constraint() is not None:
+            return
+        scored, tools = likelihoods_of(turn.reply) is not None, bool(turn.reply.tools)
+        what = "{} is scored by log-likelihoods" if scored else "{} calls tools" if tools else "any text answers {}"
+        mend = "" if scored else ", or say calls: text" if tools else ", or give the answer a form, such as letter"
+        why[what.format(f"turn {turn.name!r}")] = f"Leave it out{mend}."
     if why:
         what = f"constrained: true has nothing to keep to: {', '.join(why)}"
         yield SpecError(what, place=plan.spec.place("constrained"), hint=next(iter(why.values())))
@@ -94,16 +94,6 @@ def _turns(plan: Plan, condition: Condition, group: Group) -> Iterator[Turn]:
         for turn in drive(condition.protocol, condition.task, example).turns():
             if condition.group_of(example, turn.agent) is group:
                 yield turn
-
-
-def _scored(plan: Plan, condition: Condition, group: Group, cases: Iterable[Case]) -> Iterable[str]:
-    """Scored turns of the group's agents, in words."""
-    yield from (f"turn {t.name!r}" for t in _turns(plan, condition, group) if likelihoods_of(t.reply) is not None)
-    task = condition.task
-    with contextlib.suppress(Exception):
-        for case in cases:
-            if any(likelihoods_of(task.reply(case, agent)) is not None for agent in case.agents):
-                yield f"case {case.id!r}"
 
 
 def _refusal(plan: Plan, what: str, key: str, ability: type) -> SpecError:

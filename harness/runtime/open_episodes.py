@@ -143,7 +143,8 @@ class Episodes:
             switcher = offered("gates", "switcher", "--one_engine_at_a_time").load()(self.plan.engines)
         shared = Shared(self.stop, self.usage, log, switcher)
         one = session.current() if switcher is None else None
-        for name, engine in (await session.taken_from(one, self.plan.engines.items())).items():
+        engines = self.plan.engines if one is None else await one.take(self.plan.engines)
+        for name, engine in engines.items():
             engine.log_to(self._file("engine.log"))
             self.engines[name] = gated = self._gated(name, engine, shared)
             if one is not None:

@@ -183,27 +183,19 @@ async def run(work: Work, play: Play) -> None:
 def work_of(
     plan: Plan, episodes: Sequence[Job], folder: Path, options: Options, on_score: OnScore, spent: Spent
 ) -> Work:
-    """What the journals of a folder leave to play of a plan.
-
-    Args:
-        plan: what to play.
-        episodes: all its episodes, in plan order.
-        folder: an existing run folder, locked by the caller.
-        options: how.
-        on_score: called once with None, then once for every episode, those that are finished already first.
-        spent: what was used of the budget elsewhere, such as by the run that this one follows.
+    """What the journals of a folder leave to play of a plan. `on_score` is called once with None, then once for every
+    episode, those that are finished already first; `spent`: what was used of the budget by other runs.
     """
     on_score(None)
     progress = storage.JournalState(*storage.journals(folder))
     before = progress.calls + spent.calls, progress.tokens + spent.tokens
-    usage = Usage(options.budget, *before, seconds=spent.seconds)
     work = Work(
         plan=plan,
         episodes=episodes,
         folder=folder,
         options=options,
         report_score=on_score,
-        usage=usage,
+        usage=Usage(options.budget, *before, seconds=spent.seconds),
         moves=progress.moves,
         ends=progress.ends,
     )

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar
@@ -36,13 +36,16 @@ class Session:
             if inspect.getcoroutinestate(work) == inspect.CORO_CREATED:  # Ctrl-C came before it began
                 work.close()  # work that began is cancelled with the loop: closed here, it could not end in order
 
-    def lend(self, engine: Engine) -> Engine:
-        """An engine that is up and has the very same parameters, else this one. `keep` or `close` must follow."""
-        for one in self._idle:
-            if type(one) is type(engine) and one == engine:
-                self._idle.remove(one)
-                return one
-        return engine
+    async def take(self, engines: Mapping[str, Engine]) -> dict[str, Engine]:
+        """The engines for a run, each the one that is up if that has the very same parameters; all else is closed,
+        since they may need its memory. `keep` or `close` must follow."""
+        taken: dict[str, Engine] = {}
+        for name, engine in engines.items():
+            up = next((one for one in self._idle if type(one) is type(engine) and one == engine), engine)
+            self._idle = [one for one in self._idle if one is not up]
+            taken[name] = up
+        await self._close_idle()
+        return taken
 
     def keep(self, engine: Engine) -> bool:
         """Take back an engine in good order; False: close it."""
@@ -51,8 +54,7 @@ class Session:
             return True
         return False
 
-    async def make_room(self) -> None:
-        """Close what no run has: the next engine may need its memory."""
+    async def _close_idle(self) -> None:
         idle, self._idle = self._idle, []
         for engine in idle:
             await engine.close()
@@ -61,7 +63,7 @@ class Session:
         """Close the engines and the loop."""
         try:
             if self._idle:
-                self.run(self.make_room())
+                self.run(self._close_idle())
         finally:
             if _is_in_loop():
                 _in_thread(self._runner.close)
@@ -102,11 +104,3 @@ def session() -> Iterator[Session]:
     finally:
         _current.reset(token)
         one.close()
-
-
-async def taken_from(one: Session | None, engines: Iterable[tuple[str, Engine]]) -> dict[str, Engine]:
-    """The engines for a run, by name: where the session has the same one that is what is used; all else it closes."""
-    lent = {name: engine if one is None else one.lend(engine) for name, engine in engines}
-    if one is not None:
-        await one.make_room()
-    return lent
