@@ -6,7 +6,6 @@ failed · 2 a mistake to mend · 130 stopped with Ctrl-C · 143 stopped with SIG
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import signal
@@ -17,7 +16,6 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 
 from harness import approvals
-from harness.approvals import NotApprovedError
 from harness.cli.parser import parser
 from harness.cli.terminal import clean_streams
 
@@ -37,7 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(given: Sequence[str], command: str) -> int:
     try:
         options = parser(command).parse_args(given)
-        with _allowing(options) as refused:
+        allowed = getattr(options, "allow_code_execution", False)
+        with approvals.allowing(allowed), approvals.refusals() as refused:  # what the command continues without
             code: int = options.function()(options)
         for text in dict.fromkeys(error.line() for error in refused) if code == 0 else ():
             print(f"left out: {text}", file=sys.stderr)
@@ -51,13 +50,6 @@ def _run(given: Sequence[str], command: str) -> int:
         return INTERRUPTED
     except (Exception, SystemExit) as error:
         return _report_error(error, "--debug" in given)
-
-
-@contextlib.contextmanager
-def _allowing(options: argparse.Namespace) -> Iterator[list[NotApprovedError]]:
-    """Allow what --allow_code_execution allows; yields what was refused and the command continued without."""
-    with approvals.allowing(getattr(options, "allow_code_execution", False)), approvals.refusals() as refused:
-        yield refused
 
 
 @contextlib.contextmanager

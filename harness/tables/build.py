@@ -115,23 +115,20 @@ class _Slot:
 
 
 def _slots(table: TableSpec, columns: Axis) -> list[_Slot]:
+    only = table.cells[0] if len(table.cells) == 1 else None
     slots = []
     for key in columns.sorted(columns.keys):
-        metric, titles = columns.metric(key), tuple(map(columns.title, key))
-        slots.append(_Slot(key, metric, Column(columns.values(key), titles, metric or _only(table))))
+        metric, names = columns.metric(key), tuple(map(columns.title, key))
+        slots.append(_Slot(key, metric, Column(columns.values(key), names, metric or only)))
     if table.overall and slots:
         title_level = next(i for i, label in enumerate(table.columns) if label != "metric")
         for metric in table.cells if "metric" in table.columns else [None]:
-            names = [""] * len(table.columns)
-            names[title_level] = table.overall_title
+            own = {title_level: table.overall_title}
             if metric:
-                names[table.columns.index("metric")] = columns.title(metric)
-            slots.append(_Slot(None, metric, Column({}, tuple(names), metric or _only(table), overall=True)))
+                own[table.columns.index("metric")] = columns.title(metric)
+            names = tuple(own.get(level, "") for level in range(len(table.columns)))
+            slots.append(_Slot(None, metric, Column({}, names, metric or only, overall=True)))
     return slots
-
-
-def _only(table: TableSpec) -> str | None:
-    return table.cells[0] if len(table.cells) == 1 else None
 
 
 def _placed(table: TableSpec, scores: Sequence[EpisodeScore], further: Collection[str]) -> TableSpec:

@@ -11,9 +11,9 @@ from harness.parameters import PLUGIN, Keywords, Plugin
 
 from .axis import meets
 from .build import build
-from .entry import Means
+from .entry import LabelValues, Means, Name
 from .scores import EpisodeScore
-from .spec import TableSpec, check
+from .spec import TableSpec, as_tuple, check
 from .table import DIGITS, Cell, Unit, text
 
 Better = Literal["higher", "lower"]
@@ -21,28 +21,24 @@ ARROWS: Final[Mapping[Better, str]] = {"higher": "↑", "lower": "↓"}
 BESIDE: Final = ("parse_failures", "tokens_total")
 """The metrics that standings show beside the headline where a spec has them and says nothing else."""
 
-_Name = Annotated[str, Keywords(minLength=1)]
-_Value = str | float | bool
-
 
 class HeadlineEntry(TypedDict, total=False):
     """A spec's `headline:` in YAML."""
 
-    cell: Required[Annotated[_Name, "the metric whose mean stands for the benchmark"]]
-    title: Annotated[_Name, "what to call it"]
+    cell: Required[Annotated[Name, "the metric whose mean stands for the benchmark"]]
+    title: Annotated[Name, "what to call it"]
     where: Annotated[
-        dict[str, _Value | Annotated[list[_Value], Keywords(minItems=1)]],
-        "a mapping of labels to the value, or list of values, that episodes must have",
+        dict[str, LabelValues], "a mapping of labels to the value, or list of values, that episodes must have"
     ]
     aggregate: Annotated[Means, "pooled (over all episodes) or mean_of_conditions"]
     better: Annotated[Better, "which way is better: higher or lower"]
     words: Annotated[
-        list[_Name], Keywords(minItems=2, maxItems=2), "what to call an episode with the best number, and another one"
+        list[Name], Keywords(minItems=2, maxItems=2), "what to call an episode with the best number, and another one"
     ]
     digits: Annotated[int, Range(ge=0, le=10)]
     unit: Annotated[Unit, "thousands or percent"]
     beside: Annotated[
-        list[_Name], "further metrics that standings show; parse_failures and tokens_total if there is none"
+        list[Name], "further metrics that standings show; parse_failures and tokens_total if there is none"
     ]
     floor: Annotated[Plugin, Keywords({PLUGIN: "policies"}), "the policy that any model should beat"]
     ceiling: Annotated[Plugin, Keywords({PLUGIN: "policies"}), "the policy that shows what is possible"]
@@ -73,7 +69,9 @@ class HeadlineSpec:
             SpecError: naming what is wrong with it.
         """
         entry = dict(spec.get("headline") or {})
-        cells = [cell for table in spec.get("tables", []) for cell in _listed(table.get("cell", ())) if cell in metrics]
+        cells = [
+            cell for table in spec.get("tables", []) for cell in as_tuple(table.get("cell", ())) if cell in metrics
+        ]
         table = {
             "title": entry.get("title", entry.get("cell")),
             "rows": "model",
@@ -150,7 +148,3 @@ def check_headline(
     table = {"title": "headline", "rows": "model", "cell": [entry["cell"], *entry.get("beside", [])]}
     table["cell"] = list(dict.fromkeys(table["cell"]))
     return check({**table, **({"where": entry["where"]} if "where" in entry else {})}, labels, names)
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]

@@ -193,7 +193,7 @@ def _parsed(entry: Any) -> tuple[TableSpec | None, list[str]]:
     own = [field.name for field in fields(TableSpec) if entry.get(field.name) is not None and field.name != "kind"]
     spec = TableSpec(
         **{name: _CONVERTED.get(name, lambda value: value)(entry[name]) for name in own},
-        cells=_tuple(entry[kind.names_metrics if kind else "cell"]),
+        cells=as_tuple(entry[kind.names_metrics if kind else "cell"]),
         derived=dict(derived),
         kind=kind.read(entry) if kind else None,
         added=tuple(added),
@@ -232,16 +232,17 @@ def _kind(error: Any) -> Any:
     return "interval" if error in ("wilson", "t") else error
 
 
-def _tuple(value: Any) -> tuple[Any, ...]:
+def as_tuple(value: Any) -> tuple[Any, ...]:
+    """What is one or several in YAML."""
     return tuple(value) if isinstance(value, list | tuple) else (value,)
 
 
 def _texts(by_label: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    return {label: tuple(map(text, _tuple(values))) for label, values in by_label.items()}
+    return {label: tuple(map(text, as_tuple(values))) for label, values in by_label.items()}
 
 
 _CONVERTED: Final[Mapping[str, Callable[[Any], Any]]] = {
-    **dict.fromkeys(("rows", "columns", "cluster", "published", "paper"), _tuple),
+    **dict.fromkeys(("rows", "columns", "cluster", "published", "paper"), as_tuple),
     **dict.fromkeys(("where", "order"), _texts),
     "error": _kind,
     "figure": lambda figure: "bar" if figure is True else figure or None,

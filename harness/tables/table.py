@@ -242,8 +242,6 @@ class Table:
     @property
     def _omitted(self) -> set[str]:
         """The fields of cells that mean nothing in this table."""
-        has_best = any(cell.best for row in self.rows for cell in row.cells)
-        has_blank = any(cell.blank for row in self.rows for cell in row.cells)
-        used = {"std": "std" in self.kinds, "uses_ground_truth": self.uses_ground_truth, "best": has_best}
-        used["blank"] = has_blank
-        return {name for name, is_used in used.items() if not is_used}
+        cells = [cell for row in self.rows for cell in row.cells]
+        unused = {mark for mark in ("uses_ground_truth", "best", "blank") if not any(getattr(c, mark) for c in cells)}
+        return unused if "std" in self.kinds else unused | {"std"}
