@@ -7,8 +7,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-NOT_CARRIED_OUT = "not carried out"
-"""The answer to a call without a result."""
 MOST = 1000
 """Calls of one reply that are in its conversation."""
 _NAME = re.compile(r"[^A-Za-z0-9_-]")

@@ -20,8 +20,10 @@ from harness.errors import EngineError, EngineFatalError
 from harness.replies.dropped import dropped_fields
 from harness.replies.likelihoods import Likelihoods, likelihoods_of
 from harness.replies.reading import read_completion
-from harness.runtime._tool_calls import NOT_CARRIED_OUT, messages_of
 from harness.storage import UNFINISHED
+
+NOT_CARRIED_OUT = "not carried out"
+"""The answer to a call of a tool without a result."""
 
 
 class ModelPlayer:
@@ -146,6 +148,8 @@ class ModelPlayer:
         if not self.tools or not call.tool_calls:
             self.thread.add("assistant", text)
             return
+        from harness.runtime._tool_calls import messages_of  # what only such a reply needs
+
         calls = messages_of(call.tool_calls, len(self.thread.messages))
         self._unanswered = [one["id"] for one in calls]
         self.thread.add("assistant", text, tool_calls=calls)
