@@ -6,16 +6,14 @@ texts needs `ComputesLikelihoods` and `LikelihoodRequest`.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 from harness.api import Completion, Facts, Outcome, Reply
-from harness.approvals import NeededApproval, NeedsApproval
 
 
 class Thread:
@@ -69,7 +67,7 @@ class Request:
             `ContinuesText` get one.
         tools: functions that the model may call, each {"name", "description", "parameters"}, of which the last is the
             JSON schema of its arguments. Only engines that are `CallsTools` get any.
-        reply: the form that will parse the completion, for engines that help to keep to it (`AsksPeople`). A model
+        reply: the form that will parse the completion, for engines that help a person to keep to it. A model
             knows only what the prompt says about it.
     """
 
@@ -121,14 +119,17 @@ class Engine(ABC):
     """Turns requests into completions. It owns its client, retries and rate limits, and knows nothing about agents.
 
     An engine needs `model` and `complete`, and usually `start` and `close`; the other methods have defaults. Further
-    base classes declare what a run must know about an engine before it starts: `AsksPeople`, `CallsTools`,
-    `ComputesLikelihoods`, `ContinuesText`, `Replays`, `RunsPrograms`, `StaysUp`; `harness.approvals.NeedsApproval`
-    declares that it sends keys to addresses from a spec.
+    base classes declare what a run must know about an engine before it starts: `CallsTools`, `ComputesLikelihoods`,
+    `ContinuesText`, `Replays`, `StaysUp`; `harness.approvals.NeedsApproval` declares that it runs programs on this
+    machine, or sends keys to addresses from a spec.
 
     Attributes:
         incidental: fields that never change a completion: timeouts, pool sizes.
         location: fields that say where the engine is. A run may continue at another location; a response cache may not
             be used there.
+        asks_people: whether a person writes its answers. Such a run plays one episode at a time, in this process, and
+            the engine's `model` is part of the run's name in tables, whatever else plays.
+        confined: whether it runs programs of models, which this machine must be able to confine.
 
     Raises:
         ContextLengthError, RefusedError, RequestError: for one request.
@@ -138,6 +139,8 @@ class Engine(ABC):
 
     incidental: ClassVar[frozenset[str]] = frozenset()
     location: ClassVar[frozenset[str]] = frozenset()
+    asks_people: ClassVar[bool] = False
+    confined: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -167,6 +170,23 @@ class Engine(ABC):
         """Return the number of the text's tokens for this model; None if the engine does not know."""
         return None
 
+    def files(self) -> Sequence[Path]:
+        """The files of a user's own programs that it runs: a run is not resumed with other files."""
+        return ()
+
+    def announcement(self, plan: Any, limit: int | None) -> str:
+        """What to say before a run if it `asks_people`: how many answers they have to write.
+
+        `plan`: a `harness.config.plan.Plan`; `limit`: of cases, if the command line has one.
+        """
+        return f"{self.model} answers"
+
+    def show_end(self, episode: str, players: Mapping[str, Any], outcome: Outcome) -> None:
+        """Show how an episode has ended; called on an engine that `asks_people`.
+
+        `players`: agent → `harness.runtime.players.Player`.
+        """
+
     def log_to(self, path: Path) -> None:
         """Append the output of this engine's processes to this file. A run calls it before `start`."""
 
@@ -184,33 +204,6 @@ class Engine(ABC):
         location."""
         free = self.incidental if location else self.incidental | self.location
         return {key: value for key, value in self.describe().items() if key not in free}
-
-
-class AsksPeople:
-    """An engine whose answers a person writes, in the terminal of this process.
-
-    Such a run plays one episode at a time, in this process. The engine's `model` is `human`, or `human (…)`, and is
-    part of the run's name in tables, whatever else plays.
-    """
-
-    def announcement(self, plan: Any, limit: int | None) -> str:
-        """What to say before a run: how many answers people have to write.
-
-        `plan`: a `harness.config.plan.Plan`; `limit`: of cases, if the command line has one.
-        """
-        return f"{getattr(self, 'model', 'a person')} answers"
-
-    def show_end(self, episode: str, players: Mapping[str, Any], outcome: Outcome) -> None:
-        """Show how an episode has ended; called on one of them. `players`: agent → `harness.runtime.players.Player`."""
-
-
-def is_person(model: str) -> bool:
-    """Whether a name in tables is that of a person.
-
-    >>> is_person("human"), is_person("human (Ann)"), is_person("humanoid-7b")
-    (True, True, False)
-    """
-    return model == "human" or model.startswith("human (")
 
 
 class CallsTools:
@@ -250,44 +243,6 @@ class Replays(ABC):
     @abstractmethod
     def recorded(self) -> Path:
         """Where the recording is: a run's folder, or a file."""
-
-
-class RunsPrograms(NeedsApproval):
-    """An engine that runs programs on this machine: those of models, or the user's own.
-
-    Other people's specs that declare such an engine under `models:` run only after approval (`harness.approvals`), and
-    with programs of models only with `--allow_code_execution`. Naming the engine on the command line (`--model`), or in
-    Python, is consent.
-
-    Attributes:
-        confined: whether all programs run confined, which this machine must then support. Then they are programs of
-            models.
-    """
-
-    confined: ClassVar[bool] = False
-
-    @property
-    @abstractmethod
-    def programs(self) -> str | None:
-        """What it runs, in words that follow "runs"; None if it runs nothing."""
-
-    def files(self) -> Sequence[Path]:
-        """The files of these programs that a user may change: a run is not resumed with other files."""
-        return ()
-
-    def approvals(self) -> Iterable[NeededApproval]:
-        """The approvals that its programs need, by its fields and their files."""
-        if self.programs is None:
-            return
-        what = f"{getattr(self, 'model', type(self).__name__)}, a model of the spec, runs {self.programs}"
-        if self.confined:
-            yield NeededApproval(what, "")
-            return
-        own = dict[str, Any]()
-        if is_dataclass(self):
-            own = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
-        code = [hashlib.sha256(file.read_bytes()).hexdigest() for file in self.files()]
-        yield NeededApproval.declared(what, {"engine": type(self).__name__, "fields": own, "files": code})
 
 
 class StaysUp:

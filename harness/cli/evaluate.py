@@ -19,7 +19,7 @@ from harness.config import resolve, spec, yamls
 from harness.config.plan import Plan
 from harness.config.project import Project, find
 from harness.config.proposals import complete
-from harness.engine_api import AsksPeople, Engine
+from harness.engine_api import Engine
 from harness.engines.sampling import normalise
 from harness.errors import NotFittedError, Place, SpecError
 from harness.evaluation import execute
@@ -38,7 +38,7 @@ def evaluate(options: argparse.Namespace) -> int:
     folder = how.output_path or default_folder(plan, how.overwrite)
     for line in () if options.quiet else plan.inputs():
         print(line, file=sys.stderr)
-    people = [engine for engine in plan.engines.values() if isinstance(engine, AsksPeople)]
+    people = [engine for engine in plan.engines.values() if engine.asks_people]
     if people and not options.quiet:
         print(people[0].announcement(plan, options.limit), file=sys.stderr)
     progress = Progress(options.quiet, lines=any(one.asks_people for one in asked_for.values()))

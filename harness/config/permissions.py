@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from harness import approvals
 from harness.approvals import NeededApproval
 from harness.config.spec import Spec
-from harness.engine_api import Engine, RunsPrograms
+from harness.engine_api import Engine
 from harness.errors import SetupError
 from harness.manifests import offered
 
@@ -56,8 +56,7 @@ def check_execution(plan: Plan, allowed: bool, provider: str, *, playing: bool =
             needed = engine_approvals(plan.spec, name, plan.engines[name])
             approvals.require(needed, plan.spec.place("models", name))
         approvals.require(one for thing in (*played, *plan.metrics.values()) for one in approvals.of(thing))
-    programs = [e for e in plan.engines.values() if isinstance(e, RunsPrograms) and e.programs and playing]
-    if grading or any(engine.confined for engine in programs):
+    if grading or (playing and any(engine.confined for engine in plan.engines.values())):
         warning = offered("confinement", "check", _CONFINED).load_function()(provider)
         if warning:
             warnings.warn(warning, stacklevel=2)

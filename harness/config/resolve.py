@@ -24,7 +24,7 @@ from harness.config.prompts import PromptSet
 from harness.config.proposals import complete
 from harness.config.schema import GroupSize
 from harness.config.spec import Spec, Variant
-from harness.engine_api import AsksPeople, Engine
+from harness.engine_api import Engine
 from harness.engines.sampling import normalise
 from harness.errors import KEY, Place, PluginError, SpecError, UserError, near, raise_all
 from harness.tables import SIMULATED_NAME, EpisodeScore
@@ -363,7 +363,7 @@ class _Resolver:
     def label(self, conditions: tuple[Condition, ...]) -> str:
         """Who is under test, as tables call it. Players that know the right answer, and people, are always named."""
         name = self._label(conditions)
-        people = sorted({engine.model for engine in self.engines.values() if isinstance(engine, AsksPeople)})
+        people = sorted({engine.model for engine in self.engines.values() if engine.asks_people})
         return " + ".join([name, *(person for person in people if person not in name.split(" + "))])
 
     def _label(self, conditions: tuple[Condition, ...]) -> str:

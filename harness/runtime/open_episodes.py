@@ -19,7 +19,7 @@ from harness import storage
 from harness.api import Case, Episode, Facts, Move, Outcome
 from harness.config.permissions import confined
 from harness.config.plan import Condition, Job, Plan, episode_id, protocol_seed
-from harness.engine_api import AsksPeople, Engine, Replays, RunsPrograms
+from harness.engine_api import Engine, Replays
 from harness.engines.gate import Gate, Shared, Stop, Wrapper
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError
 from harness.manifests import offered
@@ -87,7 +87,7 @@ class Episodes:
             has_more = True
             while has_more:
                 # With policies alone more tasks would only hold more episodes open. A person plays one after another.
-                people = any(isinstance(engine, AsksPeople) for engine in self.plan.engines.values())
+                people = any(engine.asks_people for engine in self.plan.engines.values())
                 width = self.options.max_concurrency if self.engines and not people else 1
                 tasks = [asyncio.create_task(self._play_jobs(take)) for _ in range(width)]
                 try:
@@ -136,7 +136,7 @@ class Episodes:
         if self.options.log_requests and self.plan.engines:
             requests = offered("gates", "request_log", "--log_requests").load()(self._file("requests.jsonl"))
             log = stack.enter_context(contextlib.closing(requests))
-        if any(isinstance(engine, RunsPrograms) and engine.confined for engine in self.plan.engines.values()):
+        if any(engine.confined for engine in self.plan.engines.values()):
             stack.enter_context(confined(self.options.sandbox))
         switcher = None
         if self.options.one_engine_at_a_time:
@@ -282,7 +282,7 @@ class _OpenEpisode:
     async def end(self) -> None:
         """Grade, measure and journal the episode."""
         run, condition, case = self.run, self.condition, self.case
-        people = [engine for engine in run.plan.engines.values() if isinstance(engine, AsksPeople)]
+        people = [engine for engine in run.plan.engines.values() if engine.asks_people]
         if people and self.outcome is not None:
             people[0].show_end(self.id, self.players, self.outcome)
         columns = labels(run.plan, condition, case)

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from harness.config.plan import Plan
-from harness.engine_api import RunsPrograms
 from harness.storage.plugin_errors import DIGEST, MOUNT
 
 Hashes = dict[str, str]
@@ -61,7 +60,7 @@ def code(plan: Plan) -> dict[str, Hashes]:
 
 def _programs(plan: Plan) -> Hashes:
     """The files of programs that engines run."""
-    files = [file for engine in plan.engines.values() if isinstance(engine, RunsPrograms) for file in engine.files()]
+    files = [file for engine in plan.engines.values() for file in engine.files()]
     here = Path.cwd()
     named = {str(file.relative_to(here)) if file.is_relative_to(here) else file.name: file for file in files}
     return {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in named.items()}

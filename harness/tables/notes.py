@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from harness.api import UNBOUNDED, Metric
-from harness.engine_api import is_person
+from harness.manifests import offers
 
 from .scores import NOT_RUN, EpisodeScore, by_condition, cluster_of, numbers, records
 from .spec import TableSpec
@@ -47,15 +47,16 @@ def notes(
 
 
 def who_played(scores: Sequence[EpisodeScore]) -> Iterable[str]:
-    """That players knew the right answer, or were people: no table is without it, whatever names it gives them."""
+    """That players knew the right answer, or were no models: no table is without it, whatever names it gives them."""
     if any(score.uses_ground_truth for score in scores):
         yield (
             f"{SIMULATED} simulated: players knew the right answer and gave it with a declared probability. This "
             "measures how answers are combined, and no model."
         )
-    people = {part for name in {score.model for score in scores} for part in name.split(" + ") if is_person(part)}
-    if people:
-        yield f"{', '.join(sorted(people))}: a person played. This measures no model."
+    played = sorted({part for name in {score.model for score in scores} for part in name.split(" + ")})
+    for kind, offer in offers("model_notes").items():
+        if named := [part for part in played if part == kind or part.startswith(f"{kind} (")]:
+            yield f"{', '.join(named)}: {offer.value}"
 
 
 def limited(scores: Sequence[EpisodeScore]) -> Iterable[str]:

@@ -6,14 +6,14 @@ import hashlib
 import os
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from urllib.parse import urlsplit
 
 from harness.api import Completion, Facts, Range, plugin
-from harness.approvals import NeededApproval
-from harness.engine_api import Engine, Request, RunsPrograms
+from harness.approvals import NeededApproval, NeedsApproval
+from harness.engine_api import Engine, Request
 from harness.engines.priority import PriorityGate
 from harness.errors import EngineFatalError, SetupError
 from harness.extensions.agents import _agent_calls as calls
@@ -30,7 +30,7 @@ _MOST_FILES = 1_000
 
 
 @plugin
-class Agent(Engine, RunsPrograms):
+class Agent(Engine, NeedsApproval):
     """An agent of your own: a Python function or class (`call`), a program (`command`) or a server (`url`).
 
     Args:
@@ -90,10 +90,6 @@ class Agent(Engine, RunsPrograms):
     def model(self) -> str:
         return self.label or self._name()
 
-    @property
-    def programs(self) -> str | None:
-        return None if self.url else f"{self._name()} as it is, in no sandbox"
-
     def files(self) -> Sequence[Path]:
         """The agent's code: its package in your folders or its module; of a command the files that it names."""
         here = Path.cwd()
@@ -104,8 +100,14 @@ class Agent(Engine, RunsPrograms):
         return [file for file in files if os.access(file, os.R_OK)]
 
     def approvals(self) -> Iterable[NeededApproval]:
-        """Its program, or the key that its server gets."""
-        yield from keys_sent(self.api_key_env, self.url, "url") if self.url else super().approvals()
+        """Its program, by the fields of the engine and the content of its files, or the key that its server gets."""
+        if self.url:
+            yield from keys_sent(self.api_key_env, self.url, "url")
+            return
+        own = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
+        code = [hashlib.sha256(file.read_bytes()).hexdigest() for file in self.files()]
+        what = f"{self.model}, a model of the spec, runs {self._name()} as it is, in no sandbox"
+        yield NeededApproval.declared(what, {"engine": type(self).__name__, "fields": own, "files": code})
 
     def describe(self) -> Facts:
         """The fields without secrets, and a digest of the agent's code (`files`)."""

@@ -11,7 +11,7 @@ from harness.after import After, Play
 from harness.config.permissions import check_execution
 from harness.config.plan import ANSWERS, Plan
 from harness.config.project import Project
-from harness.engine_api import AsksPeople, Engine
+from harness.engine_api import Engine
 from harness.engines.mock import Mock
 from harness.errors import SpecError, raise_all
 from harness.results import Run
@@ -34,7 +34,7 @@ class Judges(After):
 
     def __init__(self, judge: Engine | None = None, leave_out: Container[str] = ()) -> None:
         self.judge, self.leave_out = judge, leave_out
-        self.asks_people = isinstance(judge, AsksPeople)
+        self.asks_people = judge is not None and judge.asks_people
         self._asked: list[Judging] = []
 
     @classmethod

@@ -10,7 +10,6 @@ from harness.cli.output import show
 from harness.cli.progress import Progress
 from harness.cli.usage import Parser
 from harness.config.project import find
-from harness.engine_api import AsksPeople
 from harness.engines.sampling import normalise
 from harness.errors import SpecError
 from harness.extensions.judges.finished import SAMPLING, plan_of, prefer
@@ -30,7 +29,7 @@ def judge(options: argparse.Namespace) -> int:
     how = Options(**{name: getattr(options, name) for name in opt.ASKING})
     sampling = {**SAMPLING, **normalise(pairs(options.gen_kwargs, "--gen_kwargs"))}
     try:
-        with Progress(options.quiet, lines=isinstance(engine, AsksPeople)) as bars:
+        with Progress(options.quiet, lines=engine.asks_people) as bars:
             tables = prefer(
                 one,
                 two,

@@ -8,7 +8,6 @@ from harness.cli.evaluate import pairs
 from harness.cli.options import ASKING
 from harness.cli.progress import Progress
 from harness.config.project import find
-from harness.engine_api import AsksPeople
 from harness.errors import SpecError
 from harness.results import Run
 from harness.runtime.options import Options
@@ -26,5 +25,5 @@ def judged(folder: str, options: argparse.Namespace) -> Run:
     engine = engine_of(None if options.judge == "spec" else options.judge, options.judge_args, find())
     names = (*ASKING, "allow_code_execution", "sandbox")
     how = Options(**{name: getattr(options, name) for name in names})
-    with Progress(options.quiet, lines=isinstance(engine, AsksPeople)) as bars:
+    with Progress(options.quiet, lines=engine is not None and engine.asks_people) as bars:
         return judge(folder, engine, metric, options=how, on_more=bars.begin)

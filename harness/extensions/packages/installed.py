@@ -40,6 +40,7 @@ _SHAPES: Final[Mapping[str, Any]] = {
     "charts": {**_RUN, "help": "text"},
     "exports": "reference",
     "findings": {**_RUN, "file": "text"},
+    "model_notes": "text",
     "what_if": {**_RUN, "form": "reference"},
 }
 """Table of a manifest → the type of its values: a word of `_IS`, keys (with "?": optional), or either."""

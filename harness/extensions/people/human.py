@@ -5,11 +5,11 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from harness.api import Completion, Facts, Outcome, Reply, plugin
 from harness.config.plan import Plan
-from harness.engine_api import AsksPeople, Engine, Request, is_person
+from harness.engine_api import Engine, Request
 from harness.errors import EngineFatalError, SetupError
 from harness.extensions.agents.conversations import LONGEST, Conversations
 from harness.extensions.calls.tool_calls import storable
@@ -27,7 +27,7 @@ _LONGEST_NAME = 40
 
 
 @plugin
-class Human(Engine, AsksPeople):
+class Human(Engine):
     """You: the exact prompt is shown in the terminal, and what you write is the reply.
 
     Args:
@@ -38,6 +38,8 @@ class Human(Engine, AsksPeople):
 
     name: str = ""
     help: bool = True
+
+    asks_people: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if len(self.name) > _LONGEST_NAME or self.name != clean_name(self.name).strip():
@@ -54,7 +56,7 @@ class Human(Engine, AsksPeople):
 
     def announcement(self, plan: Plan, limit: int | None) -> str:
         """How many answers people have to write, at most."""
-        people = [name for name, engine in plan.engines.items() if isinstance(engine, AsksPeople)]
+        people = [name for name, engine in plan.engines.items() if engine.asks_people]
         asked = estimate(plan, people)
         who = " and ".join(plan.engines[name].model for name in people)
         questions = f"{asked.turns:,} question{'s' * (asked.turns != 1)}"
@@ -172,6 +174,15 @@ class Human(Engine, AsksPeople):
 
 def _is_played_by_a_person(player: object) -> bool:
     return isinstance(player, ModelPlayer) and is_person(player.engine.model)
+
+
+def is_person(model: str) -> bool:
+    """Whether a name in tables is that of a person.
+
+    >>> is_person("human"), is_person("human (Ann)"), is_person("humanoid-7b")
+    (True, True, False)
+    """
+    return model == "human" or model.startswith("human (")
 
 
 def _moves(reply: Reply | None) -> list[str]:

@@ -22,7 +22,6 @@ from typing import Annotated, Any
 from harness.api import Facts, Range
 from harness.approvals import NeededApproval, NeedsApproval
 from harness.config.plan import Plan
-from harness.engine_api import AsksPeople
 from harness.errors import SetupError
 from harness.executors import Executor
 from harness.runtime.options import Options
@@ -82,7 +81,7 @@ class Ray(Executor, NeedsApproval):
         if plan.share_calls:
             message = "share_calls: true asks equal calls once, which only one process can know of"
             raise SetupError(message, hint="Give --executor local, or --set share_calls=false.")
-        person = next((engine.model for engine in plan.engines.values() if isinstance(engine, AsksPeople)), None)
+        person = next((engine.model for engine in plan.engines.values() if engine.asks_people), None)
         if person is not None:
             message = f"{person} answers in a terminal, which workers of a Ray cluster do not have"
             raise SetupError(message, hint="Give --executor local.")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from harness.api import Completion, Range, plugin
-from harness.engine_api import Engine, Request, RunsPrograms
+from harness.approvals import NeededApproval, NeedsApproval
+from harness.engine_api import Engine, Request
 from harness.engines.priority import PriorityGate
 from harness.errors import EngineFatalError, SetupError
 
@@ -23,7 +25,7 @@ _NO_PROGRAM = "There is no Python program in the message. Write it in a fenced b
 
 
 @plugin
-class Sandbox(Engine, RunsPrograms):
+class Sandbox(Engine, NeedsApproval):
     """Runs the Python program of the last message in the harness's sandbox; the reply is what it prints.
 
     The fenced Python blocks of the message are one program, in their order. The last line of the reply says how it
@@ -50,9 +52,9 @@ class Sandbox(Engine, RunsPrograms):
     def __post_init__(self) -> None:
         self._queue = PriorityGate(lambda running: running < self.concurrency)
 
-    @property
-    def programs(self) -> str | None:
-        return "programs that models write, in the sandbox"
+    def approvals(self) -> Iterable[NeededApproval]:
+        """The programs, each another one: they can be allowed for one command only."""
+        yield NeededApproval(f"{self.model}, a model of the spec, runs programs that models write, in the sandbox", "")
 
     async def complete(self, request: Request) -> Completion:
         """The output. Raises `EngineFatalError` if this machine cannot confine programs, and nothing else."""

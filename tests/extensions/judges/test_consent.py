@@ -17,10 +17,11 @@ TOY = Path(__file__).parents[2] / "toy"
 RUNNER = '''
 """Answers with what a program prints."""
 from harness.api import Completion, plugin
-from harness.engine_api import Engine, RunsPrograms
+from harness.approvals import NeededApproval, NeedsApproval
+from harness.engine_api import Engine
 
 @plugin
-class Runner(Engine, RunsPrograms):
+class Runner(Engine, NeedsApproval):
     """Answers with what a program prints."""
     path: str | None = "./greet"
     confined = False
@@ -29,9 +30,9 @@ class Runner(Engine, RunsPrograms):
     def model(self) -> str:
         return "runner"
 
-    @property
-    def programs(self) -> str | None:
-        return self.path
+    def approvals(self):
+        if self.path is not None:
+            yield NeededApproval.declared(f"runner, a model of the spec, runs {self.path}", self.path)
 
     async def complete(self, request) -> Completion:
         return Completion("a")
