@@ -20,7 +20,7 @@ from harness.config.plan import Plan
 from harness.config.project import Project, find
 from harness.config.proposals import complete
 from harness.engine_api import Engine
-from harness.engines.sampling import normalise
+from harness.engines.sampling import normalize
 from harness.errors import NotFittedError, Place, SpecError
 from harness.evaluation import execute
 from harness.runtime.manifest import default_folder
@@ -128,7 +128,7 @@ def load(options: argparse.Namespace, proposals: bool = True) -> spec.Spec:
     loaded = complete(loaded, project) if proposals else loaded
     if changes:
         # One vocabulary first, so that max_gen_toks=8 here replaces max_tokens: 512 there.
-        loaded.data["generation_kwargs"] = {**normalise(loaded.get("generation_kwargs", {})), **normalise(changes)}
+        loaded.data["generation_kwargs"] = {**normalize(loaded.get("generation_kwargs", {})), **normalize(changes)}
     return loaded
 
 

@@ -25,7 +25,7 @@ from harness.config.proposals import complete
 from harness.config.schema import GroupSize
 from harness.config.spec import Spec, Variant
 from harness.engine_api import Engine
-from harness.engines.sampling import normalise
+from harness.engines.sampling import normalize
 from harness.errors import KEY, Place, PluginError, SpecError, UserError, near, raise_all
 from harness.tables import SIMULATED_NAME, EpisodeScore
 
@@ -407,7 +407,7 @@ class _Resolver:
 def _words(sampling: Mapping[str, Any], place: Place) -> dict[str, Any]:
     """generation_kwargs in one vocabulary, so that a later level wins over an earlier one's synonym."""
     try:
-        return normalise(sampling)
+        return normalize(sampling)
     except UserError as error:
         raise SpecError(error.message, place=place, hint=error.hint) from None
 

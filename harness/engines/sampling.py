@@ -41,7 +41,7 @@ WORDS = frozenset(_NUMBERS) | _OTHERS
 """The words that every engine reads."""
 
 
-def normalise(sampling: Mapping[str, Any]) -> dict[str, Any]:
+def normalize(sampling: Mapping[str, Any]) -> dict[str, Any]:
     """The sampling words in our vocabulary, checked; None means "as if not there" and is left out.
 
     `stop` becomes a list. `do_sample: false` is `temperature: 0`, whatever else is there (as in lm-eval).

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-MOST = 1000
+MOST_CALLS = 1000
 """Calls of one reply that are in its conversation."""
 _NAME = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST = 64
@@ -19,7 +19,7 @@ def messages_of(calls: Sequence[Mapping[str, str]], place: int) -> list[dict[str
 
     Servers refuse a conversation with a name that no function can have, with arguments that are not a JSON object, and
     with ids that are empty or stand twice. The model would never be heard again, so such parts are replaced, and calls
-    beyond `MOST` left out. What it wrote stays in its `Completion`.
+    beyond `MOST_CALLS` left out. What it wrote stays in its `Completion`.
 
     Args:
         calls: those of a completion.
@@ -27,7 +27,7 @@ def messages_of(calls: Sequence[Mapping[str, str]], place: int) -> list[dict[str
     """
     messages: list[dict[str, Any]] = []
     seen: set[str] = set()
-    for number, call in enumerate(calls[:MOST]):
+    for number, call in enumerate(calls[:MOST_CALLS]):
         name = call.get("id") or ""
         if name in seen or not _PLAIN_ID.fullmatch(name):
             name = f"c{place:05}{number:03}"  # nine letters and digits: Mistral's templates want them

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from harness.api import Action, Case, Facts, Task, Turn, derive_seed
 from harness.config.plan import Condition, Group, Plan, agent_seed
 from harness.engine_api import Engine
-from harness.engines.sampling import normalise
+from harness.engines.sampling import normalize
 from harness.runtime.players import ModelPlayer, Player, PolicyPlayer
 
 
@@ -54,7 +54,7 @@ def seats(plan: Plan, condition: Condition, case: Case, repeat: int) -> dict[str
     `case` has its groups assigned (`Condition.assign_groups`). Raises what a plugin raises.
     """
     agents = condition.protocol.possible_agents(case)
-    own = normalise(case.sampling) if case.sampling else {}
+    own = normalize(case.sampling) if case.sampling else {}
     has_policies = any(group.policy is not None for group in condition.groups)
     case_seed = seed_of(plan.seed, condition.task, case, repeat) if has_policies else 0
     seated: dict[str, Seat] = {}

@@ -4,7 +4,7 @@ import re
 from typing import Literal
 
 from harness.api import Episode, Metric, plugin
-from harness.extensions.sharded.answers import normalise
+from harness.extensions.sharded.answers import normalize
 
 from ._run import Among, belongs, facts, sent_texts
 
@@ -62,5 +62,5 @@ class Behaviour(Metric):
 
 def _value(text: str) -> str | None:
     """Return a normal form of a text that is nothing but a value; else None."""
-    value = normalise(text)
+    value = normalize(text)
     return None if isinstance(value, str) or value is None else repr(value)

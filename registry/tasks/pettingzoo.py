@@ -12,7 +12,7 @@ from harness.api import Case, Facts, Range, plugin
 from harness.errors import PluginError, SetupError, near
 from harness.extensions.games.environments import Actions, Environment, EnvironmentTask, ExampleEnvironment
 
-MOST = 10_000
+LARGEST = 10_000
 """Numbers of an observation: chess has 7,104; images have hundreds of thousands."""
 
 
@@ -127,8 +127,8 @@ class _Cycle(Environment):
 
         seen = self.inner.observe(self.inner.agent_selection)
         seen = numpy.asarray(seen.get("observation") if isinstance(seen, Mapping) else seen)
-        if seen.size > MOST:
-            what = f"{self.task.env} shows {seen.size:,} numbers at a time, as an image has; the most is {MOST:,}"
+        if seen.size > LARGEST:
+            what = f"{self.task.env} shows {seen.size:,} numbers at a time, as an image has; the most is {LARGEST:,}"
             raise PluginError(what, at=("env",))
         text = numpy.array2string(seen * 1, threshold=10**6, max_line_width=200, separator=",")
         return f"{self.inner.render()}\n\n{text}" if self.inner.render_mode == "ansi" else text

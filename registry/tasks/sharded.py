@@ -34,7 +34,7 @@ from harness.extensions.sharded.answers import (
     TEXT,
     TRUTH,
     AnswerForm,
-    normalise,
+    normalize,
     one_of,
     same,
 )
@@ -230,10 +230,10 @@ class Sharded(DeclaredTask, ShardedTask):
             raise PluginError("form has either one_of, or form and words", at=("form",))
         if "one_of" in form:
             words = [*dict.fromkeys(form["one_of"])]
-            strange = next((word for word in words if normalise(word) != word), None)
+            strange = next((word for word in words if normalize(word) != word), None)
             if strange is not None or not words:
                 what = (
-                    f"{strange!r} is no word: it is read as {normalise(strange)!r}" if words else "there are no words"
+                    f"{strange!r} is no word: it is read as {normalize(strange)!r}" if words else "there are no words"
                 )
                 raise PluginError(f"one_of: {what}", at=("form", "one_of"))
             return AnswerForm(form.get("words", f"one of these words: {', '.join(words)}"), one_of(words).schema)
@@ -308,7 +308,7 @@ class Sharded(DeclaredTask, ShardedTask):
 
     def solve(self, shards: Sequence[Any], public: Facts) -> Any:
         """The value of `truth`. Raises `PluginError` if it has not the form of the answer."""
-        truth = normalise(self._truth.value(names(self._values(shards, public))))
+        truth = normalize(self._truth.value(names(self._values(shards, public))))
         own = self.answers == "own"
         if own and (not isinstance(truth, list) or len(truth) != len(shards)):
             count = f"one answer for each of {len(shards)} agents"

@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 from harness.storage.files import no_link
 
-MOST = 10_000_000
+MAX_CHARS = 10_000_000
 """Characters that the agents of one process may add to a log; a flood would fill the disk."""
 
 
@@ -31,7 +31,7 @@ class AgentLog:
         if path is not None:
             own = no_link(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
             self._file = os.fdopen(own, "a", encoding="utf-8", errors="backslashreplace", buffering=1)
-        self._room = MOST
+        self._room = MAX_CHARS
         self._lock = threading.Lock()
 
     def begin(self, title: str) -> None:
@@ -48,7 +48,7 @@ class AgentLog:
             target.write(text[: self._room])
             self._room -= len(text)
             if self._room <= 0:
-                target.write(f"\n--- the rest is left out: more than {MOST:,} characters\n")
+                target.write(f"\n--- the rest is left out: more than {MAX_CHARS:,} characters\n")
 
     @contextlib.contextmanager
     def diverted(self) -> Iterator[None]:

@@ -60,11 +60,11 @@ def _drawn(table: Table) -> Figure:
     figure = blank(4, (1.5 + 0.5 * len(_ticks(tidy))) * len(panels) + 2)
     axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     paint = {"bar": _bars, "line": _lines, "stacked": _stack}[str(table.figure)]
-    colours = {
+    colors = {
         name: PALETTE[i % len(PALETTE)] for i, name in enumerate(_series(tidy))
     }  # a series looks the same in every panel
     for panel, axis in zip(panels, axes, strict=True):
-        paint(axis, [row for row in tidy if row["panel"] == panel], colours)
+        paint(axis, [row for row in tidy if row["panel"] == panel], colors)
         axis.set_title(clean_name(panel))
         axis.set_xlabel(clean_name(table.row_names[-1]))
     axes[0].set_ylabel(clean_name(table.metric_name(tidy[0]["metric"])))
@@ -138,35 +138,35 @@ def _name_ticks(axis: Axes, ticks: Sequence[str]) -> None:
     axis.set_xticks(range(len(ticks)), ticks, rotation=45, ha="right")
 
 
-def _bars(axis: Axes, tidy: _Tidy, colours: Mapping[str, str]) -> None:
+def _bars(axis: Axes, tidy: _Tidy, colors: Mapping[str, str]) -> None:
     ticks, series = _ticks(tidy), _series(tidy)
     width = 0.8 / len(series)
     for i, (name, rows) in enumerate(series.items()):
         places = [ticks.index(_tick(row)) + (i - (len(series) - 1) / 2) * width for row in rows]
-        axis.bar(places, _values(rows), width, yerr=_errors(rows), color=colours[name], label=clean_name(name))
+        axis.bar(places, _values(rows), width, yerr=_errors(rows), color=colors[name], label=clean_name(name))
     _name_ticks(axis, ticks)
 
 
-def _lines(axis: Axes, tidy: _Tidy, colours: Mapping[str, str]) -> None:
+def _lines(axis: Axes, tidy: _Tidy, colors: Mapping[str, str]) -> None:
     numeric = all(isinstance(row["x"], int | float) and not isinstance(row["x"], bool) for row in tidy)
     ticks = _ticks(tidy)
     for name, rows in _series(tidy).items():
         places = [row["x"] if numeric else ticks.index(_tick(row)) for row in rows]
-        label, colour = clean_name(name), colours[name]
-        axis.errorbar(places, _values(rows), yerr=_errors(rows), label=label, color=colour, marker="o", capsize=2)
+        label, color = clean_name(name), colors[name]
+        axis.errorbar(places, _values(rows), yerr=_errors(rows), label=label, color=color, marker="o", capsize=2)
     if not numeric:
         _name_ticks(axis, ticks)
     elif len(ticks) <= _TICKS:
         axis.set_xticks(sorted({row["x"] for row in tidy}))
 
 
-def _stack(axis: Axes, tidy: _Tidy, colours: Mapping[str, str]) -> None:
+def _stack(axis: Axes, tidy: _Tidy, colors: Mapping[str, str]) -> None:
     ticks = _ticks(tidy)
     height = [0.0] * len(ticks)
     for name, rows in _series(tidy).items():
         places = [ticks.index(_tick(row)) for row in rows]
         below = [height[place] for place in places]
-        axis.bar(places, _values(rows), bottom=below, color=colours[name], label=clean_name(name))
+        axis.bar(places, _values(rows), bottom=below, color=colors[name], label=clean_name(name))
         for place, row in zip(places, rows, strict=True):
             height[place] += row["value"]
     _name_ticks(axis, ticks)

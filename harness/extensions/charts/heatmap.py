@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _NAMED = 24
-_MOST = 400
+_MOST_ROWS = 400
 
 
 def heatmap(material: Material, choice: ChartOptions) -> Chart:
@@ -84,7 +84,7 @@ def heatmap(material: Material, choice: ChartOptions) -> Chart:
         f"Messages from each agent (down) to each other agent (across): {what}, model {label(model)}. {_count(total)} "
         f"messages an episode; most from {label(busiest[0])} to {label(busiest[1])}, {_count(busiest[2])}.",
         ("sender", "receiver", "messages an episode"),
-        tuple(sorted(rows, key=lambda row: -row[2])[:_MOST]),
+        tuple(sorted(rows, key=lambda row: -row[2])[:_MOST_ROWS]),
         paint,
         height=3.0,
     )

@@ -21,7 +21,7 @@ PARTS: Final = {
     "output": "#D55E00",
     "output, reasoning": "#E69F00",
 }
-_MOST: Final = 40
+_MOST_BARS: Final = 40
 
 
 def tokens(material: Material, choice: ChartOptions) -> Chart:
@@ -39,8 +39,8 @@ def tokens(material: Material, choice: ChartOptions) -> Chart:
                 sums[group][i] += count
     if not counts:
         raise DataError("no tokens to draw: no call reports them")
-    if len(counts) > _MOST:
-        message = f"{material.shown(by)} has {len(counts)} values, and {_MOST} bars are as many as one can read"
+    if len(counts) > _MOST_BARS:
+        message = f"{material.shown(by)} has {len(counts)} values, and {_MOST_BARS} bars are as many as one can read"
         raise DataError(message, hint="Choose another label with --by.")
     shown = [i for i, _ in enumerate(PARTS) if any(row[i] for row in sums.values())]
     names = {group: group if by == "model" else material.shown(group) for group in counts}

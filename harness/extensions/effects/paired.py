@@ -14,7 +14,7 @@ from harness.tables.scores import EpisodeScore, all_parts, cluster_of, numbers
 
 FEWEST: Final = 6
 """So many clusters must differ before the test can come to p < 0.05: the smallest p of n clusters is 2 / 2^n."""
-_MOST: Final = 2**18
+_MOST_SUMS: Final = 2**18
 """How many different sums are listed."""
 _GRID: Final = 2**15
 _NORMAL: Final = 0.01
@@ -152,7 +152,7 @@ def _tail(sizes: Sequence[float], seen: float) -> float:
     sums: Any = numpy.zeros(1)
     shares: Any = numpy.ones(1)
     for size, count in counts.items():
-        if len(sums) * (count + 1) > _MOST:
+        if len(sums) * (count + 1) > _MOST_SUMS:
             break
         heads = numpy.arange(count + 1)
         every = numpy.add.outer(sums, size * (2 * heads - count)).ravel()

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import cast
 
-_MOST = 1e300
+_MAX_SCORE = 1e300
 _YOU = re.compile(r"You are [^.\n]{0,60}\.")
 
 
@@ -46,4 +46,4 @@ def _listed(names: Sequence[str]) -> str:
 
 def is_number(value: object) -> bool:
     """Whether it is a number whose sums and texts raise nothing: no NaN, nothing near the largest float."""
-    return isinstance(value, Real) and not isinstance(value, bool) and -_MOST < cast(float, value) < _MOST
+    return isinstance(value, Real) and not isinstance(value, bool) and -_MAX_SCORE < cast(float, value) < _MAX_SCORE

@@ -10,7 +10,7 @@ from harness.cli.output import show
 from harness.cli.progress import Progress
 from harness.cli.usage import Parser
 from harness.config.project import find
-from harness.engines.sampling import normalise
+from harness.engines.sampling import normalize
 from harness.errors import SpecError
 from harness.extensions.judges.finished import SAMPLING, plan_of, prefer
 from harness.extensions.judges.pairs import PairSide
@@ -27,7 +27,7 @@ def judge(options: argparse.Namespace) -> int:
     if engine is None:
         raise SpecError("no judge is given", hint="Say which engine judges: --judge vllm --judge_args pretrained=…")
     how = Options(**{name: getattr(options, name) for name in opt.ASKING})
-    sampling = {**SAMPLING, **normalise(pairs(options.gen_kwargs, "--gen_kwargs"))}
+    sampling = {**SAMPLING, **normalize(pairs(options.gen_kwargs, "--gen_kwargs"))}
     try:
         with Progress(options.quiet, lines=engine.asks_people) as bars:
             tables = prefer(

@@ -23,7 +23,7 @@ Key = tuple[str, ...]
 Digest = Mapping[tuple[str, str], str]
 """(condition, case) → a digest of what the case asks."""
 
-MOST: Final = 10
+MOST_CASES: Final = 10
 """How many cases that differ are listed."""
 _LONGEST: Final = 60
 """Characters of a value that differs."""
@@ -358,7 +358,7 @@ def most_different(a: RunPart, b: RunPart, pairs: Pairs, headline: HeadlineSpec)
     names = ("Episode",) if one_id else ("Episode of A", "Episode of B")
     rows = [
         Row({"a": x, "b": y}, (x,) if one_id else (x, y), tuple(Cell(value, n=1) for value in numbers))
-        for x, y, *numbers in found[:MOST]
+        for x, y, *numbers in found[:MOST_CASES]
     ]
     notes = [f"{len(found)} of {len(both)} pairs differ in {headline.table.title}; these differ most."]
     folders = {"A": a.run.folder, "B": b.run.folder} if a.run.folder != b.run.folder else {"A and B": a.run.folder}

@@ -20,7 +20,7 @@ from harness.approvals import NeededApproval
 from . import _package, index
 from ._scan import references
 
-_FUNCTION, _MOST = "!function", 100_000
+_FUNCTION, _MOST_NODES = "!function", 100_000
 _LARGEST = 1 << 20
 """Bytes of a YAML file of a task; a larger one is not looked into, and approved as a whole."""
 
@@ -92,7 +92,7 @@ def _look_into(file: Path, found: dict[Path, str]) -> tuple[str, ...]:
 def _nodes(root: yaml.Node | None) -> Iterator[yaml.Node]:
     """Every node once, whatever refers to it."""
     waiting, visited = [root] if root is not None else [], set[int]()
-    while waiting and len(visited) < _MOST:
+    while waiting and len(visited) < _MOST_NODES:
         node = waiting.pop()
         if id(node) in visited:
             continue

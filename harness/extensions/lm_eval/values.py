@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.api import Action
-from harness.engines.sampling import normalise
+from harness.engines.sampling import normalize
 
 
 def plain(value: Any) -> Any:
@@ -47,5 +47,5 @@ def sampling_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
     sampling["until"] = [stop for stop in ([until] if isinstance(until, str) else until or []) if stop]
     if not any(word in sampling for word in ("max_gen_toks", "max_tokens", "max_new_tokens", "max_completion_tokens")):
         sampling["max_gen_toks"] = DEFAULT_MAX_GEN_TOKS
-    normalise(sampling)
+    normalize(sampling)
     return sampling

@@ -22,7 +22,7 @@ from harness.engine_api import (
     Request,
     Thread,
 )
-from harness.engines.sampling import normalise
+from harness.engines.sampling import normalize
 from harness.errors import (
     ContextLengthError,
     EngineError,
@@ -345,7 +345,7 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
             raise TimeoutError(f"no whole answer within {self.timeout:g} s") from None
 
     def _body(self, request: Request) -> dict[str, Any]:
-        thread, words = request.thread, normalise(request.sampling)
+        thread, words = request.thread, normalize(request.sampling)
         body: dict[str, Any]
         if not thread.chat:
             text = thread.text + request.prefill

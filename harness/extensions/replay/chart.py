@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 WAYS = ("round", "agent", "group", "turn", "failure")
 _LOOKED = 200
-_MOST = 40
+_MOST_BARS = 40
 
 
 def blame_chart(material: Material, choice: ChartOptions) -> Chart:
@@ -54,7 +54,7 @@ def blame_chart(material: Material, choice: ChartOptions) -> Chart:
         said = "; ".join(f"{n} episodes: {words}" for words, n in found.most_common()) or "no episode failed"
         raise DataError(f"no move decides an episode ({said})")
     named = sorted(counts.items(), key=lambda item: (int(item[0]), 0) if by == "round" else (0, -item[1]))
-    shown, rest = named[:_MOST], len(named) - _MOST
+    shown, rest = named[:_MOST_BARS], len(named) - _MOST_BARS
 
     title = "kind of failure" if by == "failure" else by
 

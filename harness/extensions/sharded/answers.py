@@ -22,7 +22,7 @@ _UNWRAPS = 5
 _TAG = re.compile(r"[\w+.#-]*+\s*+")  # what may follow the opening fence: a language
 
 
-def normalise(value: Any) -> Any:
+def normalize(value: Any) -> Any:
     r"""Return `value` in the normal form in which answers are compared. Total: any value has one.
 
     Text loses surrounding blanks, a code fence and matching quotes; it is read as JSON, otherwise as a Python literal,
@@ -30,7 +30,7 @@ def normalise(value: Any) -> Any:
     integers. Values that are not finite become text, which equals no number. All of this holds inside lists and
     mappings too. Values that JSON cannot hold, and values nested too deeply, become None.
 
-    >>> normalise("```json\n{0: 2.0, 1: 'True'}\n```")
+    >>> normalize("```json\n{0: 2.0, 1: 'True'}\n```")
     {'0': 2, '1': True}
     """
     return _normal(value, _UNWRAPS, MAX_DEPTH)
@@ -225,12 +225,12 @@ class Answer(Reply):
         values: dict[str, Any] = {}
         for statement in self._statements(bare):
             if statement not in values:
-                values[statement] = value = normalise(statement)
+                values[statement] = value = normalize(statement)
                 if self._is_answer(value):
                     return Parsed(value)
         answer = _behind(self.marker, bare) if self.marker else None
         whole = bare if answer is None else answer
-        value = values[whole] if whole in values else normalise(whole)
+        value = values[whole] if whole in values else normalize(whole)
         names = self.form.schema.get("enum")
         where = f" behind '{self.marker}'" if self.marker else ""
         if value is None or value == "" or (isinstance(value, str) and "\n" in value):

@@ -18,7 +18,7 @@ from harness.extensions.networks import FAMILIES, Family, LocalTask, adjacency_o
 from harness.extensions.panels.questions import GRADES, Question, QuestionTask, panel_grades
 from harness.replies import act_of
 
-from .answers import MARKER, Answer, AnswerForm, normalise, same
+from .answers import MARKER, Answer, AnswerForm, normalize, same
 
 Items = Annotated[int, Range(ge=1, le=1_000_000)]
 """The type of the parameter `items`; a task gives it its own default."""
@@ -240,7 +240,7 @@ class ShardedTask(_Problem):
 
     def canonical(self, case: Case, action: Action) -> str:
         """One text for answers that are equal to `digits` decimals, for counting votes."""
-        return json.dumps(_rounded(normalise(action), self.digits), sort_keys=True)
+        return json.dumps(_rounded(normalize(action), self.digits), sort_keys=True)
 
     def grade(self, case: Case, outcome: Outcome) -> Mapping[str, Any]:
         """Return S and P (Section 3.3), failure modes (Appendix G.2), and how many characters each agent's shard has.

@@ -24,7 +24,7 @@ list of {"role", "content"}."""
 
 Row = dict[str, Any]
 
-_MOST = 2**63
+_INT64_END = 2**63
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +296,7 @@ def _common(kind: Kind | None, value: Any) -> Kind | None:
     if isinstance(value, bool):
         own = "flag"
     elif isinstance(value, int):
-        own = "integer" if -_MOST <= value < _MOST else "json"
+        own = "integer" if -_INT64_END <= value < _INT64_END else "json"
     elif isinstance(value, float):
         own = "number"
     elif isinstance(value, str):

@@ -25,7 +25,7 @@ from .foreign_plugins import plugins_of
 from .needed import approvals_of
 from .record import approved, store
 
-MOST: Final = 20_000
+MOST_APPROVALS: Final = 20_000
 """Approvals that are kept; the oldest go first."""
 _SUFFIXES: Final = (".yaml", ".yml")
 
@@ -131,7 +131,7 @@ def _all(forget: bool) -> int:
 
 
 def _lines(known: dict[str, dict[str, object]]) -> Iterator[str]:
-    for digest, entry in islice(known.items(), MOST):
+    for digest, entry in islice(known.items(), MOST_APPROVALS):
         yield f"{digest[:12]}  {str(entry.get('when', ''))[:10]}  {entry.get('what', '')}"
 
 
@@ -142,7 +142,7 @@ def _write(entries: dict[str, dict[str, object]]) -> None:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         raise DataError(f"cannot write {file}: {error.strerror or error}") from None
-    kept = dict(list(entries.items())[-MOST:])
+    kept = dict(list(entries.items())[-MOST_APPROVALS:])
     write_atomically(file, json.dumps({"schema": 1, "approved": kept}, indent=1) + "\n")
 
 

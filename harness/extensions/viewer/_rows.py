@@ -50,7 +50,7 @@ class Goal:
 GOALS: Final = ("solved", "success", "score", "correct", "execution", "accuracy")
 """Names of grades and metrics that say so where no goal is known, the first that is there."""
 _SEARCHED = 2000  # characters of answers
-_MOST = 1 << 53
+_MAX_INTEGER = 1 << 53
 _MOST_TOKENS = 1 << 40  # of one episode: sums over all episodes stay numbers that SQLite knows
 _DEEPEST = 50  # objects within objects in labels
 
@@ -107,7 +107,7 @@ class EpisodeRow:
                 raise ValueError("what a model replied is not text")
             for name in ("input_tokens", "output_tokens", "latency"):
                 amount = call.get(name)
-                if amount is not None and 0 <= amount < _MOST:
+                if amount is not None and 0 <= amount < _MAX_INTEGER:
                     added[name] = min((added.get(name, values[name]) or 0) + amount, _MOST_TOKENS)
         if kind == "parse":
             added["parse_failures"] = values["parse_failures"] + 1
@@ -124,7 +124,12 @@ class EpisodeRow:
         outcome, repeat = line.get("outcome") or {}, int(line["repeat"])
         outcome_of(line.get("outcome"))
         added = {"finished": 1, "condition": plain(line["condition"]), "case": plain(line["case"])}
-        added |= {"repeat": repeat if abs(repeat) < _MOST else 0, "labels": labels, "numbers": numbers, "error": error}
+        added |= {
+            "repeat": repeat if abs(repeat) < _MAX_INTEGER else 0,
+            "labels": labels,
+            "numbers": numbers,
+            "error": error,
+        }
         added |= {"limited": limited or self.values["limited"], "value": value}
         said = json.dumps([outcome.get("answers"), outcome.get("group")], ensure_ascii=False)[:_SEARCHED]
         self.search = plain("\n".join([self.name, labels, error or "", said])).casefold()
@@ -134,7 +139,7 @@ class EpisodeRow:
 
 def _place(value: Any) -> int:
     """A number that counts rounds or turns. Raises `ValueError`."""
-    if not isinstance(value, int) or not 0 <= value < _MOST:
+    if not isinstance(value, int) or not 0 <= value < _MAX_INTEGER:
         raise ValueError(f"not the number of a round or turn: {value!r:.80}")
     return value
 

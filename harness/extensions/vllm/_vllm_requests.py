@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from harness.api import Completion
 from harness.engine_api import Request, Thread
-from harness.engines.sampling import normalise
+from harness.engines.sampling import normalize
 from harness.extensions.vllm._text_tokens import Pair
 
 
@@ -24,7 +24,7 @@ class Score(NamedTuple):
 
 def as_written(request: Request, text: str, eos: str) -> str:
     """A verbatim reply up to its first stop: vLLM stops at one of them, and its last tokens may hold another."""
-    for stop in _stops(normalise(request.sampling), eos):
+    for stop in _stops(normalize(request.sampling), eos):
         text = text.partition(stop)[0]
     return text
 
@@ -34,7 +34,7 @@ def generating(request: Request, room: int, eos: str) -> Any:
     a reply."""
     from vllm.sampling_params import RequestOutputKind, SamplingParams, StructuredOutputsParams
 
-    words = normalise(request.sampling)
+    words = normalize(request.sampling)
     words["max_tokens"] = min(words.get("max_tokens", room), room)
     if "logit_bias" in words:  # keys are texts in JSON and in the command line's words
         words["logit_bias"] = {int(token): bias for token, bias in words["logit_bias"].items()}

@@ -21,7 +21,7 @@ from harness.storage.redaction import redacted
 LOG = "engine.log"
 """The file's name in a run's folder."""
 
-_MOST = 8_000_000
+_MAX_CHARS = 8_000_000
 """Characters of a log that are searched for a cause."""
 _LOGGERS = ("vllm", "transformers", "huggingface_hub", "torch", "tokenizers", "ray")
 """Packages whose loggers write to the console by handlers of their own."""
@@ -187,7 +187,7 @@ class Output:
         try:
             with self.path.open("rb") as file:
                 file.seek(self._from)
-                cause = root_cause(file.read(_MOST).decode("utf-8", "replace"))
+                cause = root_cause(file.read(_MAX_CHARS).decode("utf-8", "replace"))
                 return None if cause is None else redacted(cause)
         except OSError:
             return None

@@ -29,7 +29,7 @@ from harness.engine_api import (
 )
 from harness.engines.gate import is_cancelled
 from harness.engines.priority import PriorityGate
-from harness.engines.sampling import normalise
+from harness.engines.sampling import normalize
 from harness.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError, SetupError, near
 from harness.extensions.vllm import _vllm_cpu, _vllm_version
 from harness.extensions.vllm._text_tokens import Pair
@@ -385,7 +385,7 @@ class VLLM(Engine, CallsTools, ComputesLikelihoods, ContinuesText, ModelCode, St
         is cut on the left, as in lm-eval."""
         prompt: Prompt = self._chat.prompt(request.thread, request.prefill, request.tools)
         room = self._limit - len(prompt.ids)
-        most = 0 if request.thread.chat else normalise(request.sampling).get("max_tokens", 0)
+        most = 0 if request.thread.chat else normalize(request.sampling).get("max_tokens", 0)
         if 0 < most < self._limit and room < most:
             return Prompt(prompt.text, prompt.ids[most - self._limit :])
         if room < 1:

@@ -13,7 +13,7 @@ from typing import Any
 from harness.api import Action, Facts, Policy, Turn
 from harness.errors import PluginError
 from harness.extensions.sharded import ShardedTask
-from harness.extensions.sharded.answers import normalise
+from harness.extensions.sharded.answers import normalize
 
 Call = dict[str, str]
 
@@ -156,10 +156,10 @@ class Agent(Policy):
         except (LookupError, ValueError, ArithmeticError, PluginError):  # not every problem has one for a single shard
             form = self.task.answer_form(self.id)
             texts = ("0", "[]", "{}", "false", "none", *form.schema.get("enum", ()))
-            return str(next(text for text in texts if form.fits(normalise(text))))
+            return str(next(text for text in texts if form.fits(normalize(text))))
 
     def _answer(self, turn: Turn, text: str) -> Action:
-        answer = normalise(text)
+        answer = normalize(text)
         return answer if turn.reply.allows(answer) else turn.reply.noop
 
     @property

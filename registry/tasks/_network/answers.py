@@ -17,7 +17,7 @@ from harness.extensions.datasets.number import Number
 from harness.extensions.datasets.pattern import Pattern
 from harness.extensions.declared.expressions import Compiled, Expression, ExpressionError, Names, compiled
 from harness.extensions.panels.statements import endings
-from harness.extensions.sharded.answers import Answer, AnswerForm, normalise
+from harness.extensions.sharded.answers import Answer, AnswerForm, normalize
 from harness.replies import ANSWER, Choice, FreeText, field_of, spoken
 from harness.replies.wrapped import WrappedReply
 
@@ -400,7 +400,7 @@ def _number(value: Any, text: str, form: str) -> Any:
 def _listed(text: str) -> list[str]:
     """The entries of a JSON list, or of the first line."""
     text = text.strip().strip(" \t*_`\"'“”.:：").removeprefix("[[").strip()
-    value = normalise(text[: text.find("]") + 1]) if text.startswith("[") else None
+    value = normalize(text[: text.find("]") + 1]) if text.startswith("[") else None
     if isinstance(value, list):
         return [str(one).strip() for one in value] or ["[]"]
     line = text.split("\n", 1)[0][:MOST_CHARACTERS]

@@ -10,7 +10,7 @@ import pytest
 from harness.api import Case, Outcome
 from harness.config import project, resolve, spec
 from harness.extensions.sharded import ShardedTask
-from harness.extensions.sharded.answers import normalise
+from harness.extensions.sharded.answers import normalize
 
 BUILTIN = project.builtin()
 NAMES = sorted(value["name"] for value in spec.load("sharded/silo", BUILTIN).data["matrix"]["problem"])
@@ -54,8 +54,8 @@ def outcomes(made: Case, written: list[Any], rng: random.Random) -> list[Outcome
     """Everyone right, one missing, none, and near misses among right answers; with what agents could know."""
     ways = [written, [None, *written[1:]], [None] * len(written)]
     for wrong in near(written[-1], rng):
-        mixed = [normalise(wrong) if rng.random() < 0.6 else truth for truth in written]
-        ways.append([normalise(wrong), *mixed[1:]])
+        mixed = [normalize(wrong) if rng.random() < 0.6 else truth for truth in written]
+        ways.append([normalize(wrong), *mixed[1:]])
     facts = {"knew": {agent: f"{rng.randrange(32) | 1 << i:x}" for i, agent in enumerate(made.agents)}}
     return [Outcome(dict(zip(made.agents, way, strict=True)), facts=facts) for way in ways]
 
@@ -70,8 +70,8 @@ def test_a_declared_task_agrees_with_the_one_in_python(name: str, instances: int
         shards, known = [made.private[agent]["shard"] for agent in made.agents], made.public["known"]
         answers = other.right_answers(shards, known)
         assert answers == made.target
-        written = [normalise(one.answer_text(answer)) for answer in made.target]
-        assert written == [normalise(other.answer_text(answer)) for answer in answers]
+        written = [normalize(one.answer_text(answer)) for answer in made.target]
+        assert written == [normalize(other.answer_text(answer)) for answer in answers]
         for outcome in outcomes(made, written, rng):
             assert one.grade(made, outcome) == other.grade(made, outcome), outcome.answers
 

@@ -18,7 +18,7 @@ from harness.errors import PluginError, SpecError
 from harness.extensions import conformance
 from harness.extensions.panels.questions import GRADES, QuestionTask
 from harness.extensions.panels.with_confidence import AnswerWithConfidence
-from harness.extensions.sharded.answers import INTEGER, INTEGERS, TEXT, Answer, normalise, same
+from harness.extensions.sharded.answers import INTEGER, INTEGERS, TEXT, Answer, normalize, same
 from tests.extensions.datasets.documents_kit import BUILTIN, cases
 from tests.extensions.panels.exchange_kit import scripted
 
@@ -160,9 +160,9 @@ def test_normal_forms_tell_apart_what_grading_does(one: Any, two: Any, name: str
     a, b = (task.canonical(case, value) for value in (one, two))
     assert a == task.canonical(case, json.loads(json.dumps(one)))
     if task.digits is None:
-        assert (a == b) == same(normalise(one), normalise(two))
+        assert (a == b) == same(normalize(one), normalize(two))
     elif a == b:
-        assert same(normalise(one), normalise(two), task.digits - 1), "apart by less than a unit of the last decimal"
+        assert same(normalize(one), normalize(two), task.digits - 1), "apart by less than a unit of the last decimal"
 
 
 def test_what_became_of_a_panels_answers_is_graded(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from harness.api import Case, Outcome
 from harness.config import project
 from harness.extensions.sharded import ShardedTask, joined
-from harness.extensions.sharded.answers import normalise
+from harness.extensions.sharded.answers import normalize
 from tests.benchmarks.silo import brute_a, brute_b, brute_base
 from tests.benchmarks.silo.silo_kit import TASKS
 
@@ -93,7 +93,7 @@ def test_partial_credit_is_never_below_success(name: str) -> None:
     result = task(name, agents=3)
     played = case(result, 1)
     for text in ("0", "7", "[]", "[1, 2]", "{}", '{"0": 0}', "[[1]]", "true", '"x"', "null", "-1e9", "[[[]]]"):
-        answers = {agent: normalise(text) for agent in played.agents}
+        answers = {agent: normalize(text) for agent in played.agents}
         grade = result.grade(played, Outcome(answers))
         success, partial = grade["success"], grade["partial"]
         assert success is not None and partial is not None and 0 <= success <= partial <= 1, text

@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.engines.sampling import SYNONYMS, WORDS, normalise
+from harness.engines.sampling import SYNONYMS, WORDS, normalize
 from harness.errors import SetupError
 
 
 def test_words_of_other_tools_mean_the_same() -> None:
-    assert normalise({"max_gen_toks": 64, "until": ["\n"], "temperature": 0.7}) == {
+    assert normalize({"max_gen_toks": 64, "until": ["\n"], "temperature": 0.7}) == {
         "max_tokens": 64,
         "stop": ["\n"],
         "temperature": 0.7,
     }
-    assert normalise({"max_new_tokens": 64}) == normalise({"max_tokens": 64})
-    assert normalise({"stop": "x"}) == {"stop": ["x"]}
+    assert normalize({"max_new_tokens": 64}) == normalize({"max_tokens": 64})
+    assert normalize({"stop": "x"}) == {"stop": ["x"]}
 
 
 @pytest.mark.parametrize(
@@ -32,11 +32,11 @@ def test_words_of_other_tools_mean_the_same() -> None:
     ],
 )
 def test_do_sample_false_is_temperature_zero(given_words: dict[str, Any], temperature: float | None) -> None:
-    assert normalise(given_words).get("temperature") == temperature
+    assert normalize(given_words).get("temperature") == temperature
 
 
 def test_none_is_as_if_not_said() -> None:
-    assert normalise({"stop": None, "top_k": None}) == {}
+    assert normalize({"stop": None, "top_k": None}) == {}
 
 
 @pytest.mark.parametrize(
@@ -63,11 +63,11 @@ def test_none_is_as_if_not_said() -> None:
 )
 def test_mistakes_are_named(words: dict[str, Any], message: str) -> None:
     with pytest.raises(SetupError, match=message):
-        normalise(words)
+        normalize(words)
 
 
 def test_a_whole_float_is_a_whole_number() -> None:
-    assert normalise({"max_tokens": 64.0, "top_k": -1}) == {"max_tokens": 64, "top_k": -1}
+    assert normalize({"max_tokens": 64.0, "top_k": -1}) == {"max_tokens": 64, "top_k": -1}
 
 
 @given(
@@ -79,8 +79,8 @@ def test_a_whole_float_is_a_whole_number() -> None:
 )
 def test_it_gives_known_words_or_a_users_error_and_is_idempotent(words: dict[str, Any]) -> None:
     try:
-        result = normalise(words)
+        result = normalize(words)
     except SetupError:
         return
     assert set(result) <= WORDS
-    assert normalise(result) == result
+    assert normalize(result) == result

@@ -271,7 +271,7 @@ def test_a_server_that_comes_to_no_end_is_given_up(fault: Fault) -> None:
 @pytest.mark.parametrize("fault", endless)
 @pytest.mark.parametrize("place", ["answers", "models"])
 def test_a_body_without_end_is_read_up_to_its_bound(fault: str, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_bodies, "MOST", 1 << 20)
+    monkeypatch.setattr(_bodies, "MOST_BYTES", 1 << 20)
     with FakeOpenAI(script=[endless[fault], None] if place == "answers" else []) as server:
         if place == "answers":
             assert ask(server).text == "hello"
@@ -284,7 +284,7 @@ def test_a_body_without_end_is_read_up_to_its_bound(fault: str, place: str, monk
 
 @pytest.mark.slow
 def test_a_small_body_that_unpacks_to_a_large_one_is_unpacked_up_to_its_bound() -> None:
-    fault = bomb(megabytes=_bodies.MOST * 20 >> 20)  # before the measurement: making it takes memory too
+    fault = bomb(megabytes=_bodies.MOST_BYTES * 20 >> 20)  # before the measurement: making it takes memory too
     with FakeOpenAI(script=[fault, None]) as server:
 
         async def work(engine: OpenAI) -> tuple[str, int]:
@@ -296,7 +296,7 @@ def test_a_small_body_that_unpacks_to_a_large_one_is_unpacked_up_to_its_bound() 
 
         text, peak = using(server, work)
     assert text == "hello"
-    assert peak < 3 * _bodies.MOST
+    assert peak < 3 * _bodies.MOST_BYTES
 
 
 def test_a_long_answer_in_gzip_is_read_whole() -> None:

@@ -19,7 +19,7 @@ from harness.extensions.sharded.answers import (
     TEXT,
     TRUTH,
     Answer,
-    normalise,
+    normalize,
     one_of,
     same,
 )
@@ -53,7 +53,7 @@ FORMS = [NAMES, INTEGER, INTEGERS, NUMBERS, ROWS, TABLE, TEXT, TRUTH]
     ],
 )  # fmt: skip
 def test_the_normal_form(text: str, value: Any) -> None:
-    assert normalise(text) == value and type(normalise(text)) is type(value)
+    assert normalize(text) == value and type(normalize(text)) is type(value)
 
 
 def test_a_truth_value_is_no_number() -> None:
@@ -76,8 +76,8 @@ def test_comparison(answer: Any, truth: Any, digits: int | None, right: bool) ->
 
 @given(st.text(max_size=200) | st.text(alphabet="[](){},:'\"0123456789.eE-+truefalsnN `\n", max_size=200))
 def test_any_text_is_read(text: str) -> None:
-    value = normalise(text)
-    assert normalise(value) == value, "a normal form stays as it is"
+    value = normalize(text)
+    assert normalize(value) == value, "a normal form stays as it is"
     json.dumps(value, allow_nan=False)
     for form in FORMS:
         parsed = Answer(form).parse(text)
@@ -86,8 +86,8 @@ def test_any_text_is_read(text: str) -> None:
 
 @given(VALUES)
 def test_what_json_wrote_is_read_again(value: Any) -> None:
-    once = normalise(json.dumps(value))
-    assert normalise(json.dumps(once)) == once
+    once = normalize(json.dumps(value))
+    assert normalize(json.dumps(once)) == once
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.words)
@@ -124,7 +124,7 @@ def test_answers_keep_the_contract_of_replies(form: Any) -> None:
 def test_a_long_text_of_anything_is_read(piece: str) -> None:
     text = piece * (200_000 // len(piece))
     for whole in (text, f"[{text}]", f'"{text}"', f"```{text}```"):
-        json.dumps(normalise(whole), allow_nan=False)
+        json.dumps(normalize(whole), allow_nan=False)
 
 
 def test_a_long_right_answer_is_read() -> None:
@@ -175,7 +175,7 @@ def test_sequences_earn_their_longest_common_subsequence(answer: list[int], trut
 @given(VALUES, VALUES)
 @settings(max_examples=examples(300))
 def test_credit_is_a_share_and_full_for_what_is_right(answer: Any, truth: Any) -> None:
-    answer, truth = normalise(answer), normalise(truth)
+    answer, truth = normalize(answer), normalize(truth)
     for kind in ("number", "exact", "entries", "cells", "sequence"):
         assert 0 <= credit_for(kind, answer, truth, 2) <= 1  # type: ignore[arg-type]
     if isinstance(truth, (list, dict)):

@@ -12,7 +12,7 @@ import yaml
 from harness.errors import DataError, Place, PluginError
 from harness.extensions.lm_eval.index import TaskEntry
 
-_MOST: Final = 1_000_000
+_MAX_CHARS: Final = 1_000_000
 _DEEPEST: Final = 30
 _VALUES: Final = 50_000
 
@@ -67,9 +67,9 @@ def read(file: Path, above: tuple[Path, ...] = ()) -> dict[str, Entry]:
 def _keys(file: Path) -> dict[str, Entry]:
     try:
         with file.open("rb") as stream:
-            text = stream.read(_MOST + 1)
-        if len(text) > _MOST:
-            raise DataError(f"more than {_MOST:,} bytes", place=Place(_shown(file)))
+            text = stream.read(_MAX_CHARS + 1)
+        if len(text) > _MAX_CHARS:
+            raise DataError(f"more than {_MAX_CHARS:,} bytes", place=Place(_shown(file)))
         loader = _Loader(text)
         root = loader.get_single_node()
         if not isinstance(root, yaml.MappingNode):
