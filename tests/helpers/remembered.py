@@ -1,15 +1,19 @@
-"""What thousands of runs ask again, answered once a process: git, the YAML of this repository, compiled templates."""
+"""What thousands of runs ask again, answered once a process: git, the YAML of this repository, compiled templates,
+whether parameters and tables fit their schemas, and which certificates this machine trusts."""
 
 from __future__ import annotations
 
 import copy
 import functools
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpcore2
 import pytest
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from harness import parameters
 from harness.config import yamls
 from harness.runtime import sources
 
@@ -17,10 +21,12 @@ ROOT = Path(__file__).parents[2]
 
 
 def remember(patch: pytest.MonkeyPatch) -> None:
-    """Put memories in front of three functions, each keyed by all that its answer depends on."""
+    """Put memories in front of five functions, each keyed by all that its answer depends on."""
     _git(patch)
     _documents(patch)
     _templates(patch)
+    _problems(patch)
+    _certificates(patch)
 
 
 def _git(patch: pytest.MonkeyPatch) -> None:
@@ -59,3 +65,23 @@ def _templates(patch: pytest.MonkeyPatch) -> None:
         return known[key]
 
     patch.setattr(ImmutableSandboxedEnvironment, "compile", compile)
+
+
+def _problems(patch: pytest.MonkeyPatch) -> None:
+    """By the schema, which is kept for that, and by the text of the data, which tells 1 from 1.0 and True."""
+    search = parameters.schema_problems
+    known: dict[tuple[int, str], tuple[parameters.Schema, list[Any]]] = {}
+
+    def problems(value: Any, shape: parameters.Schema) -> Iterator[Any]:
+        key = id(shape), repr(value)
+        if key not in known:
+            known[key] = shape, list(search(value, shape))
+        return iter(known[key][1])
+
+    patch.setattr(parameters, "schema_problems", problems)
+    patch.setattr(parameters, "json_shape", functools.lru_cache(maxsize=4096)(parameters.json_shape))
+
+
+def _certificates(patch: pytest.MonkeyPatch) -> None:
+    """A client of `openai` reads all of them when it is made, also for a server on this machine."""
+    patch.setattr(httpcore2, "default_ssl_context", functools.cache(httpcore2.default_ssl_context))
