@@ -109,12 +109,14 @@ class ReplyField:
         lead: the label that announces it on its line, such as "ACTION:"; "" if nothing does.
         schema: the JSON Schema of its value.
         required: whether a reply without it is unreadable.
+        words: what it is, for a model that gives it as an argument of a tool.
     """
 
     name: str
     lead: str = ""
     schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "string"})
     required: bool = True
+    words: str = ""
 
 
 class Reply(ABC):
@@ -125,6 +127,7 @@ class Reply(ABC):
     """
 
     __slots__ = ()
+    takes_text: ClassVar[bool] = False  # of a form with tools: whether the text of a model that calls none is read
 
     @property
     def fields(self) -> tuple[ReplyField, ...]:
@@ -183,8 +186,17 @@ class Reply(ABC):
     def tools(self) -> tuple[Facts, ...]:
         """Functions that a model calls instead of writing a text, each {"name", "parameters"}; none by default.
 
-        `parameters` is the JSON schema of the arguments. The template `tool` of the prompt set describes their purpose.
+        `parameters` is the JSON schema of the arguments. The template `tool` describes one without a `description`.
         """
+        return ()
+
+    @property
+    def without_tools(self) -> Reply:
+        """The form for policies: without what only offers it as a tool."""
+        return self
+
+    def calls_of(self, action: Action) -> tuple[Facts, ...]:
+        """The calls of `tools` with which a model gives this action: each {"name", "arguments"} (a JSON text)."""
         return ()
 
     def parse_calls(self, calls: Sequence[Facts]) -> Parsed:

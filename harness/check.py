@@ -132,7 +132,8 @@ def _templates(turn: Turn, system: bool) -> list[Template]:
     """The templates that a turn needs, with their variables."""
     variables = {**turn.context, **turn.observation}
     templates: list[Template] = [("system", turn.context)] if system else []
-    templates += [("tool", {**turn.context, "tool": tool["name"]}) for tool in turn.reply.tools]
+    told = (one for one in turn.reply.tools if "description" not in one)
+    templates += [("tool", {**turn.context, "tool": tool["name"]}) for tool in told]
     templates.append((turn.name, variables))
     if turn.parse_retries:
         templates.append(("retry", {**variables, "error": "…"}))

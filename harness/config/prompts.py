@@ -129,14 +129,14 @@ class PromptSet:
     def tools(self, tools: Sequence[Facts], context: Facts) -> tuple[Facts, ...]:
         """Tools as a model is offered them, each with the `description` that the template `tool` gives.
 
-        The template has the tool's name as `tool` beside the context. A tool of which it says nothing is left out.
-        Raises `PromptError`.
+        The template has the tool's name as `tool` beside the context. A tool without a description of its own, of which
+        it says nothing, is left out. Raises `PromptError`.
         """
-        described = ((tool, self.render("tool", {**context, "tool": tool["name"]}).strip()) for tool in tools)
+        said = [tool.get("description") or self.render("tool", {**context, "tool": tool["name"]}) for tool in tools]
         return tuple(
-            {"name": tool["name"], "description": text, "parameters": tool["parameters"]}
-            for tool, text in described
-            if text
+            {"name": tool["name"], "description": text.strip(), "parameters": tool["parameters"]}
+            for tool, text in zip(tools, said, strict=True)
+            if text.strip()
         )
 
     def beginning(self, variables: Facts) -> str:

@@ -50,16 +50,14 @@ class Choice(Reply):
 
     def constraint(self) -> Mapping[str, Any]:
         """Exactly the marker and an option."""
-        lead = f"{self.marker} " if self.marker else ""
-        return {"choice": [lead + option for option in self.options]}
+        return {"choice": [f"{self.marker or ''} {option}".lstrip() for option in self.options]}
 
     def _first_prefix(self, text: str, marker: str) -> str | None:
         at = text.find(marker)
         while at >= 0:
             start = end_of(BLANK, text, at + len(marker))
-            for option in self.options:
-                if text.startswith(option, start):
-                    return option
+            if found := [option for option in self.options if text.startswith(option, start)]:
+                return found[0]
             at = text.find(marker, at + 1) if marker else -1
         return None
 
@@ -100,9 +98,8 @@ class Labelled(Reply):
 
     def parse(self, text: str) -> Parsed:
         """The option that `text` states."""
-        option = (
-            self._reference(text) if self.parsing == "reference" else read_option(text, self.options, f"{self.label}:")
-        )
+        is_reference = self.parsing == "reference"
+        option = self._reference(text) if is_reference else read_option(text, self.options, f"{self.label}:")
         if option is not None:
             return Parsed(option)
         listed = ", ".join(self.options[:20])
@@ -116,7 +113,5 @@ class Labelled(Reply):
         upper = text.upper()
         match = re.search(rf"{re.escape(self.label.upper())}:\s*(\w+)", upper)
         where = match[1] if match else upper
-        for name in self.options:
-            if name.upper() in where or name.upper().replace("_", "") in where:
-                return name
-        return None
+        found = (one for one in self.options if one.upper() in where or one.upper().replace("_", "") in where)
+        return next(found, None)

@@ -14,11 +14,12 @@ from .reading import guarded
 def dropped_fields(form: Reply, completion: Completion, parsed: Parsed) -> tuple[str, ...]:
     """The names of the form's fields that a reply states and of which nothing is read, or of whose several values one.
 
-    What an error of the reply names already is left out, and so are calls of tools: their text is not read.
+    What an error of the reply names already is left out, and so are calls of forms that take no text.
     """
-    if form.tools or not completion.text:
+    text = completion.tool_calls[-1]["arguments"] if form.tools and completion.tool_calls else completion.text
+    if not text or (form.tools and not form.takes_text):
         return ()
-    return guarded("reply", form, lambda: tuple(_dropped(form, spoken(completion.text), parsed)), lambda bug: ())
+    return guarded("reply", form, lambda: tuple(_dropped(form, spoken(text), parsed)), lambda bug: ())
 
 
 def _dropped(form: Reply, text: str, parsed: Parsed) -> Iterator[str]:

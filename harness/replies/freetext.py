@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
 from dataclasses import dataclass
-from typing import Any
 
 from harness.api import Action, Parsed, Reply, ReplyField
 
@@ -44,17 +43,8 @@ class FreeText(Reply):
                 return Parsed(error=f"{self.marker!r} was not found; write it, and your answer behind it")
         if self.stop:
             ends = {line.strip() for line in self.stop}
-            lines_kept: list[str] = []
-            for line in text.split("\n"):
-                if line.strip() in ends:
-                    break
-                lines_kept.append(line)
-            text = "\n".join(lines_kept)
+            text = "\n".join(itertools.takewhile(lambda line: line.strip() not in ends, text.split("\n")))
         stripped = valid(text).strip()
         if not says_nothing(stripped):
             return Parsed(stripped)
         return Parsed(error=f"nothing stands behind {self.marker!r}" if self.marker else "the answer is empty")
-
-    def constraint(self) -> Mapping[str, Any] | None:
-        """None: any text is allowed."""
-        return None

@@ -48,11 +48,11 @@ def read(reply: Reply, text: str, max_chars: int = MAX_CHARS) -> Parsed:
 
 
 def read_completion(reply: Reply, completion: Completion, max_chars: int = MAX_CHARS) -> Parsed:
-    """Parse a model's answer with a form: its calls of tools where the form offers any, else its text.
+    """Parse a model's answer with a form: its calls where the form offers tools (or its `takes_text`), else its text.
 
     The arguments are those of `read`; `max_chars` then bounds the names and arguments of all calls together.
     """
-    if not reply.tools:
+    if not reply.tools or (reply.takes_text and not completion.tool_calls):
         return read(reply, completion.text, max_chars)
 
     def parsed() -> Parsed:

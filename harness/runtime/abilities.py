@@ -51,7 +51,8 @@ def _scored(plan: Plan, playing: _Players, episodes: Sequence[Job]) -> Iterator[
 def _toolless(plan: Plan, engine: Engine, playing: _Players) -> Iterator[SpecError]:
     """Why agents of an engine cannot be offered the tools that a turn of theirs has."""
     problem = engine.tools_problem if isinstance(engine, CallsTools) else "it offers no tools to a model"
-    apart = {(repr(c.protocol), type(c.task), g.name, g.prompts.name): (c, g) for c, g in playing}
+    key = "protocol" if plan.spec.get("calls") is None else "calls"
+    apart = {(repr(c.protocol.play), type(c.task), g.name, g.prompts.name): (c, g) for c, g in playing}
     for condition, group in apart.values():
         if problem is None and not group.prompts.continues:
             continue
@@ -64,16 +65,16 @@ def _toolless(plan: Plan, engine: Engine, playing: _Players) -> Iterator[SpecErr
             yield SpecError(what, place=plan.spec.place("prompts"), hint="Say calls: text, or take another prompt set.")
         elif isinstance(engine, CallsTools):
             what = f"{what}; the engine of {engine.model} offers none: {problem}"
-            yield SpecError(what, place=plan.spec.place("protocol"), hint="Set it, or say calls: text.")
+            yield SpecError(what, place=plan.spec.place(key), hint="Set it, or say calls: text.")
         else:
-            yield _refusal(plan, f"{what}; the engine of {engine.model} offers none", "protocol", CallsTools)
+            yield _refusal(plan, f"{what}; the engine of {engine.model} offers none", key, CallsTools)
         return
 
 
 def unconstrained(plan: Plan) -> Iterator[SpecError]:
     """Why `constrained: true` changes nothing: none of the turns has a form that decoding could keep to."""
     playing = [(c, g) for c in plan.conditions if c.constrained for g in c.groups if g.policy is None]
-    apart = {(repr(c.protocol), id(c.task), g.name): (c, g) for c, g in playing}
+    apart = {(repr(c.protocol.play), id(c.task), g.name): (c, g) for c, g in playing}
     why: dict[str, str] = {}
     for turn in (turn for condition, group in apart.values() for turn in _turns(plan, condition, group)):
         if turn.reply.constraint() is not None:

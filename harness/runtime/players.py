@@ -237,6 +237,7 @@ class PolicyPlayer:
 
     def decide(self, turn: Turn) -> Move:
         """The policy's move. Raises `ValueError` if the reply's form does not allow it."""
+        turn = replace(turn, reply=turn.reply.without_tools)
         if starts_over(turn, self.context):
             self.policy = self.make_policy()
         self.context = turn.context

@@ -52,13 +52,16 @@ class RecordedTurn:
 
     @property
     def signatures(self) -> str:
-        """The tools, one per line: `send_message(target_id, content): what it is for`."""
+        """The tools, one per line: `send_message(target_id, content): what it is for`; below one, what its arguments
+        are that say so."""
         return "\n".join(map(signature, self.tools))
 
 
 def signature(tool: Facts) -> str:
-    """A function that a model may call, in a line."""
-    return f"{tool['name']}({', '.join(tool['parameters']['properties'])}): {tool['description']}"
+    """A function that a model may call, in a line; below it one for each argument that says what it is."""
+    arguments = tool["parameters"]["properties"]
+    about = [f"    {name}: {one['description']}" for name, one in arguments.items() if "description" in one]
+    return "\n".join([f"{tool['name']}({', '.join(arguments)}): {tool['description']}", *about])
 
 
 class PromptReader(ModelPlayer):

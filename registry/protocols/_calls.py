@@ -86,8 +86,12 @@ class CallGame:
         assert isinstance(board, Board)
         self.task, self.case, self.board, self.max_rounds = task, case, board, rules.max_rounds
         self.verbs = (*board.verbs, Verb(WAIT), Verb(SUBMIT, (), "answer"))
-        text, tools = (form(self.verbs, limit, WAIT, longest_body(case), as_tools) for as_tools in (False, True))
-        self.forms = {agent: tools if rules.offers_tools(case, agent) else text for agent in case.agents}
+        longest = longest_body(case)
+        self.forms: dict[str, Calls] = {}
+        for agent in case.agents:
+            answer = task.reply(case, agent)
+            fields = answer if len(answer.fields) > 1 else None
+            self.forms[agent] = form(self.verbs, limit, WAIT, longest, rules.offers_tools(case, agent), fields, SUBMIT)
         shared = {
             "actions": [{"name": verb.name, "usage": usage(verb)} for verb in self.verbs],
             "channel": board.description,

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from harness.api import Action, Parsed
 from harness.extensions.networks.calls import Calls, Verb
+from harness.replies.arguments import lines
 from harness.replies.aside import spoken
 from harness.replies.characters import literal, valid
 
@@ -86,8 +87,13 @@ class Commands(Calls):
         """One to `limit` (at most a hundred) commands, each in a fence of its own."""
         if self.as_tools:
             return None
-        one = "|".join(_pattern(verb, self.body) for verb in self.verbs)
+        one = "|".join(_pattern(verb, self._body(verb, "`")) for verb in self.verbs)
         return {"regex": f"(```\\n({one})\\n```\\n){{1,{min(self.limit, 100)}}}"}
+
+    def _body(self, verb: Verb, without: str) -> str:
+        """As for all calls; one that is not blank."""
+        form = self._form_of(verb)
+        return f"[^\\s`][^\\n`]{{0,{self.body - 1}}}" if form is None else lines(form, without)
 
     def _unknown(self, name: str, verbs: Mapping[str, Verb]) -> str:
         return UNKNOWN
@@ -137,9 +143,6 @@ def _read(block: str, verbs: Mapping[str, Verb]) -> dict[str, Any]:
     return {"call": verb.name, **{name: arguments.get(name, "") for name in (*names, *body)}}
 
 
-def _pattern(verb: Verb, longest: int) -> str:
+def _pattern(verb: Verb, body: str) -> str:
     arguments = "".join(" [^\\s`]{1,40}" for _ in verb.arguments)
-    body = (
-        "" if verb.body is None else ("\\n" if verb.line else " ") + f"[^\\s`][^\\n`]{{0,{longest - 1}}}"
-    )  # not blank
-    return literal(verb.name) + arguments + body
+    return literal(verb.name) + arguments + ("" if verb.body is None else ("\\n" if verb.line else " ") + body)

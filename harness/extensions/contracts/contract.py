@@ -120,7 +120,10 @@ class Contract(Reply):
     @property
     def fields(self) -> tuple[ReplyField, ...]:
         """The declared fields, and the act's among them."""
-        beside = [ReplyField(one.name, self.lead(one), one.schema, one.name in self.required) for one in self.beside]
+        beside = [
+            ReplyField(one.name, self.lead(one), one.schema, one.name in self.required, described(one))
+            for one in self.beside
+        ]
         act = [replace(one, lead=self.announced) if self._is_bare(one) else one for one in self.act.fields]
         return (*beside[: self.place], *act, *beside[self.place :])
 
@@ -256,6 +259,12 @@ class Contract(Reply):
 def label(name: str) -> str:
     """What announces a field of that name on its line, where nothing else does: "SECOND CHOICE:"."""
     return f"{name.upper().replace('_', ' ')}:"
+
+
+def described(one: Value) -> str:
+    """What a field is, and what it can be: "how sure you are: a number from 0 to 1"."""
+    means = getattr(one, "means", "")
+    return f"{means}: {one.words}" if means else one.words
 
 
 def _count(said: Facts) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
+from harness.replies.arguments import lines, parameters
 from harness.replies.aside import NEVER_CLOSED, THINKING, Thinking
 from harness.replies.characters import literal, valid
 from harness.replies.literals import read
@@ -89,6 +91,8 @@ class Calls(Reply):
         rest: the name of a verb without arguments that does nothing.
         body: how many characters constrained decoding allows in a body. Parsing has no such bound.
         as_tools: whether a model is offered the verbs as tools instead of writing them; its text is then not read.
+        answer: the form of what the verb `answered_by` says in its body, where it has several fields: a tool takes each
+            as an argument, and decoding keeps to its lines.
     """
 
     verbs: tuple[Verb, ...]
@@ -96,6 +100,8 @@ class Calls(Reply):
     rest: str = "wait"
     body: int = 200
     as_tools: bool = False
+    answer: Reply | None = None
+    answered_by: str = "submit_result"
 
     takes_empty_body: ClassVar[bool] = True
 
@@ -127,6 +133,9 @@ class Calls(Reply):
     def examples(self) -> tuple[Action, ...]:
         """Each call alone, and all of them."""
         each = [{"call": verb.name, **dict.fromkeys((*verb.required, *verb.optional), EXAMPLE)} for verb in self.verbs]
+        for call, verb in zip(each, self.verbs, strict=True):
+            if (form := self._form_of(verb)) is not None and form.examples:
+                call[str(verb.body)] = form.written(form.examples[0])
         return (*([call] for call in each), each[: self.limit])
 
     def parse(self, text: str) -> Parsed:
@@ -171,8 +180,30 @@ class Calls(Reply):
 
     @property
     def tools(self) -> tuple[Facts, ...]:
-        """The verbs, if `as_tools`; an argument is a text."""
-        return _tools(self.verbs) if self.as_tools else ()
+        """The verbs, if `as_tools`. An argument is a text; those of an answer with several fields are these fields."""
+        if not self.as_tools:
+            return ()
+        forms = {verb.name: form for verb in self.verbs if (form := self._form_of(verb)) is not None}
+        return tuple(
+            {**tool, "parameters": parameters(forms[tool["name"]])} if tool["name"] in forms else tool
+            for tool in _tools(self.verbs)
+        )
+
+    def calls_of(self, action: Action) -> tuple[Facts, ...]:
+        """The calls, each with its arguments; what is no call of a verb is left out."""
+        calls = []
+        for call in action or ():
+            verb = next((verb for verb in self.verbs if verb.name == call.get("call") and "error" not in call), None)
+            if verb is None:
+                continue
+            values = {name: value for name, value in call.items() if name != "call"}
+            if (form := self._form_of(verb)) is not None:
+                parsed = form.parse(str(values.get(str(verb.body), "")))
+                if parsed.error is None:
+                    said = form.says(parsed.action)
+                    values = {name: value for name, value in said.items() if value is not None}
+            calls.append({"name": verb.name, "arguments": json.dumps(values, ensure_ascii=False)})
+        return tuple(calls)
 
     def parse_calls(self, calls: Sequence[Facts]) -> Parsed:
         """The calls of tools. An argument that is not text counts as its JSON: a list as `[1, 2]`."""
@@ -188,8 +219,17 @@ class Calls(Reply):
         """One to `limit` calls, one per line."""
         if self.as_tools:
             return None
-        one = "|".join(_pattern(verb, self.body) for verb in self.verbs)
+        one = "|".join(_pattern(verb, self._body(verb, "<>")) for verb in self.verbs)
         return {"regex": f"(({one})\\n){{1,{self.limit}}}"}
+
+    def _form_of(self, verb: Verb) -> Reply | None:
+        """The form of what a verb says, if it has several fields."""
+        return self.answer if verb.name == self.answered_by and verb.body is not None else None
+
+    def _body(self, verb: Verb, without: str) -> str:
+        """A regular expression for a verb's body, without these characters."""
+        form = self._form_of(verb)
+        return f"[^{without}\\n]{{1,{self.body}}}" if form is None else lines(form, without)
 
     def _read_call(self, call: Facts, verbs: Mapping[str, Verb]) -> dict[str, Any]:
         name = " ".join(valid(call["name"][:_LONGEST_NAME]).split())
@@ -199,6 +239,8 @@ class Calls(Reply):
         given = arguments_of(call["arguments"])
         if isinstance(given, str):
             return {"call": verb.name, "error": given}
+        if self._form_of(verb) is not None and set(given) != {verb.body}:  # read as a reply with these fields is
+            given = {str(verb.body): call["arguments"]} if given else {}
         expected = (*verb.required, *verb.optional)
         values = {one: valid(given.get(one, "")) for one in expected}
         values = {one: value if verb.line and one == verb.body else value.strip() for one, value in values.items()}
@@ -285,11 +327,11 @@ def _like_a_call(name: str) -> bool:
     return "_" in name.strip("_")
 
 
-def _pattern(verb: Verb, body: int) -> str:
+def _pattern(verb: Verb, body: str) -> str:
     attributes = "".join(f' {literal(name)}="[^"<>\\n]{{1,40}}"' for name in verb.arguments)
     if verb.body is None:
         return f"<{verb.name}{attributes}/>"
-    return f"<{verb.name}{attributes}>[^<>\\n]{{1,{body}}}</{verb.name}>"
+    return f"<{verb.name}{attributes}>{body}</{verb.name}>"
 
 
 @lru_cache(maxsize=256)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
-_SHOWN = 80
-"""Characters of unreadable arguments that an error shows."""
+from harness.api import as_text
+from harness.replies.arguments import given
 
 
 def schema(required: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Any]:
@@ -24,15 +23,7 @@ def arguments_of(text: str) -> dict[str, str] | str:
     >>> arguments_of('{"answer": [1, 2], "note": null, "to": "Ann"}')
     {'answer': '[1, 2]', 'to': 'Ann'}
     """
-    try:
-        values = json.loads(text) if text.strip() else {}
-        if isinstance(values, dict):
-            return {name: _as_text(value) for name, value in values.items() if value is not None}
-    except (ValueError, RecursionError):
-        pass
-    shown = " ".join(text[:_SHOWN].split()) + ("…" if len(text) > _SHOWN else "")
-    return f"the arguments are no JSON object: {shown}"
-
-
-def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    values = given(text)
+    if isinstance(values, str):
+        return values
+    return {name: as_text(value) for name, value in values.items() if value is not None}

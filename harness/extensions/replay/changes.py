@@ -103,8 +103,7 @@ def dropped(turns: Sequence[ParentTurn], number: int, receiver: str | None = Non
     text = form.written(silent)
     said = Completion(text)
     if form.tools:
-        kept = [call for call in silent if isinstance(call, Mapping)] if isinstance(silent, list) else []
-        said = Completion("", tool_calls=[call_of(i, call) for i, call in enumerate(kept)])
+        said = Completion("", tool_calls=[call_of(i, call) for i, call in enumerate(form.calls_of(silent))])
     return Change(played, silent, said)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import random
 from collections.abc import Mapping
 from pathlib import Path
@@ -61,13 +62,15 @@ def form(project: Project, folder: Path, episode: str, turn: int) -> dict[str, A
 
     texts = [text for one in actions[:_OFFERED] if len(text := text_of(one)) <= _LENGTH]
     own = move.text or text_of(move.action)
-    if reply.tools and isinstance(move.action, list):
-        own = as_text([_as_call(one) for one in move.action])
+    made = move.calls[-1].tool_calls if move.calls else reply.calls_of(move.action)
+    if reply.tools and (made or not reply.takes_text):
+        own = as_text([{"name": one["name"], "arguments": _as_json(one["arguments"])} for one in made or ()])
     asks = any(one.move.calls for one in turns)
+    by_calls = reply.tools and not reply.takes_text
     return {
         "text": own,
-        "legal": [] if reply.tools else list(dict.fromkeys(texts)),
-        "left": 0 if reply.tools else max(0, len(actions) - _OFFERED),
+        "legal": [] if by_calls else list(dict.fromkeys(texts)),
+        "left": 0 if by_calls else max(0, len(actions) - _OFFERED),
         "tools": [str(tool["name"]) for tool in reply.tools],
         "sends": without_messages(move.action, None, receivers(turns)) is not None,
         "asks": asks,
@@ -145,7 +148,7 @@ def _some_legal_reply(request: Request) -> Completion:
         raise EngineFatalError("the stand-in knows no legal reply to this prompt: choose a model")
     action = random.Random(request.seed).choice(actions)
     if reply.tools:
-        return Completion("", tool_calls=[call_of(i, one) for i, one in enumerate(action) if isinstance(one, Mapping)])
+        return Completion("", tool_calls=[call_of(i, one) for i, one in enumerate(reply.calls_of(action))])
     return Completion(reply.written(action) or as_text(action))
 
 
@@ -163,10 +166,11 @@ def _policies(project: Project, folder: Path, stamp: int, condition: str) -> lis
     return found
 
 
-def _as_call(one: Any) -> Any:
-    if not isinstance(one, Mapping) or "call" not in one:
-        return one
-    return {"name": one["call"], "arguments": {key: value for key, value in one.items() if key != "call"}}
+def _as_json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def _parent(project: Project, folder: Path) -> Parent:

@@ -12,6 +12,7 @@ from typing import Any
 
 from harness.api import Action, Parsed, Reply, ReplyField
 from harness.extensions.panels.statements import endings
+from harness.replies.arguments import NO_NUMBER
 from harness.replies.aside import spoken, unfenced
 from harness.replies.characters import QUOTES, markers, valid
 from harness.replies.extract import ANSWER, field_of
@@ -212,7 +213,9 @@ class Answer(Reply):
     @property
     def fields(self) -> tuple[ReplyField, ...]:
         """The value, after the marker."""
-        return (ReplyField("answer", self.marker or "", self.form.schema),)
+        is_word = self.form.schema.get("type") == "string" and "enum" not in self.form.schema
+        schema = {**self.form.schema, "pattern": NO_NUMBER} if is_word else self.form.schema
+        return (ReplyField("answer", self.marker or "", schema, words=self.form.words),)
 
     @property
     def examples(self) -> tuple[Action, ...]:

@@ -9,11 +9,13 @@ from typing import Any
 from harness.api import Action, Completion, Reply, derive_seed
 from harness.engine_api import Request
 from harness.engines.mock import Mock
+from harness.replies.reading import read_completion
 
 from .styles import STYLES, Meant, Style
 from .verdicts import Trial, tried
 
 PLAIN = tuple(style for style in STYLES if style.plain)
+CALLED = Style("a call of a tool", True, lambda meant: None)
 
 
 class StandIn:
@@ -44,9 +46,12 @@ class StandIn:
         if form is None or meant is None:
             self.undeclared.add(type(form).__name__)
             return Completion("")
-        if form.tools:
-            return Completion("", tool_calls=[_tool_call(i, call) for i, call in enumerate(meant.action)])
         rng = random.Random(derive_seed(request.seed, "style"))
+        if form.tools and (not form.takes_text or len(self._styles) == 1 or rng.random() < 0.5):
+            calls = [{"id": f"call_{i}", **call} for i, call in enumerate(form.calls_of(meant.action))]
+            called = Completion("", tool_calls=calls)
+            self.trials += [tried(meant, CALLED, called.shown, read_completion(form, called))]
+            return called
         written = [(style, style.write(meant)) for style in rng.sample(self._styles, len(self._styles))]
         style, text = next(((style, text) for style, text in written if text is not None), (STYLES[0], meant.asked))
         self.trials.append(tried(meant, style, text or ""))
@@ -62,10 +67,3 @@ class StandIn:
             right = form.parse(str(target))
             action = right.action if right.error is None and form.allows(right.action) else action
         return Meant(form, action, other)
-
-
-def _tool_call(number: int, call: dict[str, Any]) -> dict[str, str]:
-    import json
-
-    given = {name: value for name, value in call.items() if name != "call"}
-    return {"id": f"call_{number}", "name": call["call"], "arguments": json.dumps(given)}

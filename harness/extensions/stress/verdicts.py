@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from harness.api import Reply, as_text
+from harness.api import Parsed, Reply, as_text
 from harness.replies import WrappedReply
 from harness.replies.reading import read
 
@@ -65,10 +65,10 @@ def trials(form: Reply, styles: Sequence[Style] = STYLES, most: int = 6) -> Iter
                 yield tried(meant, style, text)
 
 
-def tried(meant: Meant, style: Style, text: str) -> Trial:
-    """Read a reply, and compare it with what it means."""
+def tried(meant: Meant, style: Style, text: str, parsed: Parsed | None = None) -> Trial:
+    """Read a reply, unless that is done, and compare it with what it means."""
     form = meant.form
-    parsed = read(form, text)
+    parsed = read(form, text) if parsed is None else parsed
     said = _plain(meant.said)
     if parsed.error is not None:
         return Trial(name_of(form), style, text, said, parsed.error, "refused")

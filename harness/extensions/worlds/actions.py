@@ -211,7 +211,8 @@ class Actions(Reply):
     @property
     def fields(self) -> tuple[ReplyField, ...]:
         """The action with its parameters, after the label."""
-        return (ReplyField(self.label.lower(), f"{self.label}:"),)
+        listed = ", ".join(form.usage for form in self.forms[:20])
+        return (ReplyField(self.label.lower(), f"{self.label}:", words=f"an action: {listed}"),)
 
     def says(self, action: Action) -> Facts:
         """The action in words."""

@@ -8,6 +8,7 @@ from typing import Any
 from harness.api import Reply
 from harness.config import project
 from harness.extensions.contracts import ActionWithMessage, MessageLine
+from harness.extensions.contracts.called import Called
 from harness.extensions.datasets.boxed import Boxed
 from harness.extensions.datasets.filters import pipelines
 from harness.extensions.datasets.forms import filtered
@@ -165,6 +166,7 @@ FORMS: dict[str, tuple[Reply, str]] = {
         AnswerWithConfidence(ActWithFields(LETTER, BESIDE[:1], 1), "none"),
         "REASON: so.\nAnswer: B",
     ),
+    "called": (Called(ActionWithMessage(ACT, MessageLine())), "MESSAGE: I take left\nACTION: WAIT"),
     "wrapped": (WrappedReply(LETTER), "The answer is (B)."),
     "ballot": (Ballot(FreeText(), lambda action: str(action).strip(".") or None), "Paris"),
     "program": (FINQA.ProgramReply(), "Program: subtract(10, 4), divide(#0, const_100)"),

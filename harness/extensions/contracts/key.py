@@ -1,0 +1,125 @@
+"""The key `calls:` of specs: whether models write their replies, or give them as the arguments of a tool."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import functools
+import random
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+
+from harness.api import Case, Facts, Move, Outcome, Play, Task, Turn
+from harness.config.keys import SpecKey
+from harness.config.plan import Condition
+from harness.errors import SpecError, near
+from harness.replies.likelihoods import likelihoods_of
+from harness.runtime.steps import Steps
+
+from .called import Called
+
+CallForm = Literal["text", "tools"]
+DEFAULT = "default"
+_BATCHES = 40
+
+
+class CallsKey(SpecKey):
+    """Models are offered the form of each of their replies as a tool."""
+
+    entry = Annotated[
+        CallForm | dict[str, CallForm],
+        "tools: models give their replies as arguments of a tool; {GROUP: tools}: those of a group; by default text",
+    ]
+
+    def conditions(self, whole: Condition, before: int) -> Iterable[Condition]:
+        """The condition with a protocol whose turns offer tools. Raises `SpecError` where none of them can."""
+        groups = {group.name: group for group in whole.groups}
+        forms = dict.fromkeys(groups, self.value) if isinstance(self.value, str) else self.value
+        for name in forms:
+            if name not in groups:
+                raise SpecError(f"there is no group {name!r}", place=self.place(name), hint=near(name, groups))
+        calling = frozenset(name for name, form in forms.items() if form == "tools")
+        if not calling:
+            return (whole,)
+        protocol: Any = copy.copy(whole.protocol)
+        if hasattr(protocol, "offers_tools"):  # its turns are calls in any case
+            return (replace(whole, protocol=replace(protocol, calls=self.value)),)
+        protocol.play = functools.partial(play, whole.protocol.play, calling)
+        called = replace(whole, protocol=protocol)
+        if (why := _nothing_to_offer(called)) is not None:
+            raise SpecError(f"calls: tools has nothing to offer: {why}", place=self.place(), hint="Leave it out.")
+        return (called,)
+
+
+def play(
+    inner: Callable[[Task, Case, Sequence[str], random.Random], Play],
+    groups: Collection[str],
+    task: Task,
+    case: Case,
+    agents: Sequence[str],
+    rng: random.Random,
+) -> Play:
+    """An episode of the protocol `inner` in which agents of these groups are offered tools.
+
+    The protocol itself knows nothing of it: it gets each move as if its agent had written the reply.
+    """
+    calling = {agent for agent in agents if case.roles.get(agent, DEFAULT) in groups}
+    results: dict[str, tuple[str, ...]] = {}
+    game = inner(task, case, agents, rng)
+    with contextlib.closing(game):
+        try:
+            batch = next(game)
+            while True:
+                offered = [offer(turn, results) if turn.agent in calling else turn for turn in batch]
+                moves = yield offered
+                for turn, move in zip(offered, moves, strict=True):
+                    results[turn.agent] = results_of(turn, move)
+                batch = game.send([as_written(turn, move) for turn, move in zip(offered, moves, strict=True)])
+        except StopIteration as stop:
+            outcome: Outcome = stop.value
+            return outcome
+
+
+def offer(turn: Turn, results: dict[str, tuple[str, ...]]) -> Turn:
+    """A turn whose form is offered as a tool, if it has fields; with the results of its agent's last calls."""
+    answered = turn.call_results or (() if turn.fresh else results.get(turn.agent, ()))
+    form = turn.reply
+    can_call = form.fields and not form.tools and likelihoods_of(form) is None
+    return replace(turn, reply=Called(form) if can_call else form, call_results=answered)
+
+
+def _nothing_to_offer(condition: Condition) -> str | None:
+    """Why none of the first turns of a condition's example offers a tool; None if one does, or if it cannot be played,
+    which is for others to say."""
+    why = None
+    with contextlib.suppress(Exception):
+        example = condition.assign_groups(condition.task.example(), 0)
+        with Steps(condition.protocol, condition.task, example, random.Random(0)) as game:
+            while game.batch is not None and game.number < _BATCHES:
+                for turn in game.batch:
+                    if turn.reply.tools:
+                        return None
+                    scored = likelihoods_of(turn.reply) is not None
+                    why = f"turn {turn.name!r} " + ("is scored by log-likelihoods" if scored else "declares no fields")
+                game.send([Move(turn.agent, turn.name, turn.reply.noop) for turn in game.batch])
+    return why
+
+
+def results_of(turn: Turn, move: Move) -> tuple[str, ...]:
+    """What the calls of a move have returned: the one that is the reply was received."""
+    calls = move.calls[-1].tool_calls if move.calls else None
+    if not calls or not isinstance(turn.reply, Called) or move.error_kind is not None:
+        return ()
+    return (*("replaced by a later call" for _ in calls[:-1]), "received")
+
+
+def as_written(turn: Turn, move: Move) -> Move:
+    """A move as if its reply were written: what was said beside the call, then the fields on their lines."""
+    calls: Sequence[Facts] | None = move.calls[-1].tool_calls if move.calls else None
+    if not calls or not isinstance(turn.reply, Called):
+        return move
+    last = move.calls[-1]
+    text = turn.reply.written(move.action) if move.error is None else last.shown
+    text = "\n".join(filter(None, (last.text, text))) if move.error is None else text
+    return replace(move, calls=(*move.calls[:-1], replace(last, text=text, tool_calls=None)))
