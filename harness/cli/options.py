@@ -1,37 +1,31 @@
-"""Options that several commands have, for commands of the core and of extensions. Imports next to nothing."""
+"""The options of the core's commands, each once; commands of extensions take them too. Imports next to nothing."""
 
 from __future__ import annotations
 
 import argparse
+import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import Any
+from typing import Any, Final
 
 from harness.cli.usage import Parser
 from harness.manifests import offers
 from harness.runtime.options import NAMES, Options
 
-LIMITS = ("max_calls", "max_tokens_total", "max_time", "max_error_rate", "max_concurrency")
+LIMITS = ("max_concurrency", "max_calls", "max_tokens_total", "max_time", "max_error_rate")
 OUTPUT = ("output_path", "resume", "overwrite", "log_samples", "log_requests")
 """Options of a run by their group in `--help`; the rest is under `more`."""
 ASKING = (
-    *("max_concurrency", "max_calls", "max_tokens_total", "max_time", "use_cache", "log_samples", "log_requests"),
-    *("one_engine_at_a_time", "max_error_rate", "overwrite"),
+    *("overwrite", "max_concurrency", "max_calls", "max_tokens_total", "max_time", "use_cache", "log_samples"),
+    *("log_requests", "one_engine_at_a_time", "max_error_rate"),
 )
 """The options of a run that asks engines about a finished one."""
+SPEC = ("spec", "set", "limit", "seed", "repeats", "data_dir")
+MODEL = ("model", "model_args", "gen_kwargs")
+RUNNING = (*LIMITS, *OUTPUT, "quiet", *(name for name in NAMES if name not in (*LIMITS, *OUTPUT)), "executor_args")
+TABLES = ("format", "figures", "with_published")
 FORMATS = ("text", "markdown", "csv", "latex", "json", "html")
-OF_TABLES = f"format of the tables: {', '.join(FORMATS)} (default: text)"
-
-
-def add_help(group: argparse._ArgumentGroup) -> None:
-    """-h."""
-    group.add_argument("-h", "--help", action="help", help="show this help")
-
-
-def add_runs(command: argparse.ArgumentParser) -> None:
-    """Run folders."""
-    command.add_argument("runs", nargs="+", metavar="RUN", help="run folders of the same spec digest")
 
 
 def whole(least: int) -> Callable[[str], int]:
@@ -65,99 +59,77 @@ def share(text: str) -> float:
     return value
 
 
-def add_changes(command: argparse._ActionsContainer) -> None:
-    """--set."""
-    text = "change a value of the spec, such as matrix.size=[4]; repeatable"
-    command.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", dest="overrides", help=text)
+_ARGUMENTS, _OPTIONS, _WHAT, _OUTPUT, _MORE = "arguments", "options", "what to run", "output", "more"
+_MODEL = "model (without one, the spec's baseline policy plays)"
+_COUNT: Final[dict[str, Any]] = {"metavar": "N", "type": whole(1)}
+_FLAGS: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
+    "spec": (_WHAT, {"required": True, "metavar": "FILE", "help": "a spec's file or name; `harness list specs`"}),
+    "set": (_WHAT, {"action": "append", "default": [], "metavar": "PATH=VALUE", "dest": "overrides",
+                    "help": "change a value of the spec, such as matrix.size=[4]; repeatable"}),
+    "limit": (_WHAT, {**_COUNT, "help": "at most N cases per condition"}),
+    "seed": (_WHAT, {"type": whole(0), "metavar": "N", "help": "the run's seed"}),
+    "repeats": (_WHAT, {**_COUNT, "help": "play every case N times"}),
+    "data_dir": (_WHAT, {"metavar": "DIR", "help": "read the task's data from here (task.data_dir)"}),
+    "model": (_MODEL, {"metavar": "ENGINE", "help": "vllm, openai, mock, replay or an engine of the project"}),
+    "model_args": (_MODEL, {"default": "", "metavar": "K=V,…", "help": "the engine's arguments"}),
+    "gen_kwargs": (_MODEL, {"default": "", "metavar": "K=V,…",
+                            "help": "sampling parameters, which override the spec's generation_kwargs"}),
+    "quiet": (_OUTPUT, {"action": "store_true", "help": "no progress, only tables and errors"}),
+    "executor_args": (_MORE, {"default": "", "metavar": "K=V,…",
+                              "help": "the executor's arguments, such as workers=4,num_gpus=1"}),
+    "run": (_ARGUMENTS, {"metavar": "RUN", "help": "the run's folder"}),
+    "runs": (_ARGUMENTS, {"nargs": "+", "metavar": "RUN", "help": "run folders of the same spec digest"}),
+    "table": (_OPTIONS, {"metavar": "NAME", "help": "print this table only, by its title or its number in the paper, "
+                         "such as 'AgentsNet 4'"}),
+    "plots": (_OPTIONS, {"metavar": "DIR", "help": "also draw the spec's figures into this folder"}),
+    "output": (_OUTPUT, {"metavar": "FILE", "help": "write to a file instead of printing"}),
+    "format": (_OUTPUT, {"choices": FORMATS, "default": "text", "metavar": "FORM",
+                         "help": f"format of the tables: {', '.join(FORMATS)} (default: text)"}),
+    "figures": (_OUTPUT, {"action": "store_true",
+                          "help": "also print the data of figures (csv, json and html always contain it)"}),
+    "with_published": (_OUTPUT, {"action": "store_true", "help": "show the paper's figures as marked rows"}),
+    "explain": (_OPTIONS, {"action": "store_true",
+                           "help": "print the stages of the run, and what each passes on"}),
+    "condition": (_OPTIONS, {"metavar": "ID", "help": "which condition (default: the first)"}),
+    "case": (_OPTIONS, {"metavar": "ID", "help": "show prompts of this case: its id or its number from 0"}),
+    "repeat": (_OPTIONS, {"type": int, "metavar": "N", "help": "which repeat of the case, from 0 (default: 0)"}),
+    "agent": (_OPTIONS, {"metavar": "NAME", "help": "whose prompts (default: the first agent)"}),
+    "round": (_OPTIONS, {"type": int, "metavar": "N", "help": "up to the agent's N-th turn, from 0 (default: all)"}),
+}  # fmt: skip
+"""Option → its heading in `--help`, and what argparse makes it of. Those of `Options` are made of its fields."""
 
 
-def add_spec(command: Parser, repeats: bool = True) -> None:
-    """Which spec, and what of it."""
-    group = command.group("what to run")
-    group.add_argument("--spec", required=True, metavar="FILE", help="a spec's file or name; `harness list specs`")
-    add_changes(group)
-    group.add_argument("--limit", type=whole(1), metavar="N", help="at most N cases per condition")
-    group.add_argument("--seed", type=whole(0), metavar="N", help="the run's seed")
-    if repeats:
-        group.add_argument("--repeats", type=whole(1), metavar="N", help="play every case N times")
-    group.add_argument("--data_dir", metavar="DIR", help="read the task's data from here (task.data_dir)")
+def add(command: Parser, *names: str, group: str | None = None) -> None:
+    """Add options by their names, under the heading `group` in `--help`; by default each under its own."""
+    for name in names:
+        own, settings = _FLAGS.get(name) or _of_run(name)
+        words = ["-o"] * (name == "output") + [name if own == _ARGUMENTS else f"--{name}"]
+        command.group(group or own).add_argument(*words, **settings)
 
 
-def add_model(command: Parser) -> None:
-    """--model, its arguments and its sampling."""
-    group = command.group("model (without one, the spec's baseline policy plays)")
-    group.add_argument("--model", metavar="ENGINE", help="vllm, openai, mock, replay or an engine of the project")
-    group.add_argument("--model_args", default="", metavar="K=V,…", help="the engine's arguments")
-    group.add_argument(
-        "--gen_kwargs",
-        default="",
-        metavar="K=V,…",
-        help="sampling parameters, which override the spec's generation_kwargs",
-    )
+def _of_run(name: str) -> tuple[str, dict[str, Any]]:
+    """The option for a field of `Options`; its help is the field's line of the docstring."""
+    field = next(field for field in fields(Options) if field.name == name)
+    kind, more = field.type.removesuffix(" | None"), _COUNT
+    if choices := re.match(r"Literal\[(.*?)\]", kind):
+        more = {"choices": tuple(word.strip(" '") for word in choices[1].split(","))}
+    elif kind.startswith("str"):
+        more = {"metavar": "NAME"}
+    elif kind == "bool":
+        more = {"action": argparse.BooleanOptionalAction if field.default is None else "store_true"}
+    elif kind == "Path":
+        more = {"metavar": "PATH"}
+    elif kind == "float":
+        is_time = field.default is None
+        more = {"metavar": "TIME" if is_time else "SHARE", "type": seconds if is_time else share}
+    group = "limits" if name in LIMITS else _OUTPUT if name in OUTPUT else _MORE
+    return group, {"default": field.default, "help": _helps().get(name), **more}
 
 
-def add_running(command: Parser) -> None:
-    """All options of a run, and --quiet."""
-    add_run_options(command.group("limits"), *LIMITS)
-    output = command.group("output")
-    add_run_options(output, *OUTPUT)
-    output.add_argument("--quiet", action="store_true", help="no progress, only tables and errors")
-    more = command.group("more")
-    add_run_options(more, *(name for name in NAMES if name not in (*LIMITS, *OUTPUT)))
-    text = "the executor's arguments, such as workers=4,num_gpus=1"
-    more.add_argument("--executor_args", default="", metavar="K=V,…", help=text)
-
-
-def add_run_options(command: argparse._ActionsContainer, *names: str) -> None:
-    """A flag for each of these fields of `Options`; its help is the field's line of the docstring."""
+@functools.cache
+def _helps() -> dict[str, str]:
+    """Field of `Options` → its help."""
     texts = re.findall(r"^        (\w+): (.*(?:\n            .*)*)", Options.__doc__ or "", re.MULTILINE)
     lines = {name: " ".join(text.rstrip(".").replace("%", "%%").split()) for name, text in texts}
     about = {name: re.sub(r"[;.] in Python .*", "", text, flags=re.IGNORECASE) for name, text in lines.items()}
-    about["executor"] = about["executor"].replace(" (", f": {', '.join(offers('executors'))} (", 1)
-    for field in (field for field in fields(Options) if field.name in names):
-        kind = field.type.removesuffix(" | None")
-        more: dict[str, Any] = {"metavar": "N", "type": whole(1)}
-        if choices := re.match(r"Literal\[(.*?)\]", kind):
-            more = {"choices": tuple(word.strip(" '") for word in choices[1].split(","))}
-        elif kind.startswith("str"):
-            more = {"metavar": "NAME"}
-        elif kind == "bool":
-            more = {"action": argparse.BooleanOptionalAction if field.default is None else "store_true"}
-        elif kind == "Path":
-            more = {"metavar": "PATH"}
-        elif kind == "float":
-            more = (
-                {"metavar": "TIME", "type": seconds} if field.default is None else {"metavar": "SHARE", "type": share}
-            )
-        command.add_argument(f"--{field.name}", default=field.default, help=about.get(field.name), **more)
-
-
-def add_permission(command: Parser) -> None:
-    """--allow_code_execution."""
-    add_run_options(command.group("more"), "allow_code_execution")
-
-
-def add_output(command: Parser) -> None:
-    """-o FILE."""
-    command.group("output").add_argument("-o", "--output", metavar="FILE", help="write to a file instead of printing")
-
-
-def add_table(command: argparse.ArgumentParser) -> None:
-    """--table."""
-    text = "print this table only, by its title or its number in the paper, such as 'AgentsNet 4'"
-    command.add_argument("--table", metavar="NAME", help=text)
-
-
-def add_form(command: Parser) -> None:
-    """--format alone."""
-    command.group("output").add_argument("--format", choices=FORMATS, default="text", metavar="FORM", help=OF_TABLES)
-
-
-def add_format(command: Parser) -> None:
-    """How tables are printed."""
-    add_form(command)
-    group = command.group("output")
-    group.add_argument(
-        "--figures", action="store_true", help="also print the data of figures (csv, json and html always contain it)"
-    )
-    group.add_argument("--with_published", action="store_true", help="show the paper's figures as marked rows")
+    return {**about, "executor": about["executor"].replace(" (", f": {', '.join(offers('executors'))} (", 1)}

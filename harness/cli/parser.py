@@ -35,7 +35,7 @@ def parser(command: str | None = None) -> argparse.ArgumentParser:
         epilog=f"`harness COMMAND --help` describes a command.\n\n{_ending(every['eval'].value['examples'])}",
     )
     more = top.group("options")
-    opt.add_help(more)
+    _add_help(more)
     more.add_argument("--version", action="version", version=f"harness {__version__}", help="print the version")
     names = top.add_subparsers(title="commands", required=True, metavar="COMMAND", prog="harness", parser_class=Parser)
     for name, offer in every.items():
@@ -46,7 +46,7 @@ def parser(command: str | None = None) -> argparse.ArgumentParser:
         if command in (None, name):
             offer.load_function("options")(own)
             more = own.group("more")  # last, so that it comes last
-            opt.add_help(more)
+            _add_help(more)
             more.add_argument("--debug", action="store_true", help="print full tracebacks, also those of plugins")
     return top
 
@@ -68,39 +68,33 @@ def _folded(line: str) -> str:
     return " \\\n".join(lines)
 
 
+def _add_help(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("-h", "--help", action="help", help="show this help")
+
+
 def eval_options(command: Parser) -> None:
     """Of `harness eval`."""
-    opt.add_spec(command)
-    opt.add_model(command)
+    opt.add(command, *opt.SPEC, *opt.MODEL)
     _added("eval", command)
-    opt.add_running(command)
-    opt.add_format(command)
+    opt.add(command, *opt.RUNNING, *opt.TABLES)
 
 
 def validate_options(command: Parser) -> None:
     """Of `harness validate`."""
     command.add_argument("specs", nargs="*", metavar="SPEC", help="files or names (default: every spec of the project)")
     command.add_argument("--spec", action="append", default=[], dest="more", metavar="SPEC", help="the same as SPEC")
-    opt.add_changes(command)
-    opt.add_permission(command)
+    opt.add(command, "set", group="options")
+    opt.add(command, "allow_code_execution")
 
 
 def plan_options(command: Parser) -> None:
     """Of `harness plan`."""
-    opt.add_spec(command)
-    command.add_argument("--explain", action="store_true", help="print the stages of the run, and what each passes on")
-    opt.add_permission(command)
+    opt.add(command, *opt.SPEC, "explain", "allow_code_execution")
 
 
 def show_options(command: Parser) -> None:
     """Of `harness show`."""
-    opt.add_spec(command)
-    command.add_argument("--condition", metavar="ID", help="which condition (default: the first)")
-    command.add_argument("--case", metavar="ID", help="show prompts of this case: its id or its number from 0")
-    command.add_argument("--repeat", type=int, metavar="N", help="which repeat of the case, from 0 (default: 0)")
-    command.add_argument("--agent", metavar="NAME", help="whose prompts (default: the first agent)")
-    command.add_argument("--round", type=int, metavar="N", help="up to the agent's N-th turn, from 0 (default: all)")
-    opt.add_permission(command)
+    opt.add(command, *opt.SPEC, "condition", "case", "repeat", "agent", "round", "allow_code_execution")
 
 
 def list_options(command: Parser) -> None:
@@ -122,15 +116,12 @@ def schema_options(command: Parser) -> None:
 
 
 def score_options(command: Parser) -> None:
-    """Add the options of `harness score`."""
-    command.add_argument("run", metavar="RUN", help="the run's folder")
-    opt.add_permission(command)
-    opt.add_run_options(command, "sandbox")
-    opt.add_format(command)
+    """Of `harness score`."""
+    opt.add(command, "run", "allow_code_execution")
+    opt.add(command, "sandbox", group="options")
+    opt.add(command, *opt.TABLES)
     _added("score", command)
-    more = command.group("more, if a model is called")
-    opt.add_run_options(more, *opt.ASKING)
-    more.add_argument("--quiet", action="store_true", help="no progress, only tables and errors")
+    opt.add(command, *opt.ASKING, "quiet", group="more, if a model is called")
 
 
 def _added(name: str, command: Parser) -> None:
@@ -149,12 +140,8 @@ def _added(name: str, command: Parser) -> None:
 
 
 def report_options(command: Parser) -> None:
-    """Add the options of `harness report`."""
-    opt.add_runs(command)
-    opt.add_table(command)
-    opt.add_output(command)
-    command.add_argument("--plots", metavar="DIR", help="also draw the spec's figures into this folder")
-    opt.add_format(command)
+    """Of `harness report`."""
+    opt.add(command, "runs", "table", "output", "plots", *opt.TABLES)
 
 
 def new_options(command: Parser) -> None:

@@ -36,6 +36,4 @@ def fit(options: argparse.Namespace) -> int:
 
 def options(command: Parser) -> None:
     """The options of `harness fit`."""
-    opt.add_spec(command, repeats=False)
-    opt.add_model(command)
-    opt.add_running(command)
+    opt.add(command, *(name for name in opt.SPEC if name != "repeats"), *opt.MODEL, *opt.RUNNING)

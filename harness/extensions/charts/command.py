@@ -59,7 +59,7 @@ def plot(options: argparse.Namespace) -> int:
 
 def plot_options(command: Parser) -> None:
     """The options of `harness plot`."""
-    opt.add_runs(command)
+    opt.add(command, "runs")
     kinds = offers("charts")
     text = ", ".join(f"{kind} ({offer.value['help']})" for kind, offer in kinds.items())
     command.add_argument("--kind", required=True, choices=[*kinds], metavar="KIND", help=text)
@@ -90,4 +90,4 @@ def messages_options(command: Parser) -> None:
     command.add_argument("run", metavar="RUN", help="the run's folder")
     command.add_argument("--condition", metavar="ID", help="messages of this condition only")
     command.add_argument("--format", choices=("csv", "json"), default="csv", help="format of the data (default: csv)")
-    opt.add_output(command)
+    opt.add(command, "output")

@@ -47,5 +47,4 @@ def options(command: Parser) -> None:
     text = "CSV or JSON lines with the columns case (or episode), label and, for several people, rater"
     command.add_argument("--labels", metavar="FILE", help=text)
     command.add_argument("--metric", metavar="NAME", help="the number to compare (default: the first judged metric)")
-    opt.add_output(command)
-    opt.add_form(command)
+    opt.add(command, "output", "format")

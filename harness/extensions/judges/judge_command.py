@@ -69,7 +69,5 @@ def options(command: Parser) -> None:
     text = "ask it N times in each order; the more frequent choice counts"
     asking.add_argument("--repeats", type=opt.whole(1), default=1, metavar="N", help=text)
     asking.add_argument("--gen_kwargs", default="", metavar="K=V,…", help="its sampling (default: temperature=0)")
-    opt.add_run_options(asking, *opt.ASKING)
-    asking.add_argument("--quiet", action="store_true", help="no progress, only tables and errors")
-    opt.add_output(command)
-    opt.add_form(command)
+    opt.add(command, *opt.ASKING, "quiet", group="judge")
+    opt.add(command, "output", "format")

@@ -326,9 +326,7 @@ def leaderboard_options(command: Parser) -> None:
     command.add_argument("runs", nargs="+", metavar="PATH", help="run folders, or folders of runs")
     text = "show floor and ceiling: policies, played now"
     command.add_argument("--with_baselines", action="store_true", help=text)
-    opt.add_table(command)
-    opt.add_output(command)
-    opt.add_format(command)
+    opt.add(command, "table", "output", *opt.TABLES)
 
 
 def compare_options(command: Parser) -> None:
@@ -337,5 +335,4 @@ def compare_options(command: Parser) -> None:
     add_sides(command, "protocol P2P SFS")
     text = "these metrics (default: the headline, the metrics beside it, and those of the first table)"
     command.add_argument("--metrics", metavar="NAME,…", help=text)
-    opt.add_output(command)
-    opt.add_form(command)
+    opt.add(command, "output", "format")

@@ -55,13 +55,12 @@ def options(command: Parser) -> None:
     group.add_argument("--permutations", type=opt.whole(2), default=32, metavar="N", help=text)
     add_model(command)
     limits = command.group("limits")
-    opt.add_run_options(limits, "max_calls")
+    opt.add(command, "max_calls")
     text = "only say how many replays and calls of models this takes; nothing is asked"
     limits.add_argument("--plan", action="store_true", help=text)
-    opt.add_form(command)
-    opt.add_output(command)
+    opt.add(command, "format", "output")
     command.group("output").add_argument("--quiet", action="store_true", help="no progress")
-    opt.add_run_options(command.group("more"), "allow_code_execution", "sandbox")
+    opt.add(command, "allow_code_execution", "sandbox")
 
 
 def _finite(text: str) -> float:

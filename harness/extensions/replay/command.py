@@ -21,7 +21,7 @@ from .again import Wanted, count, play_again
 from .changes import listed
 from .parent import Parent
 
-RUNNING = ("max_calls", "max_time", "max_error_rate", "max_concurrency", "output_path", "resume", "overwrite")
+RUNNING = ("max_concurrency", "max_calls", "max_time", "max_error_rate", "output_path", "resume", "overwrite")
 
 
 def options(command: Parser) -> None:
@@ -41,11 +41,7 @@ def options(command: Parser) -> None:
     text = "number of the sample: each gives other seeds to prompts that are sent again"
     group.add_argument("--sample", type=opt.whole(0), metavar="N", help=text)
     add_model(command)
-    opt.add_run_options(command.group("limits"), *(name for name in RUNNING if name in opt.LIMITS))
-    output = command.group("output")
-    opt.add_run_options(output, *(name for name in RUNNING if name in opt.OUTPUT))
-    output.add_argument("--quiet", action="store_true", help="no progress")
-    opt.add_permission(command)
+    opt.add(command, *RUNNING, "quiet", "allow_code_execution")
 
 
 def add_model(command: Parser) -> None:

@@ -30,7 +30,7 @@ SHOWN = 5
 
 def options(command: Parser) -> None:
     """The options of `harness stress`."""
-    opt.add_spec(command)
+    opt.add(command, *opt.SPEC)
     group = command.group("more")
     group.add_argument("--forms_only", action="store_true", help="only read replies: play no run for the headline")
     group.add_argument(

@@ -81,7 +81,7 @@ def options(command: Parser) -> None:
     group.add_argument("--what_if", action="store_true", help=text)
     group.add_argument("--model", metavar="ENGINE", help="may answer prompts that differ, as in `harness eval`")
     group.add_argument("--model_args", default="", metavar="K=V,…", help="the engine's arguments")
-    opt.add_run_options(group, "max_calls")
+    opt.add(command, "max_calls", group=group.title)
 
 
 def _port(text: str) -> int:
