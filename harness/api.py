@@ -382,15 +382,6 @@ class Task(ABC):
         """Return a small case that needs no data and no heavy package. `validate` renders prompts with it."""
         return next(iter(self.cases(1, 0)))
 
-    def spec_defaults(self, protocol: type[Protocol]) -> Facts:
-        """Return defaults for keys that a spec with this task leaves out: prompts, metrics, tables, headline.
-
-        A spec without `prompts` takes the default prompts. A spec without `metrics` takes the default metrics, and also
-        the headline, tables, baseline, generation_kwargs and parameters of the protocol that it lacks. The run records
-        them as if the spec contained them.
-        """
-        return {}
-
     def inputs(self, seed: int) -> Sequence[str]:
         """Lines about the content of the user's own files. A run prints them first, so that misread files show."""
         return ()

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.config import schema, yamls
-from harness.config._insertion import VARIABLE, Room, insert
 from harness.config.additions import add
+from harness.config.insertion import VARIABLE, Room, insert
 from harness.config.keys import keys_of, measured
 from harness.config.project import Project
 from harness.errors import KEY, Place, SpecError, near, raise_all

@@ -1,0 +1,1 @@
+"""Tasks that propose what a spec leaves out: prompts, metrics, tables."""
