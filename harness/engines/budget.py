@@ -1,4 +1,5 @@
 """What a run may use: model calls, tokens, seconds. When that is used up it makes no new call, and the run ends.
+The extension `calls` sees to that; here is what a run without bounds counts.
 
 It is not part of what a run is: it decides how far this process goes, never what is measured, and the run can be
 resumed. What a spec allows an episode or an agent is in `harness.config.limits`.
@@ -6,17 +7,15 @@ resumed. What a spec allows an episode or an agent is in `harness.config.limits`
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from harness.api import Completion
 from harness.engine_api import Engine
-from harness.errors import BudgetSpentError, EngineFatalError, SetupError
+from harness.errors import BudgetSpentError, SetupError
+from harness.manifests import offered
 
 LARGEST = 10**18 - 1
-RESERVED = 32
-"""Calls that are reserved in the journal in advance, at most: as many at once as costs little and wastes little."""
 
 
 @dataclass(frozen=True)
@@ -57,62 +56,34 @@ class Spent:
 
 
 class Usage:
-    """What a run has used of its budget, of all its engines.
-
-    Where calls are bounded each is reserved in the journal before it is made. So the journal of a process that is
-    killed shows at least the calls it made, and the run never makes more than it may.
+    """What a run has used, of all its engines. Without a budget that has no end.
 
     Args:
-        budget: what it may use.
         calls, tokens: what earlier processes of the run used.
-        now: a clock in seconds; the time starts to run here.
-        seconds: what is used of the time already.
 
     Attributes:
+        budget: what it may use.
+        bounded: whether `take` has to be asked before each call.
         write: journals [calls, tokens] and returns when that outlives this process; may raise `StorageError`.
         exhausted: why it is used up, where another process keeps the count and has said so.
     """
 
-    def __init__(
-        self,
-        budget: Budget,
-        calls: int = 0,
-        tokens: int = 0,
-        now: Callable[[], float] = time.monotonic,
-        seconds: float = 0.0,
-    ) -> None:
-        self.budget, self.calls, self.tokens, self._now = budget, calls, tokens, now
-        self.bounded = budget != Budget()
+    def __init__(self, calls: int = 0, tokens: int = 0) -> None:
+        self.calls, self.tokens = calls, tokens
+        self.budget, self.bounded = Budget(), False
         self._journaled = (calls, tokens)
-        self._end = None if budget.max_time is None else now() + budget.max_time - seconds
-        self._uncounted: Engine | None = None
         self.write: Callable[[list[int]], None] | None = None
         self.exhausted: BudgetSpentError | None = None
 
     def check(self) -> None:
         """Raises `BudgetSpentError` when nothing is left, `EngineFatalError` when tokens cannot be counted."""
-        budget = self.budget
-        if budget.max_calls is not None and self.calls >= budget.max_calls:
-            raise BudgetSpentError("max_calls", budget.max_calls)
-        self.check_counted()
-        if budget.max_tokens_total is not None and self.tokens >= budget.max_tokens_total:
-            raise BudgetSpentError("max_tokens_total", budget.max_tokens_total)
-        self.check_time()
 
     def check_time(self) -> None:
         """Raises `BudgetSpentError` when the time is over."""
-        if self._end is not None and self._now() >= self._end:
-            raise self.time_over()
-
-    def check_counted(self) -> None:
-        """Raises `EngineFatalError` if tokens are bounded and an engine does not report them."""
-        if self._uncounted is not None and self.budget.max_tokens_total is not None:
-            message = f"{self._uncounted.model} does not say how many tokens its calls take"
-            raise EngineFatalError(f"{message}: max_tokens_total cannot be kept")
 
     def time_left(self) -> float | None:
         """Seconds; None: no end of it."""
-        return None if self._end is None else max(0.0, self._end - self._now())
+        return None
 
     def time_over(self) -> BudgetSpentError:
         """The error to raise when the time is up."""
@@ -121,23 +92,11 @@ class Usage:
     async def take(self) -> None:
         """Count a call that is about to be made, so that never more are in flight than there may be. Raises as
         `check`."""
-        self.check()
-        self._count(self.budget.max_calls)
-
-    def _count(self, most: int | None) -> None:
-        """One call more, of `most`."""
-        if most is not None and self.write is not None and self.calls >= self._journaled[0]:
-            ahead = min(RESERVED, 1 + (most - self.calls) // 20)
-            self.write([ahead, 0])
-            self._journaled = (self.calls + ahead, self._journaled[1])
         self.calls += 1
 
     def answered(self, answer: Completion, engine: Engine) -> None:
         """Count the tokens of an engine's answer."""
-        input_tokens, output_tokens = answer.input_tokens, answer.output_tokens
-        if input_tokens is None or output_tokens is None:
-            self._uncounted = engine
-        self.tokens += (input_tokens or 0) + (output_tokens or 0)
+        self.tokens += (answer.input_tokens or 0) + (answer.output_tokens or 0)
 
     def halt(self, reason: Exception) -> None:
         """The run is about to end: no call waits in `take` any longer."""
@@ -151,3 +110,12 @@ class Usage:
         before = self._journaled
         self._journaled = (self.calls if ending else max(self.calls, before[0]), self.tokens)
         return None if self._journaled == before else [self._journaled[0] - before[0], self.tokens - before[1]]
+
+
+def usage_of(budget: Budget, calls: int, tokens: int, seconds: float) -> Usage:
+    """What is used of a budget so far. Raises `SetupError` if there is one, and not the extension that keeps it."""
+    if budget == Budget():
+        return Usage(calls, tokens)
+    option = "--max_calls, --max_tokens_total or --max_time"
+    usage: Usage = offered("gates", "budget", option).load()(budget, calls, tokens, seconds=seconds)
+    return usage

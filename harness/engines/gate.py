@@ -19,7 +19,7 @@ from typing import Protocol
 
 from harness.api import Completion, Facts
 from harness.engine_api import CallsTools, ComputesLikelihoods, ContinuesText, Engine, LikelihoodRequest, Request
-from harness.engines.budget import Budget, Usage
+from harness.engines.budget import Usage
 from harness.engines.priority import PriorityGate
 from harness.errors import BudgetSpentError, ContextLengthError, EngineError, EngineFatalError, SetupError
 
@@ -147,7 +147,7 @@ class Shared:
     """
 
     stop: Stop = field(default_factory=Stop)
-    usage: Usage = field(default_factory=lambda: Usage(Budget()))
+    usage: Usage = field(default_factory=Usage)
     log: Log | None = None
     switcher: Switcher | None = None
 

@@ -19,7 +19,7 @@ from harness import storage
 from harness.api import Facts, Move
 from harness.config.plan import Job, Plan, episode_id
 from harness.config.resolve import following
-from harness.engines.budget import Spent, Usage
+from harness.engines.budget import Spent, Usage, usage_of
 from harness.errors import BudgetSpentError, EngineFatalError, StorageError, UserError
 from harness.runtime.heartbeat import Heartbeat
 from harness.runtime.manifest import write_spec
@@ -195,7 +195,7 @@ def work_of(
         folder=folder,
         options=options,
         report_score=on_score,
-        usage=Usage(options.budget, *before, seconds=spent.seconds),
+        usage=usage_of(options.budget, *before, spent.seconds),
         moves=progress.moves,
         ends=progress.ends,
     )

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from harness.engines.budget import LARGEST, Budget, Usage
 from harness.errors import BudgetSpentError
+from harness.extensions.calls.budget import BoundedUsage
 
 LARGEST_SHARE = (1 << 10, 1 << 20)
 """Calls and tokens. A worker waits for each share: a thousandth of the time that it takes to use so much."""
@@ -19,7 +20,7 @@ Used = tuple[int, int]
 """Calls, tokens; of what is not bounded the numbers mean nothing."""
 
 
-class WorkerUsage(Usage):
+class WorkerUsage(BoundedUsage):
     """What a worker has used. Its requests wait where that is as much as it may use.
 
     Args:

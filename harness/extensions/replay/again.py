@@ -20,7 +20,7 @@ from harness.config.plan import Plan, episode_id, survey
 from harness.config.project import Project
 from harness.config.spec import Spec
 from harness.engine_api import Engine
-from harness.engines.budget import Budget, Usage
+from harness.engines.budget import Usage
 from harness.errors import BudgetSpentError, DataError, Place, SpecError, near
 from harness.evaluation import STAGES, OnScore, OpenRun, look_at_cases
 from harness.results import Run
@@ -198,7 +198,7 @@ def _without_kept(error: BudgetReachedError, plan: Plan) -> BudgetReachedError:
     """The same, with the calls that a model was asked: kept replies pass the gate too, and are none."""
     engines = [one for one in plan.engines.values() if isinstance(one, Kept)]
     asked = max(one.before for one in engines) + sum(one.asked for one in engines)
-    usage, said = Usage(Budget(), asked, error.stopped["asked"]["tokens"]), error.stopped
+    usage, said = Usage(asked, error.stopped["asked"]["tokens"]), error.stopped
     return BudgetReachedError(BudgetSpentError(said["by"], said["at"]), usage, said["episodes"], said["of"])
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import harness
 from harness.cli.progress import Progress
 from harness.engine_api import Request
-from harness.engines.budget import Budget, Usage
+from harness.engines.budget import Usage
 from harness.engines.mock import Mock
 from harness.runtime import heartbeat
 from harness.runtime.heartbeat import Heartbeat
@@ -30,7 +30,7 @@ class Run:
 
     def __init__(self, total: int, done: int = 0, calls: int = 0) -> None:
         self.now, self.scores = 100.0, {f"{n}": finished(f"{n}") for n in range(done)}
-        self.usage = Usage(Budget(), calls)
+        self.usage = Usage(calls)
         self.heart = Heartbeat("toy · m", self.scores, total, self.usage, lambda: self.now)
 
     def after(self, seconds: float, calls: int, tokens: int, episodes: int = 0) -> str:

@@ -18,7 +18,7 @@ from harness.evaluation import execute
 from harness.extensions.calls.cache import Cache
 from harness.extensions.calls.switcher import EngineSwitcher
 from harness.runtime.options import Options
-from tests.core.engines.test_budgets import SPEC
+from tests.extensions.calls.test_budgets import SPEC
 
 BUILTIN = project.builtin()
 

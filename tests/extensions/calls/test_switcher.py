@@ -9,6 +9,7 @@ from harness.engine_api import Engine, Request
 from harness.engines.budget import Budget, Usage
 from harness.engines.gate import Gate, Shared
 from harness.errors import BudgetSpentError
+from harness.extensions.calls.budget import BoundedUsage
 from harness.extensions.calls.switcher import EngineSwitcher
 from tests.conftest import request
 
@@ -46,10 +47,7 @@ class Sleeper(Engine):
 
 def gated(*engines: Sleeper, usage: Usage | None = None) -> dict[str, Gate]:
     switcher = EngineSwitcher([engine.name for engine in engines])
-    return {
-        engine.name: Gate(engine, shared=Shared(switcher=switcher, usage=usage or Usage(Budget())))
-        for engine in engines
-    }
+    return {engine.name: Gate(engine, shared=Shared(switcher=switcher, usage=usage or Usage())) for engine in engines}
 
 
 def test_an_engine_that_can_sleep_is_closed_once_at_the_end_others_every_time() -> None:
@@ -72,7 +70,7 @@ def test_an_engine_that_can_sleep_is_closed_once_at_the_end_others_every_time() 
 
 def test_a_sleeping_engine_is_closed_when_the_budget_is_spent() -> None:
     light, other = Sleeper("light", sleeps=True), Sleeper("other", sleeps=True)
-    gates = gated(light, other, usage=Usage(Budget(max_calls=2)))
+    gates = gated(light, other, usage=BoundedUsage(Budget(max_calls=2)))
 
     async def main() -> None:
         for name in ("light", "other"):

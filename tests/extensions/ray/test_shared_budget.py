@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Completion
-from harness.engines.budget import RESERVED, Budget, Usage
+from harness.engines.budget import Budget
 from harness.engines.mock import Mock
 from harness.errors import BudgetSpentError, EngineFatalError, StorageError
+from harness.extensions.calls.budget import RESERVED, BoundedUsage
 from harness.extensions.ray._budget import SharedBudget, Used, WorkerUsage
 
 ENGINE = Mock(text="a")
@@ -62,7 +63,7 @@ class Run:
     """A driver without any machinery: it counts what members report, and gives them new shares."""
 
     def __init__(self, budget: Budget, before: int, demands: list[int]) -> None:
-        self.usage = Usage(budget, before)
+        self.usage = BoundedUsage(budget, before)
         self.budget = SharedBudget(self.usage, len(demands))
         self.news = asyncio.Event()
         self.members = [Member(number, self, calls) for number, calls in enumerate(demands)]
@@ -166,7 +167,7 @@ def test_tokens_end_where_they_reach_the_bound(most: int, demands: list[int], ca
 
 
 def test_an_older_report_changes_nothing() -> None:
-    budget = SharedBudget(Usage(Budget(max_calls=3)), 2)
+    budget = SharedBudget(BoundedUsage(Budget(max_calls=3)), 2)
     budget.count(0, (2, 20))
     budget.count(0, (1, 10))
     assert (budget.usage.calls, budget.usage.tokens) == (2, 20)
@@ -177,7 +178,7 @@ def test_an_older_report_changes_nothing() -> None:
 
 
 def test_a_worker_waits_for_what_another_one_has_not_used() -> None:
-    budget = SharedBudget(Usage(Budget(max_calls=2)), 2)
+    budget = SharedBudget(BoundedUsage(Budget(max_calls=2)), 2)
     assert budget.limit(0) == (1, 1 << 20) and budget.limit(1) == (1, 1 << 20)
     budget.count(0, (1, 0))
     assert budget.limit(0)[0] == 1

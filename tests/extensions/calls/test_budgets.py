@@ -17,11 +17,12 @@ from harness.api import Completion
 from harness.cli import main
 from harness.config import project, resolve, spec
 from harness.engine_api import Engine, Request, Thread
-from harness.engines.budget import Budget, Usage
+from harness.engines.budget import Budget
 from harness.engines.gate import Gate, Shared
 from harness.engines.mock import Mock
 from harness.errors import BudgetSpentError, DataError
 from harness.evaluation import execute
+from harness.extensions.calls.budget import BoundedUsage
 from harness.runtime.options import Options
 from harness.runtime.runner import BudgetReachedError, RunStoppedError
 from tests.helpers.fake_openai import FakeOpenAI, status
@@ -137,7 +138,7 @@ def test_time_that_is_over_asks_nothing_new(tmp_path: Path, whole: tuple[Path, l
 
 def test_the_clock_is_read_before_every_call() -> None:
     time = iter([100.0, 100.0, 104.9, 105.0])
-    usage = Usage(Budget(max_time=5), now=lambda: next(time))
+    usage = BoundedUsage(Budget(max_time=5), now=lambda: next(time))
     engine, request = Gate(Mock(text="a"), shared=Shared(usage=usage)), Request("r", Thread(), {}, 1)
 
     async def play() -> None:

@@ -1,0 +1,80 @@
+"""The budget of a run: no call is made beyond it (`--max_calls`, `--max_tokens_total`, `--max_time`)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from harness.api import Completion
+from harness.engine_api import Engine
+from harness.engines.budget import Budget, Usage
+from harness.errors import BudgetSpentError, EngineFatalError
+
+RESERVED = 32
+"""Calls that are reserved in the journal in advance, at most: as many at once as costs little and wastes little."""
+
+
+class BoundedUsage(Usage):
+    """What a run has used of its budget.
+
+    Where calls are bounded each is reserved in the journal before it is made. So the journal of a process that is
+    killed shows at least the calls it made, and the run never makes more than it may.
+
+    Args:
+        budget: what it may use.
+        calls, tokens: what earlier processes of the run used.
+        now: a clock in seconds; the time starts to run here.
+        seconds: what is used of the time already.
+    """
+
+    def __init__(
+        self,
+        budget: Budget,
+        calls: int = 0,
+        tokens: int = 0,
+        now: Callable[[], float] = time.monotonic,
+        seconds: float = 0.0,
+    ) -> None:
+        super().__init__(calls, tokens)
+        self.budget, self.bounded, self._now = budget, budget != Budget(), now
+        self._end = None if budget.max_time is None else now() + budget.max_time - seconds
+        self._uncounted: Engine | None = None
+
+    def check(self) -> None:
+        budget = self.budget
+        if budget.max_calls is not None and self.calls >= budget.max_calls:
+            raise BudgetSpentError("max_calls", budget.max_calls)
+        self.check_counted()
+        if budget.max_tokens_total is not None and self.tokens >= budget.max_tokens_total:
+            raise BudgetSpentError("max_tokens_total", budget.max_tokens_total)
+        self.check_time()
+
+    def check_time(self) -> None:
+        if self._end is not None and self._now() >= self._end:
+            raise self.time_over()
+
+    def check_counted(self) -> None:
+        """Raises `EngineFatalError` if tokens are bounded and an engine does not report them."""
+        if self._uncounted is not None and self.budget.max_tokens_total is not None:
+            message = f"{self._uncounted.model} does not say how many tokens its calls take"
+            raise EngineFatalError(f"{message}: max_tokens_total cannot be kept")
+
+    def time_left(self) -> float | None:
+        return None if self._end is None else max(0.0, self._end - self._now())
+
+    async def take(self) -> None:
+        self.check()
+        self._count(self.budget.max_calls)
+
+    def _count(self, most: int | None) -> None:
+        """One call more, of `most`."""
+        if most is not None and self.write is not None and self.calls >= self._journaled[0]:
+            ahead = min(RESERVED, 1 + (most - self.calls) // 20)
+            self.write([ahead, 0])
+            self._journaled = (self.calls + ahead, self._journaled[1])
+        self.calls += 1
+
+    def answered(self, answer: Completion, engine: Engine) -> None:
+        super().answered(answer, engine)
+        if answer.input_tokens is None or answer.output_tokens is None:
+            self._uncounted = engine
