@@ -61,7 +61,7 @@ def raise_import_error(offer: Offer, module: str, error: BaseException, key: str
 
 def missing() -> dict[str, str]:
     """Name → why an extension that ships, or is installed, cannot be used here, and what to do."""
-    found, usable = manifests.found(), manifests.extensions()
+    found, usable = manifests.all_extensions(), manifests.extensions()
     why = {name: f"is not installed: {_install(OWN, one.get('extra'))}" for name, one in _index().items()}
     for name, one in found.items():
         absent = [need for need in one.needs if need not in usable]
@@ -77,7 +77,8 @@ def bringer(what: str, *points: str) -> str | None:
 
     `points`: the tables of manifests in which to look; "options": options of the core's commands.
     """
-    known: dict[str, Mapping[str, Any]] = {**_index(), **{name: one.points for name, one in manifests.found().items()}}
+    known: dict[str, Mapping[str, Any]] = {**_index()}
+    known |= {name: one.points for name, one in manifests.all_extensions().items()}
     known |= {one.name: one.points for one in manifests.read_all()[1] if one.name not in manifests.extensions()}
     for name, brought in known.items():
         if name not in manifests.extensions() and any(what in brought.get(point, ()) for point in points):
@@ -88,7 +89,7 @@ def bringer(what: str, *points: str) -> str | None:
 def missing_module(error: BaseException) -> str | None:
     """The same for code that imports a missing extension; None for all other errors."""
     parts = str(error.name).split(".") if isinstance(error, ModuleNotFoundError) else []
-    if parts[:2] != ["harness", "extensions"] or len(parts) < 3 or parts[2] in manifests.found():
+    if parts[:2] != ["harness", "extensions"] or len(parts) < 3 or parts[2] in manifests.all_extensions():
         return None
     return f"comes with the extension {parts[2]}, which {missing().get(parts[2], 'is not installed')}"
 

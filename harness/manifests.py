@@ -141,14 +141,14 @@ def core() -> Extension:
 @functools.cache
 def extensions() -> Mapping[str, Extension]:
     """Name → usable extension, in order of names: without mistakes, and all extensions that it needs are usable."""
-    here = dict(found())
+    here = dict(all_extensions())
     while lame := [name for name, one in here.items() if not here.keys() >= {*one.needs}]:
         for name in lame:
             del here[name]
     return here
 
 
-def found() -> Mapping[str, Extension]:
+def all_extensions() -> Mapping[str, Extension]:
     """As `extensions`, and also those that need an extension which is missing."""
     return read_all()[0]
 

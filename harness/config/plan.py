@@ -180,7 +180,7 @@ class Plan:
 
         Raises `SpecError` if a group finds no agents, `PluginError` where a task gives something else than cases.
         """
-        made: dict[tuple[object, int | None], Iterable[tuple[api.Case, int]]] = dict(_made(earlier))
+        made: dict[tuple[object, int | None], Iterable[tuple[api.Case, int]]] = dict(_cases_by_origin(earlier))
         sharing = Counter((id(condition.task), condition.games) for condition in self.conditions)
         for condition in self.conditions:
             key = id(condition.task), condition.games
@@ -211,7 +211,7 @@ class Plan:
         return count
 
 
-def _made(episodes: Iterable[Job]) -> Iterator[tuple[tuple[str, int | None], list[tuple[api.Case, int]]]]:
+def _cases_by_origin(episodes: Iterable[Job]) -> Iterator[tuple[tuple[str, int | None], list[tuple[api.Case, int]]]]:
     """((origin, games), the cases of these episodes, each with how often it is played)."""
     cases: dict[tuple[str, int | None], dict[str, tuple[api.Case, int]]] = {}
     for condition, case, repeat in episodes:  # those of several seatings are the same

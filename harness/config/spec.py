@@ -179,16 +179,16 @@ def parse(data: Mapping[str, Any], project: Project, overrides: Iterable[str] = 
     try:
         document = yamls.parse(text, "<dict>")
     except SpecError as error:
-        raise SpecError(error.message, place=Place("<dict>", name=_named(())), hint=error.hint) from None
-    places = {path: replace(place, name=_named(path)) for path, place in document.places.items()}
-    document = replace(document, places={(): Place("<dict>", name=_named(())), **places})
+        raise SpecError(error.message, place=Place("<dict>", name=_value_place(())), hint=error.hint) from None
+    places = {path: replace(place, name=_value_place(path)) for path, place in document.places.items()}
+    document = replace(document, places={(): Place("<dict>", name=_value_place(())), **places})
     return _changed(_extended(document, project, ()), overrides, keys)
 
 
-def _named(path: ValuePath) -> str:
+def _value_place(path: ValuePath) -> str:
     """The place of a value in a spec that has no file.
 
-    >>> _named(("tables", 0, "rows"))
+    >>> _value_place(("tables", 0, "rows"))
     "the spec's tables[0].rows"
     """
     keys = [f"[{key}]" if isinstance(key, int) else f".{key}" for key in path if key != KEY]

@@ -35,7 +35,7 @@ class Heartbeat:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.title, self.scores, self.total, self.usage, self._clock = title, scores, total, usage, clock
-        self._begun = clock(), usage.calls, _asked(scores), len(scores)
+        self._begun = clock(), usage.calls, _turns_asked(scores), len(scores)
         self._last = clock(), usage.tokens
 
     def counts(self) -> str:
@@ -55,7 +55,7 @@ class Heartbeat:
         """Seconds, by the calls that finished episodes took; None while that says nothing."""
         done = len(self.scores)
         left = self.total - done
-        asked = _asked(self.scores)
+        asked = _turns_asked(self.scores)
         if asked and calls > 0:
             open_calls = max(0, calls - (asked - self._begun[2]))  # of episodes that are not finished
             return max(0.0, asked / done * left - open_calls) * seconds / calls
@@ -71,7 +71,7 @@ class Heartbeat:
             _log.info("%s: %s, %s", self.title, episodes, counts, extra={"counts": counts})
 
 
-def _asked(scores: Mapping[str, EpisodeScore]) -> int:
+def _turns_asked(scores: Mapping[str, EpisodeScore]) -> int:
     return sum(counts.get("asked", 0) for score in scores.values() for counts in score.turns.values())
 
 

@@ -205,7 +205,7 @@ class Episodes:
         failures = self.pending.failures()
         if all(line["error_kind"] in storage.REFUSALS for line in failures):
             for name in {line["engine"][0] for line in failures}:  # no mistake of set-up stopped the run before
-                self.record(storage.taken(name))
+                self.record(storage.refusals_line(name))
             return
         for name in [line["engine"][0] for line in failures]:
             errors = [line["error"] for line in failures if line["engine"][0] == name]

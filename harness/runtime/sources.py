@@ -53,7 +53,7 @@ def code(plan: Plan) -> dict[str, Hashes]:
     }
     names = {project.root: project.name for project in plan.project.lineage()}
     read = functools.cache(_source)
-    hashes = {part: _named(_closure(_modules(plugins), read), names) for part, plugins in parts.items()}
+    hashes = {part: _hashes_by_name(_closure(_modules(plugins), read), names) for part, plugins in parts.items()}
     hashes["play"] |= _programs(plan)
     return hashes
 
@@ -113,7 +113,7 @@ def _git(root: Path, *arguments: str) -> str | None:
     return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None
 
 
-def _named(sources: Iterable[_Source], names: Mapping[Path, str]) -> Hashes:
+def _hashes_by_name(sources: Iterable[_Source], names: Mapping[Path, str]) -> Hashes:
     order = {root: place for place, root in enumerate(names)}
     hashes: Hashes = {}
     for source in sorted(sources, key=lambda source: (order.get(source.root, len(order)), source.path)):

@@ -24,7 +24,7 @@ from .journal import (
     sealed,
     whole,
 )
-from .pending import PASSING, REFUSALS, PendingFailures, taken
+from .pending import PASSING, REFUSALS, PendingFailures, refusals_line
 from .reading import JournalState, batches, confirmed, in_batches, located, read_places
 
 __all__ = [
@@ -54,8 +54,8 @@ __all__ = [
     "outcome_of",
     "read_json",
     "read_places",
+    "refusals_line",
     "sealed",
-    "taken",
     "whole",
     "write_atomically",
 ]

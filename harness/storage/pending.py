@@ -8,7 +8,7 @@ the batch of that failure. Other turns of the same batch count, since they were 
 
 What an engine refuses is a result at once, since it is there and answers others. Where it has answered nothing yet it
 may be set up wrongly, and its refusals are pending too. A run that ends counts them as results all the same
-(`taken`): then the requests themselves were at fault.
+(`refusals_line`): then the requests themselves were at fault.
 
 The journal holds every line at once. Its readers decide, and so does the process that writes it, with the same code.
 """
@@ -94,6 +94,6 @@ class PendingFailures:
         return bool(waits and self._answered.get(name, 0) <= answered)
 
 
-def taken(name: str) -> Line:
+def refusals_line(name: str) -> Line:
     """The line of a journal by which all refusals of an engine that has answered nothing are results."""
     return {"k": "asked", "asked": [0, 0], "engine": [name, 1]}

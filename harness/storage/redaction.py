@@ -100,8 +100,8 @@ def secrets_of(value: Any, secret: bool = False) -> Iterator[str]:
 def _taken_out(text: str, pattern: re.Pattern[str]) -> str:
     text = _USER.sub(r"\1…", text)
     text = _OF_HEADERS.sub(r"\1{…}", text)
-    return _KEYS.sub("…", pattern.sub(_named, text))
+    return _KEYS.sub("…", pattern.sub(_name_alone, text))
 
 
-def _named(match: re.Match[str]) -> str:
+def _name_alone(match: re.Match[str]) -> str:
     return f"{match[1]}{match[2] or ''}…"

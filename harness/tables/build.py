@@ -48,7 +48,7 @@ def build(table: TableSpec, scores: Sequence[EpisodeScore], metrics: Mapping[str
     if table.kind:
         with _asking(table, table.kind):
             return table.kind.build(table, selected, metrics)
-    table = _placed(table, selected, [model for key in table.added for model in key.models(table)])
+    table = _with_all_labels(table, selected, [model for key in table.added for model in key.models(table)])
     rows, columns = Axis(table.rows, table), Axis(table.columns, table)
     ours: dict[Key, dict[Key, list[EpisodeScore]]] = {}
     for score, metric in product(selected, table.cells):
@@ -131,7 +131,7 @@ def _slots(table: TableSpec, columns: Axis) -> list[_Slot]:
     return slots
 
 
-def _placed(table: TableSpec, scores: Sequence[EpisodeScore], further: Collection[str]) -> TableSpec:
+def _with_all_labels(table: TableSpec, scores: Sequence[EpisodeScore], further: Collection[str]) -> TableSpec:
     """The table with "model" and "metric" among its labels wherever it takes them to distinguish cells; `further`:
     models of rows beside the scores."""
     rows, columns = table.rows, table.columns

@@ -105,8 +105,8 @@ def test_an_option_of_an_extension_that_is_not_here_names_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Of two extensions, in this process; the test above asks each."""
-    found = {name: one for name, one in manifests.found().items() if name not in ("calibration", "judges")}
-    monkeypatch.setattr(manifests, "found", lambda: found)
+    found = {name: one for name, one in manifests.all_extensions().items() if name not in ("calibration", "judges")}
+    monkeypatch.setattr(manifests, "all_extensions", lambda: found)
     cached = (manifests.extensions, manifests.offers)
     for one in cached:
         one.cache_clear()
@@ -129,9 +129,9 @@ def test_a_plan_without_estimates_has_its_exact_figures(
 ) -> None:
     assert main(["plan", "--spec", "agentsnet_quick"]) == 0
     exact = [line for line in capsys.readouterr().out.splitlines() if line[:4] in ("cond", "epis", "spec")]
-    found = {name: one for name, one in manifests.found().items() if name != "estimates"}
+    found = {name: one for name, one in manifests.all_extensions().items() if name != "estimates"}
     cached = (manifests.extensions, manifests.offers)
-    monkeypatch.setattr(manifests, "found", lambda: found)
+    monkeypatch.setattr(manifests, "all_extensions", lambda: found)
     for one in cached:
         one.cache_clear()
     try:
@@ -165,8 +165,8 @@ def test_no_extension_needs_itself_by_way_of_others() -> None:
 
 
 def test_an_extension_that_lacks_another_is_not_offered(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = {name: one for name, one in manifests.found().items() if name != "worlds"}
-    monkeypatch.setattr(manifests, "found", lambda: found)
+    found = {name: one for name, one in manifests.all_extensions().items() if name != "worlds"}
+    monkeypatch.setattr(manifests, "all_extensions", lambda: found)
     manifests.extensions.cache_clear()
     try:
         assert not {"declared", "games", "textarena"} & manifests.extensions().keys()

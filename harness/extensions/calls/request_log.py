@@ -56,7 +56,7 @@ class RequestLog:
         line: dict[str, Any] = {
             "id": request.id,
             "model": model,
-            **_asked(request),
+            **_request_fields(request),
             "thread": number,
             "start": start,
             "messages": request.thread.messages[start:messages],
@@ -82,7 +82,7 @@ class RequestLog:
         self.check()
 
 
-def _asked(request: Request | LikelihoodRequest) -> dict[str, Any]:
+def _request_fields(request: Request | LikelihoodRequest) -> dict[str, Any]:
     if isinstance(request, Request):
         return {"sampling": dict(request.sampling), "seed": request.seed}
     asked: dict[str, Any] = {"continuations": [asdict(text) for text in request.continuations]}

@@ -23,7 +23,7 @@ _MOST_ROWS = 400
 
 def heatmap(material: Material, choice: ChartOptions) -> Chart:
     """The chart. Raises `DataError` if the protocol records no messages, or none was sent."""
-    source, tally, condition, agents, ends = _chosen(material, choice)
+    source, tally, condition, agents, ends = _choose(material, choice)
     episodes = len(ends)
     place = {agent: i for i, agent in enumerate(agents)}
     sums = [[0.0] * len(agents) for _ in agents]
@@ -97,7 +97,7 @@ def _count(x: float) -> str:
 _Chosen = tuple[ChartRun, Tally, str, tuple[str, ...], Sequence[int]]
 
 
-def _chosen(material: Material, choice: ChartOptions) -> _Chosen:
+def _choose(material: Material, choice: ChartOptions) -> _Chosen:
     """(run, its tally, condition, agents, places of ends) of what is drawn: by default where most messages an episode
     were sent."""
     if choice.episode is not None:

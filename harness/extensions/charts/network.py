@@ -32,7 +32,7 @@ _WRONG: Final = ("conflict", "wrong", "no answer")
 
 def network(material: Material, choice: ChartOptions) -> Chart:
     """The chart. Raises `DataError` if no episode has a network."""
-    run, episode = _chosen(material, choice)
+    run, episode = _choose_episode(material, choice)
     tally, source = material.tallies[run], material.sources[run]
     transcript = Transcripts(source.folder).read(episode, tally.batches(episode), tally.end(episode))
     scene = source.scenes(transcript)[-1]
@@ -109,7 +109,7 @@ def _places(scene: Scene) -> dict[str, tuple[float, float]]:
     return {name: (float(x), float(y)) for name, (x, y) in networkx.spring_layout(graph, seed=0).items()}
 
 
-def _chosen(material: Material, choice: ChartOptions) -> tuple[int, str]:
+def _choose_episode(material: Material, choice: ChartOptions) -> tuple[int, str]:
     """(number of the run, episode): by default the first unsolved episode on a network, else the first."""
     headline = material.headline(choice.metric)
     first: tuple[int, str] | None = None

@@ -34,12 +34,14 @@ def check_view(view: View, task: Task, protocol: Protocol, seed: int = 0) -> lis
         half = replace(whole, turns=whole.turns[: len(whole.turns) // 2], outcome=None, grade={}, finished=False)
         waiting = replace(whole, turns=(*whole.turns[:-1], replace(whole.turns[-1], move=None)), finished=False)
         for kind, transcript in (("", whole), ("half of ", half), ("all but the last move of ", waiting)):
-            broken += _drawn(view, task, transcript, f"{kind}the {name} episode")
-        broken += _drawn(view, task, replace(whole, turns=tuple(odd)), f"the {name} episode with odd actions")
+            broken += _problems_of_scenes(view, task, transcript, f"{kind}the {name} episode")
+        broken += _problems_of_scenes(
+            view, task, replace(whole, turns=tuple(odd)), f"the {name} episode with odd actions"
+        )
     return list(dict.fromkeys(broken))
 
 
-def _drawn(view: View, task: Task, transcript: Transcript, what: str) -> list[str]:
+def _problems_of_scenes(view: View, task: Task, transcript: Transcript, what: str) -> list[str]:
     try:
         scenes = list(view.scenes(transcript, task))
     except Exception as error:

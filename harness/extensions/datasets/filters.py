@@ -145,7 +145,7 @@ class Filtered(Reply):
 # ------------------------------------------------------------------------------------------------- steps
 
 
-def _found(pattern: str, text: str) -> list[Any]:
+def _matches(pattern: str, text: str) -> list[Any]:
     """What `re.findall` gives, though a fraction (½) is not a word here; nothing where that takes too long."""
     try:
         matches = regular_expression(pattern).matches(text)
@@ -171,14 +171,14 @@ def regex(
 ) -> Step:
     """The match of an expression: the first one, or the one of number `group_select`."""
     regular_expression(regex_pattern)
-    return Step(lambda reply, _: _selected(_found(regex_pattern, _text(reply)), group_select, fallback))
+    return Step(lambda reply, _: _selected(_matches(regex_pattern, _text(reply)), group_select, fallback))
 
 
 def regex_pos(regex_pattern: str = r"\['(.*?)'\]", group_select: int = 0, fallback: list[str] | None = None) -> Step:
     """The tags of a list of ('token', 'tag'); as in lm-eval the parameters but `fallback` change nothing."""
 
     def tags(reply: Any, _: Choices) -> Any:
-        return [tag for _, tag in _found(r"\('([^']*)', '([^']*)'\)", _text(reply))] or fallback or ["invalid"]
+        return [tag for _, tag in _matches(r"\('([^']*)', '([^']*)'\)", _text(reply))] or fallback or ["invalid"]
 
     return Step(tags)
 
@@ -215,9 +215,9 @@ def multi_choice_regex(
         options = dict(zip((plain(choice.strip()) for choice in choices), letters.values(), strict=False))
         longest_first = "|".join(sorted(map(re.escape, options), key=len, reverse=True))
         return (
-            _selected(_found(regex_pattern, text), group_select, "")
-            or _known(_selected(_found(longest_first, plain(text)), group_select, ""), options)
-            or _known(_selected(_found(rf":[\s]*({'|'.join(letters)})", text), group_select, ""), letters)
+            _selected(_matches(regex_pattern, text), group_select, "")
+            or _known(_selected(_matches(longest_first, plain(text)), group_select, ""), options)
+            or _known(_selected(_matches(rf":[\s]*({'|'.join(letters)})", text), group_select, ""), letters)
             or fallback
         )
 

@@ -179,7 +179,7 @@ def _terms(
     return _plain(float(estimates[0])), terms
 
 
-def _kept(size: int, without: slice | None) -> list[int]:
+def _indices_without(size: int, without: slice | None) -> list[int]:
     return [i for i in range(size) if without is None or not without.start <= i < without.stop]
 
 
@@ -187,7 +187,7 @@ def _rank(gram: Any, without: slice | None = None) -> int:
     """How many independent columns a design has, some of them left out."""
     import numpy
 
-    kept = _kept(len(gram), without)
+    kept = _indices_without(len(gram), without)
     return int(numpy.linalg.matrix_rank(gram[numpy.ix_(kept, kept)], tol=1e-9 * gram[0, 0], hermitian=True))
 
 
@@ -195,7 +195,7 @@ def _explained(gram: Any, products: Any, without: slice | None = None) -> float:
     """The sum of squares that a design explains, some of its columns left out."""
     import numpy
 
-    kept = _kept(len(gram), without)
+    kept = _indices_without(len(gram), without)
     part = numpy.linalg.pinv(gram[numpy.ix_(kept, kept)], rcond=1e-11, hermitian=True)
     return float(products[kept] @ part @ products[kept])
 

@@ -212,7 +212,7 @@ def test(
         conditions: whether every condition of the first side has the same weight (`mean_of_conditions`).
     """
     sides = (
-        (seen(first, metric, cluster, conditions=conditions), seen(second, metric, conditions=conditions))
+        (one_side(first, metric, cluster, conditions=conditions), one_side(second, metric, conditions=conditions))
         for first, second in pairs
     )
     both = [(first, second) for first, second in sides if first and second]
@@ -229,7 +229,7 @@ Seen = tuple[str, Hashable, Number]
 """One side of a pair: its condition ("" if they are pooled), its cluster, its number."""
 
 
-def seen(group: Group, metric: str, cluster: Sequence[str] = (), *, conditions: bool = False) -> Seen | None:
+def one_side(group: Group, metric: str, cluster: Sequence[str] = (), *, conditions: bool = False) -> Seen | None:
     """What a test must know about one side; None if it has no number. Arguments as in `test`."""
     value = number(group, metric)
     if value is None:

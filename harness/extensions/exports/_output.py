@@ -47,7 +47,7 @@ def output(folder: Path, names: tuple[str, ...], overwrite: bool = False) -> Ite
         folder.mkdir(parents=True, exist_ok=True)
         _sweep(folder)
         parts = Path(tempfile.mkdtemp(prefix=_PARTS, dir=folder))
-        held = _held(parts)
+        held = _locked(parts)
     except OSError as error:
         message = f"cannot write to {folder}: {error.strerror or error}"
         raise DataError(message, hint="Choose another folder with --output.") from None
@@ -103,12 +103,12 @@ def in_place(folder: Path, name: str, overwrite: bool = False) -> Iterator[Path]
 def _sweep(folder: Path) -> None:
     """Remove what exports have left whose processes were killed: nothing else can, at such an end."""
     for left in folder.glob(f"{_PARTS}*"):
-        if not left.is_symlink() and (held := _held(left)) is not None:
+        if not left.is_symlink() and (held := _locked(left)) is not None:
             shutil.rmtree(left, ignore_errors=True)
             os.close(held)
 
 
-def _held(parts: Path) -> int | None:
+def _locked(parts: Path) -> int | None:
     """The folder, locked by this process until it ends or closes this; None if another one holds it."""
     try:
         held = os.open(parts, os.O_RDONLY | os.O_DIRECTORY)

@@ -106,7 +106,7 @@ def sample_of(run: Run, transcript: Transcript, score: EpisodeScore, start: date
         "messages": _messages(transcript),
         "output": output_of(str(run.meta["model"]), _answer(transcript)),
         "scores": _scores(run, transcript, score),
-        "metadata": _metadata(transcript, score) | _found(transcript.findings),
+        "metadata": _metadata(transcript, score) | _findings(transcript.findings),
         "store": {},
         "events": events.events,
         "timelines": events.timelines(),
@@ -205,7 +205,7 @@ def _metadata(transcript: Transcript, score: EpisodeScore) -> Json:
     return {key: plain(value) for key, value in facts.items()}
 
 
-def _found(found: Iterable[Finding]) -> Json:
+def _findings(found: Iterable[Finding]) -> Json:
     """Name → what was found out about the episode: a list, since there may be several references."""
     facts: Json = {}
     for one in found:

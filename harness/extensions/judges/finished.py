@@ -71,11 +71,11 @@ def judge(
     done = Run.load(folder, project)
     manifest.check_journals(done.meta, done.folder)
     spec = done.spec
-    with _placed("--judge_metric"), approvals.allowing((options or Options()).allow_code_execution):
+    with _mistakes_at("--judge_metric"), approvals.allowing((options or Options()).allow_code_execution):
         if metric is not None or not any(isinstance(one, JudgedMetric) for one in done.metrics.values()):
             spec = _with_metric(spec, {"use": METRIC, **(metric or {})}, project)
         plan = plan_of(done, spec, project)
-        judges, cases = Judges(judge, _kept(plan, done, judge, metric)), survey(plan).cases
+        judges, cases = Judges(judge, _kept_metrics(plan, done, judge, metric)), survey(plan).cases
         judges.check(plan, cases, options or Options())
     if QUESTIONS in changed(done.meta.get("cases", cases), cases):
         hint = "The answers are to the old questions: undo the change."
@@ -131,7 +131,7 @@ def prefer(
         UserError: no common episode, a judge that cannot be asked.
         RunStoppedError: as `judge`.
     """
-    with _placed("--prompt"):
+    with _mistakes_at("--prompt"):
         plan = pairs_plan(one.plan, judge, prompt, repeats, parse_retries, dict(sampling))
         how = options or Options()
         check_execution(plan, how.allow_code_execution, how.sandbox)
@@ -161,7 +161,7 @@ def prefer(
     return pair_tables(one, two, verdicts_of(folder, repeats), record)
 
 
-def _kept(plan: Plan, run: Run, judge: Engine | None, metric: Mapping[str, Any] | None) -> set[str]:
+def _kept_metrics(plan: Plan, run: Run, judge: Engine | None, metric: Mapping[str, Any] | None) -> set[str]:
     """The judged metrics that keep what they have: all but the one that is added, or those that name no judge."""
     judged = {name: one for name, one in plan.metrics.items() if isinstance(one, JudgedMetric)}
     if metric is not None:
@@ -173,7 +173,7 @@ def _kept(plan: Plan, run: Run, judge: Engine | None, metric: Mapping[str, Any] 
 
 
 @contextlib.contextmanager
-def _placed(option: str) -> Iterator[None]:
+def _mistakes_at(option: str) -> Iterator[None]:
     """Place mistakes of a spec without a file at an option."""
     try:
         yield

@@ -329,7 +329,9 @@ def _significant(headline: HeadlineSpec, models: Mapping[str, Episodes]) -> _Pai
     conditions = headline.table.aggregate == "mean_of_conditions"
     sides: dict[str, dict[str, paired.Seen]] = {}
     for model, episodes in models.items():
-        seen = {name: paired.seen((score,), metric, cluster, conditions=conditions) for name, score in episodes.items()}
+        seen = {
+            name: paired.one_side((score,), metric, cluster, conditions=conditions) for name, score in episodes.items()
+        }
         sides[model] = {name: side for name, side in seen.items() if side is not None}
     tested, clusters = list[tuple[tuple[str, str], float, float]](), list[int]()
     for (a, first), (b, second) in itertools.combinations(sides.items(), 2):

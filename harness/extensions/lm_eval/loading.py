@@ -64,7 +64,7 @@ def load(
         SetupError, DataError: as `index.entries`; a task in Python whose data are not there.
         NotApprovedError: it would run files of others that are not approved; none of them has run.
     """
-    wanted, known = _wanted(names, include_path)
+    wanted, known = _tasks_of(names, include_path)
     approvals.require(_needed(wanted, known, data))
     from lm_eval.tasks import TaskManager, _factory
     from lm_eval.tasks._index import Entry, Kind
@@ -109,7 +109,7 @@ def needed(
     names: Sequence[str], include_path: Sequence[str] = (), data: LocalData | None = None
 ) -> list[approvals.NeededApproval]:
     """The code of others that loading these tasks would run. Arguments and errors as in `load`; runs nothing."""
-    return _needed(*_wanted(names, include_path), data)
+    return _needed(*_tasks_of(names, include_path), data)
 
 
 def _needed(
@@ -123,7 +123,7 @@ def _needed(
     return files
 
 
-def _wanted(names: Sequence[str], include_path: Sequence[str]) -> tuple[list[str], Mapping[str, index.TaskEntry]]:
+def _tasks_of(names: Sequence[str], include_path: Sequence[str]) -> tuple[list[str], Mapping[str, index.TaskEntry]]:
     """The tasks, groups, tags and files that names and patterns stand for, and the index."""
     specs, folders = _resolved(names, include_path)
     known = index.entries(folders, specs)

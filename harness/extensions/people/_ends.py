@@ -15,7 +15,7 @@ _REASON = 300
 _ENDS = {"limit": "The time is up.", "deadlock": "Nobody can go on."}
 
 
-def seen(agent: str, player: ModelPlayer, outcome: Outcome) -> str:
+def end_state(agent: str, player: ModelPlayer, outcome: Outcome) -> str:
     """What an agent would read now: the template `state` of its prompt set, or the text `state` of its observation;
     "" where neither is there."""
     if outcome.last is None:

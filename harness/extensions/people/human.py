@@ -16,7 +16,7 @@ from harness.extensions.calls.tool_calls import storable
 from harness.extensions.estimates.estimate import estimate
 from harness.extensions.games.ends import alike
 from harness.extensions.people._desk import Desk, can_read, is_terminal
-from harness.extensions.people._ends import ended, seen
+from harness.extensions.people._ends import end_state, ended
 from harness.printable import clean_name
 from harness.replies.reading import read
 from harness.runtime.players import ModelPlayer
@@ -91,7 +91,7 @@ class Human(Engine):
         people = {agent: player for agent, player in players.items() if _is_played_by_a_person(player)}
         if not (people and self.help):
             return
-        texts = {agent: seen(agent, player, outcome) for agent, player in people.items()}
+        texts = {agent: end_state(agent, player, outcome) for agent, player in people.items()}
         parts = [
             (f"{' and '.join(agents)} see{'s' * (len(agents) == 1)}", text) for agents, text in alike(texts).items()
         ]

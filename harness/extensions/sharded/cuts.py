@@ -69,13 +69,13 @@ def cut(values: Any, agents: int, places: Callable[[Sequenced], Places]) -> list
         parts = {key: cut(value, agents, places) for key, value in values.items()}
         return [{key: part[i] for key, part in parts.items()} for i in range(agents)]
     if isinstance(values, str):
-        return ["".join(_taken(values, part)) for part in places(values)]
+        return ["".join(_items_at(values, part)) for part in places(values)]
     if isinstance(values, list):
-        return [_taken(values, part) for part in places(values)]
+        return [_items_at(values, part) for part in places(values)]
     raise PluginError(f"data is {values!r:.60}; only a list, a text, or a mapping of them can be cut")
 
 
-def _taken(values: Sequenced, places: Sequence[int]) -> list[Any]:
+def _items_at(values: Sequenced, places: Sequence[int]) -> list[Any]:
     if isinstance(places, range):
         return list(values[places.start : places.stop : places.step])
     return [values[place] for place in places]

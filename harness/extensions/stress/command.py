@@ -66,14 +66,14 @@ def forms_of(plan: Plan) -> list[Reply]:
     forms: dict[str, list[Reply]] = {}
     for condition in plan.conditions:
         case = condition.task.example()
-        for form in _asked(condition.protocol, condition.task, case):
+        for form in _forms(condition.protocol, condition.task, case):
             seen = forms.setdefault(name_of(form), [])
             if len(seen) < 3 and all(form.fields != one.fields for one in seen):
                 seen.append(form)
     return [form for seen in forms.values() for form in seen]
 
 
-def _asked(protocol: object, task: object, case: Case) -> Iterator[Reply]:
+def _forms(protocol: object, task: object, case: Case) -> Iterator[Reply]:
     import random
 
     with Steps(protocol, task, case, random.Random(0)) as game:  # type: ignore[arg-type]

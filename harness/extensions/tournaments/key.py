@@ -171,10 +171,10 @@ class TournamentKey(SpecKey):
 
     def next(self, plan: Plan, scores: Iterable[EpisodeScore]) -> Spec | None:
         """With one more round of a Swiss tournament."""
-        from .tournament import drawn, rounds
+        from .tournament import rounds, with_next_round
 
         count, every = rounds(plan)
-        return None if count == every else drawn(plan, scores)
+        return None if count == every else with_next_round(plan, scores)
 
     def total(self, plan: Plan, count: int) -> int:
         """With all rounds of a Swiss tournament, which have equal sizes."""

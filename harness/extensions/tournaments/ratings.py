@@ -48,7 +48,7 @@ class Rated:
     notes: Sequence[str]
 
 
-def shown(parts: Iterable[RatedGames]) -> list[str]:
+def statistics_of(parts: Iterable[RatedGames]) -> list[str]:
     """The statistics that a table of these parts has."""
     own = not any(part.share(name, what) for part in parts for name in part.turns for what in TURNS)
     return [name for name in COLUMNS if not (own and name in TURNS)]
@@ -56,7 +56,7 @@ def shown(parts: Iterable[RatedGames]) -> list[str]:
 
 def columns(parts: Iterable[RatedGames]) -> list[Column]:
     """The table's columns."""
-    return [Column({"statistic": name}, (COLUMNS[name][0],), form=COLUMNS[name][1]) for name in shown(parts)]
+    return [Column({"statistic": name}, (COLUMNS[name][0],), form=COLUMNS[name][1]) for name in statistics_of(parts)]
 
 
 def rated(how: RatingTable, part: RatedGames, statistics: Sequence[str] = tuple(COLUMNS)) -> Rated:

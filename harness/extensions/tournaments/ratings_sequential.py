@@ -47,7 +47,7 @@ def played(count: int, games: Sequence[Outcome], clusters: Sequence[Hashable], u
     generator = numpy.random.default_rng(_SEED)
     groups: dict[Hashable, list[tuple[tuple[int, int], ...]]] = {}
     for game, cluster in zip(games, clusters, strict=True):
-        groups.setdefault(cluster, []).append(_placed(game))
+        groups.setdefault(cluster, []).append(_places(game))
     members = sorted(sorted(group) for group in groups.values())
     seats = max(len(game) for game in games)
     every = [game for group in members for game in group]
@@ -70,7 +70,7 @@ def played(count: int, games: Sequence[Outcome], clusters: Sequence[Hashable], u
     return Strengths(rated[:orders].mean(axis=0), spread, len(members))
 
 
-def _placed(game: Outcome) -> tuple[tuple[int, int], ...]:
+def _places(game: Outcome) -> tuple[tuple[int, int], ...]:
     """(contestant, place) in order of contestants; the first place is 0, and equal returns share one."""
     places = {value: i for i, value in enumerate(sorted({value for _, value in game}, reverse=True))}
     return tuple(sorted((player, places[value]) for player, value in game))

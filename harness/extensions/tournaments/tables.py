@@ -55,7 +55,7 @@ def game_table(table: TableSpec, how: Games, metrics: Mapping[str, Metric], scor
     for key, part in parts.items():
         where = f"{', '.join(map(axis.title, key))}: " if len(parts) > 1 else ""
         made = (
-            ratings.rated(how, part, ratings.shown(parts.values()))
+            ratings.rated(how, part, ratings.statistics_of(parts.values()))
             if isinstance(how, RatingTable)
             else cross_play.matrix(how, part, opponents)
             if isinstance(how, CrossPlayTable)

@@ -245,7 +245,7 @@ def check_labels(whole: Condition, place_of: PlaceOf) -> None:
     )
 
 
-def drawn(plan: Plan, scores: Iterable[EpisodeScore]) -> Spec:
+def with_next_round(plan: Plan, scores: Iterable[EpisodeScore]) -> Spec:
     """The plan's spec with one more round of its Swiss tournament, by the results of all rounds before.
 
     Raises `DataError` if a record is not a result of two contestants.

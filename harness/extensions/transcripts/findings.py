@@ -20,7 +20,7 @@ from harness.storage.plugin_errors import describe
 _log = logging.getLogger(__name__)
 
 
-def kept(folder: Path) -> dict[str, Offer]:
+def readers(folder: Path) -> dict[str, Offer]:
     """Name → what reads the findings that the run in `folder` has; an extension is not imported for a run without."""
     return {name: offer for name, offer in offers("findings").items() if (folder / offer.value["file"]).is_file()}
 
@@ -30,7 +30,7 @@ def findings(folder: Path, transcript: Transcript) -> Iterator[Finding]:
 
     What cannot be read is left out too: a transcript is shown without it. So is what raises; a warning says where.
     """
-    for name, offer in kept(folder).items():
+    for name, offer in readers(folder).items():
         found: list[Finding] = []
         with contextlib.suppress(UserError, OSError):
             read = offer.load_function()

@@ -16,7 +16,7 @@ from harness.extensions.transcripts.view_api import RecordedTurn, Transcript
 from harness.printable import utf8
 from harness.tables import EpisodeScore
 
-from .findings import kept
+from .findings import readers
 
 Kind = Literal["text", "integer", "number", "flag", "json", "texts", "messages"]
 """What a column holds where it is not None: str, int, float, bool, anything that JSON can write, a list of str, or a
@@ -132,7 +132,7 @@ class Tidy:
         self._meta = meta
         self._scores = {score.id: score for score in scores}
         taken = {column.name for column in (*_FIRST, *_LAST, *TURN_COLUMNS)}
-        found = {name: _free(name, "found_", taken) for name in (kept(folder) if folder is not None else ())}
+        found = {name: _free(name, "found_", taken) for name in (readers(folder) if folder is not None else ())}
         self._found = found
         taken = {column.name for column in (*_FIRST, *_LAST)} | {*found.values()}
         self._metrics: dict[str, tuple[str, str | None, str | None]] = {}

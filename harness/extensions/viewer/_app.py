@@ -253,7 +253,7 @@ class _Viewer:
     async def play(self, request: Request) -> Response:
         """Play an episode on; the new run's folder lies beside the first one's."""
         try:
-            asked = _asked(await _body(request))
+            asked = _request_fields(await _body(request))
         except DataError as error:
             return _json({"error": str(error)}, 400)
         if not self._playing.acquire(blocking=False):
@@ -347,7 +347,7 @@ async def _body(request: Request) -> Any:
         raise DataError("the request is no JSON") from None
 
 
-def _asked(body: Any) -> dict[str, Any]:
+def _request_fields(body: Any) -> dict[str, Any]:
     """What to play: episode, turn, text (None: the message is not sent), player. Raises `DataError`."""
     types: dict[str, tuple[type, ...]] = {
         "episode": (str,),

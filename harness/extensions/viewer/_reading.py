@@ -184,7 +184,9 @@ class _Jobs:
                 self._read[recording.state] = from_journal(recording.episode, batches, end, problem), []
             else:
                 reader = self._reader_of(recording)
-                self._read[recording.state] = self._drawn(reader.read(recording.episode, batches, end), reader.plan)
+                self._read[recording.state] = self._with_scenes(
+                    reader.read(recording.episode, batches, end), reader.plan
+                )
             if len(self._read) > _TRANSCRIPTS:
                 self._read.popitem(last=False)
         return self._read[recording.state]
@@ -199,7 +201,7 @@ class _Jobs:
                 self._runs.popitem(last=False)
         return self._runs[key]
 
-    def _drawn(self, transcript: Transcript, plan: Any) -> tuple[Transcript, list[dict[str, Any]]]:
+    def _with_scenes(self, transcript: Transcript, plan: Any) -> tuple[Transcript, list[dict[str, Any]]]:
         """The transcript, which says so where its view failed, and its scenes."""
         from .views import Views, as_json
 

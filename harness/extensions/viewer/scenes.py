@@ -60,11 +60,11 @@ def places(transcript: Transcript) -> Places:
         return ring(transcript.agents)
     if len(topology) > _LARGEST:  # the time and memory of a drawing grow with the square, and nothing would be seen
         return ring(transcript.agents)
-    return _drawn(tuple((agent, tuple(neighbors)) for agent, neighbors in topology.items()))
+    return _layout(tuple((agent, tuple(neighbors)) for agent, neighbors in topology.items()))
 
 
 @functools.lru_cache(maxsize=64)
-def _drawn(topology: tuple[tuple[str, tuple[str, ...]], ...]) -> Places:
+def _layout(topology: tuple[tuple[str, tuple[str, ...]], ...]) -> Places:
     import networkx as nx
 
     graph = nx.from_dict_of_lists(dict(topology))

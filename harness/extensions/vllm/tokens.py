@@ -140,7 +140,7 @@ class ChatTokens:
             SetupError: if the model has no template that can be used.
         """
         if not thread.chat or prefill or self._refusal is not None:
-            return self._whole(thread, self._asked(thread, prefill))
+            return self._whole(thread, self._conversation_text(thread, prefill))
         history: _History | None = thread.memo.get(self._key)
         short = None if history is None or not self._flat or tools else self._short(history, thread.messages)
         if history is not None and short is not None and history.replies & (history.replies - 1):
@@ -214,7 +214,7 @@ class ChatTokens:
             return [list(self.texts.windows(one.text, limit)) for one in request.continuations]
         asked = ""
         if any(one.context is None for one in request.continuations):
-            asked = self._asked(request.thread, request.prefill)
+            asked = self._conversation_text(request.thread, request.prefill)
         pairs = []
         for one in request.continuations:
             context = one.context if isinstance(one.context, str) else asked
@@ -224,7 +224,7 @@ class ChatTokens:
             pairs.append([fitted(self.texts.pair(context, one.text), limit)])
         return pairs
 
-    def _asked(self, thread: Thread, prefill: str) -> str:
+    def _conversation_text(self, thread: Thread, prefill: str) -> str:
         """The whole conversation as a text."""
         if not thread.chat:
             return thread.text + prefill

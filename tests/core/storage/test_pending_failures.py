@@ -142,8 +142,8 @@ def test_a_refusal_before_any_answer_waits_for_one(kind: str) -> None:
     answered.lines, answered.answered = [*journal.lines], {"A": 0, "B": 0}
     answered.move("f", 0, "answered")
     assert counting(answered.lines) == [0, 1, 2]
-    assert counting([*journal.lines, storage.taken("B")]) == [2], "of another engine"
-    assert counting([*journal.lines, storage.taken("A")]) == [0, 1, 2], "the run came to its end"
+    assert counting([*journal.lines, storage.refusals_line("B")]) == [2], "of another engine"
+    assert counting([*journal.lines, storage.refusals_line("A")]) == [0, 1, 2], "the run came to its end"
 
 
 def test_failures_without_a_count_are_results() -> None:

@@ -36,7 +36,7 @@ class UnfitValueError(Exception):
     """A value is not what an operator or function takes, in words for the expression's author."""
 
 
-def _made(value: Any) -> Any:
+def _checked_number(value: Any) -> Any:
     """A number that was made, unless it is too large."""
     if type(value) is int and not -_LARGE < value < _LARGE:
         raise LimitError(f"a whole number of more than {MAX_BITS:,} bits")
@@ -54,23 +54,23 @@ def _joined(steps: Supply, a: Any, b: Any) -> None:
 def _add(steps: Supply, a: Any, b: Any) -> Any:
     if type(a) not in _PLAIN:
         _joined(steps, a, b)
-    return _tuple(steps, *(a + b)) if type(a) is tuple else _made(a + b)
+    return _tuple(steps, *(a + b)) if type(a) is tuple else _checked_number(a + b)
 
 
 def _sub(steps: Supply, a: Any, b: Any) -> Any:
     if type(a) not in _PLAIN:
         _joined(steps, a, b)
-    return _made(a - b)
+    return _checked_number(a - b)
 
 
 def _mult(steps: Supply, a: Any, b: Any) -> Any:
     if type(a) in _PLAIN and type(b) in _PLAIN:
-        return _made(a * b)
+        return _checked_number(a * b)
     for many, times in ((a, b), (b, a)):
         if isinstance(many, _SIZED) and isinstance(times, int):
             room(len(many) * max(times, 0), MAX_SIZE)
             take(steps, len(many) * max(times, 0))
-    return [*a] * b if type(a) is tuple else a * [*b] if type(b) is tuple else _made(a * b)
+    return [*a] * b if type(a) is tuple else a * [*b] if type(b) is tuple else _checked_number(a * b)
 
 
 def _and(steps: Supply, a: Any, b: Any) -> Any:
@@ -98,7 +98,7 @@ def nested(steps: Supply, made: T) -> T:
 def _pow(steps: Supply, a: Any, b: Any) -> Any:
     if isinstance(a, int) and isinstance(b, int) and abs(a) > 1 and a.bit_length() * max(b, 0) > 2 * MAX_BITS:
         raise LimitError(f"a whole number of more than {MAX_BITS:,} bits")
-    return _made(a**b)
+    return _checked_number(a**b)
 
 
 def _mod(steps: Supply, a: Any, b: Any) -> Any:

@@ -54,7 +54,7 @@ def read(file: Path, above: tuple[Path, ...] = ()) -> dict[str, Entry]:
     """
     file = file.expanduser().resolve()
     if file in above or len(above) > _DEEPEST:
-        raise DataError("the file includes itself", place=Place(_shown(above[-1])))
+        raise DataError("the file includes itself", place=Place(_short_path(above[-1])))
     own = _keys(file)
     includes = own.pop("include", None)
     merged: dict[str, Entry] = {}
@@ -69,23 +69,23 @@ def _keys(file: Path) -> dict[str, Entry]:
         with file.open("rb") as stream:
             text = stream.read(_MAX_CHARS + 1)
         if len(text) > _MAX_CHARS:
-            raise DataError(f"more than {_MAX_CHARS:,} bytes", place=Place(_shown(file)))
+            raise DataError(f"more than {_MAX_CHARS:,} bytes", place=Place(_short_path(file)))
         loader = _Loader(text)
         root = loader.get_single_node()
         if not isinstance(root, yaml.MappingNode):
-            raise DataError("a task's YAML is a mapping of keys", place=Place(_shown(file)))
+            raise DataError("a task's YAML is a mapping of keys", place=Place(_short_path(file)))
         keys = {}
         for key, node in root.value:
-            at = Place(_shown(file), key.start_mark.line + 1, key.start_mark.column + 1)
+            at = Place(_short_path(file), key.start_mark.line + 1, key.start_mark.column + 1)
             keys[str(loader.construct_object(key))] = Entry(loader.construct_object(node, deep=True), at)
         _refuse_bombs([entry.value for entry in keys.values()], file)
         return keys
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise DataError(f"the file cannot be read: {reason}", place=Place(_shown(file))) from None
+        raise DataError(f"the file cannot be read: {reason}", place=Place(_short_path(file))) from None
     except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
         what = " ".join(str(error).split())[:300]
-        raise DataError(f"not YAML as lm-eval reads it: {what}", place=Place(_shown(file))) from None
+        raise DataError(f"not YAML as lm-eval reads it: {what}", place=Place(_short_path(file))) from None
 
 
 def _refuse_bombs(values: list[Any], file: Path) -> None:
@@ -95,14 +95,16 @@ def _refuse_bombs(values: list[Any], file: Path) -> None:
         value = waiting.pop()
         count += 1
         if count > _VALUES:
-            raise DataError(f"more than {_VALUES:,} values, with those that aliases repeat", place=Place(_shown(file)))
+            raise DataError(
+                f"more than {_VALUES:,} values, with those that aliases repeat", place=Place(_short_path(file))
+            )
         if isinstance(value, Mapping):
             waiting += value.values()
         elif isinstance(value, list | tuple | set):
             waiting += value
 
 
-def _shown(file: Path) -> str:
+def _short_path(file: Path) -> str:
     """A file's path for readers: from here, or from the package's folder."""
     if file.is_relative_to(Path.cwd()):
         return str(file.relative_to(Path.cwd()))
