@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.statements import Function, nodes
+
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
 PLUGINS = {"registry", "metrics", "specs", "prompts", "results"}
@@ -35,19 +37,6 @@ def test_the_core_has_few_rooms_on_few_floors() -> None:
 
 def modules() -> list[Path]:
     return sorted(p for p in (ROOT / "harness").rglob("*.py") if "scaffold" not in p.parts)
-
-
-Function = ast.FunctionDef | ast.AsyncFunctionDef
-
-
-@functools.cache
-def nodes(file: Path) -> list[ast.Import | ast.ImportFrom | ast.ClassDef | Function]:
-    """The imports, classes and functions of a file, at any depth."""
-    every: list[ast.AST] = [ast.parse(file.read_text("utf-8"))]
-    for node in every:  # statements only: expressions are most of a tree, and hold none of these
-        for block in ("body", "orelse", "finalbody", "handlers", "cases"):
-            every += statements if isinstance(statements := getattr(node, block, ()), list) else ()
-    return [node for node in every if isinstance(node, ast.Import | ast.ImportFrom | ast.ClassDef | Function)]
 
 
 @functools.cache

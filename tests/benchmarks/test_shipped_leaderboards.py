@@ -12,7 +12,7 @@ from harness.config.project import find
 from tests.helpers import shipped
 
 ROOT = Path(__file__).parents[2]
-FAST = ("arithmetic", "dpbench_quick", "networks/coloring", "sharded/auction")
+FAST = ("dpbench_quick", "arithmetic", "networks/coloring", "sharded/auction")
 ELSEWHERE = {
     # of data or models that are not here
     *("darkforest", "darkforest_ablations", "darkforest_disclosure", "darkforest_panels", "finqa", "gpqa", "humaneval"),

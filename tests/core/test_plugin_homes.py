@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.statements import nodes
+
 ROOT = Path(__file__).parents[2]
 EXTENSIONS = sorted(folder.parent for folder in (ROOT / "harness" / "extensions").glob("*/extension.toml"))
 HOMES = ("registry/tasks", "registry/protocols", "registry/channels", "registry/policies", "registry/views", "metrics")
@@ -16,7 +18,7 @@ HOMES = ("registry/tasks", "registry/protocols", "registry/channels", "registry/
 def imports(file: Path) -> tuple[frozenset[str], frozenset[Path]]:
     """(extensions, helpers beside it) that a file imports."""
     extensions, helpers = set[str](), set[Path]()
-    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+    for node in nodes(file):
         if isinstance(node, ast.ImportFrom) and node.level:
             folder = file.parents[node.level - 1].joinpath(*filter(None, (node.module or "").split(".")))
             for path in (folder, *(folder / alias.name for alias in node.names)):

@@ -301,6 +301,7 @@ def test_one_setting_under_two_names_gives_one_number(ablated: tuple[Run, Model]
     assert all(n["override"] is None for n in by["Majority Vote"])
 
 
+@pytest.mark.slow
 def test_ablations_stand_beside_the_papers(ablated: tuple[Run, Model]) -> None:
     run, _ = ablated
     sources = {

@@ -36,7 +36,7 @@ def project(mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("kind", KINDS[2:] + KINDS[:2])  # the first is the one that runs by default
+@pytest.mark.parametrize("kind", KINDS[3:] + KINDS[:3])  # the first is the one that runs by default
 def test_a_new_task_is_valid_and_plays(project: Path, capsys: pytest.CaptureFixture[str], kind: str) -> None:
     code, out, _ = invoke(capsys, "new", "task", "first_try", "--kind", kind)
     assert code == 0 and "specs/first_try.yaml" in out and "harness eval --spec specs/first_try.yaml" in out

@@ -91,8 +91,9 @@ NAMED = (
 
 @pytest.mark.parametrize(
     "game",
-    ["chess", "connect_four", "tic_tac_toe", "hive", "skat", "oh_hell", "gin_rummy", "hanabi(players=3)",
-     "bridge(use_double_dummy_result=False)", "negotiation", "go", "leduc_poker"],
+    ["chess", "connect_four", "tic_tac_toe", "hive", "skat", "oh_hell", "gin_rummy", "leduc_poker",
+     "bridge(use_double_dummy_result=False)",
+     *(pytest.param(game, marks=pytest.mark.slow) for game in ("hanabi(players=3)", "negotiation", "go"))],
 )  # fmt: skip
 def test_no_reply_of_an_attacker_is_read_as_a_move_that_it_does_not_name(game: str) -> None:
     task = task_of(game)

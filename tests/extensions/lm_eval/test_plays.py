@@ -314,3 +314,13 @@ def test_without_a_network_the_missing_data_set_is_named(tmp_path: Path) -> None
     assert ended.returncode == 2 and "Traceback" not in ended.stderr
     assert "task 'own': the data set nobody/nothing (main) cannot be read" in ended.stderr
     assert "data_dir" in ended.stderr
+
+
+def test_tables_of_a_task_have_a_row_for_each_condition() -> None:
+    data = {"name": "both", "task": {"use": "lm_eval", "task": "local_cloze", "include_path": str(DATA)}}
+    protocols = [{"name": "alone", "use": "single"}, {"name": "three", "use": "vote"}]
+    swept = {**data, "protocol": {"use": "${how.use}"}, "matrix": {"how": protocols}}
+    alone = complete(parse({**data, "protocol": "single"}, builtin()), builtin())
+    assert alone.tables[0]["rows"] == ["task", "model"]
+    table = complete(parse(swept, builtin()), builtin()).tables[0]
+    assert table["rows"] == ["task", "model", "how"] and table["title"] == "both"

@@ -35,16 +35,6 @@ def test_a_panel_has_other_prompts() -> None:
     assert spec.data["prompts"] == "ensembles/standard"
 
 
-def test_tables_of_a_task_have_a_row_for_each_condition() -> None:
-    folder = str(builtin().root / "tests" / "data" / "lm_eval")
-    data = {"name": "both", "task": {"use": "lm_eval", "task": "local_cloze", "include_path": folder}}
-    protocols = [{"name": "alone", "use": "single"}, {"name": "three", "use": "vote"}]
-    swept = {**data, "protocol": {"use": "${how.use}"}, "matrix": {"how": protocols}}
-    assert parse({**data, "protocol": "single"}, builtin()).tables[0]["rows"] == ["task", "model"]
-    table = parse(swept, builtin()).tables[0]
-    assert table["rows"] == ["task", "model", "how"] and table["title"] == "both"
-
-
 def test_what_the_spec_has_stays() -> None:
     own = parse({**QUESTIONS, "metrics": ["calls"]}, builtin())
     assert own.data["metrics"] == ["calls"] and "headline" not in own.data and own.data["prompts"] == "qa/standard"
