@@ -10,16 +10,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from jinja2 import meta, nodes
+
 from harness.api import Case, Turn
 from harness.config.plan import Condition, Plan
 from harness.config.project import Project
-from harness.config.prompts import PromptSet
+from harness.config.prompts import SUFFIX, PromptSet
 from harness.errors import Place, PromptError, SpecError, UserError, near
 from harness.runtime.players import starts_over
 from harness.runtime.steps import Drive, drive
 from harness.storage.plugin_errors import describe
 
-__all__ = ["Drive", "Figures", "drive", "examine", "misassigned"]
+__all__ = ["Drive", "Figures", "TemplateReading", "drive", "examine", "misassigned", "unknown"]
 
 MISFIT = 3
 """Problems with a prompt set that are one: it belongs to another kind of task."""
@@ -148,7 +150,7 @@ def _fitting(project: Project, templates: Sequence[Template]) -> list[str]:
         try:
             prompts = project.prompts(name)
             facts = {prompts.history, prompts.prefill} - {None}
-            if not any(facts - set(values) or prompts.unknown(template, set(values)) for template, values in distinct):
+            if not any(facts - set(values) or unknown(prompts, template, set(values)) for template, values in distinct):
                 for template, values in distinct:
                     prompts.render(template, values)
                 names.append(name)
@@ -194,15 +196,50 @@ def _render(
             key = (prompts.name, template, *values)
             if key not in done:
                 done[key] = False
-                unknown = prompts.unknown(template, set(values))
-                done[key] = not unknown
-                for name, at in unknown:
+                lacking = unknown(prompts, template, set(values))
+                done[key] = not lacking
+                for name, at in lacking:
                     message = f"prompt set {prompts.name!r}: undefined variable {name!r}"
                     yield SpecError(message, place=at, hint=near(name, values))
             if done[key]:  # rendering would only find one of them again
                 prompts.render(template, values)
         except PromptError as error:
             yield SpecError(error.message, place=error.place, hint=error.hint)
+
+
+@dataclass(frozen=True)
+class TemplateReading:
+    """What a template's source says: free variables with their places, names that it sets, templates it includes."""
+
+    variables: Mapping[str, Place]
+    assigned: frozenset[str]
+    includes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, prompts: PromptSet, template: str) -> TemplateReading:
+        """That of a template of a set. Raises `PromptError`."""
+        tree, file = prompts.parsed(template), str(prompts.files[template])
+        names = list(tree.find_all(nodes.Name))
+        # Who asks whether a name is defined allows for its absence, in what it includes too.
+        tested = [test.node for test in tree.find_all(nodes.Test) if test.name == "defined"]
+        optional = {node.name for node in tested if isinstance(node, nodes.Name)}
+        free = meta.find_undeclared_variables(tree) - optional
+        return cls(
+            {n.name: Place(file, n.lineno, 1) for n in names if n.name in free},
+            frozenset(n.name for n in names if n.ctx == "store") | optional,
+            tuple(name.removesuffix(SUFFIX) for name in meta.find_referenced_templates(tree) if name),
+        )
+
+
+def unknown(prompts: PromptSet, template: str, names: set[str], via: tuple[str, ...] = ()) -> list[tuple[str, Place]]:
+    """Variables that a template, or what it includes, reads and that are not among `names`, with their places: also in
+    branches that are not taken. Raises `PromptError` for a template that does not compile or is not there."""
+    reading = TemplateReading.of(prompts, template)
+    found = [(name, place) for name, place in reading.variables.items() if name not in names]
+    for included in reading.includes:
+        if included in prompts.files and included not in via:
+            found += unknown(prompts, included, names | reading.assigned, (*via, template))
+    return found
 
 
 def misassigned(plan: Plan) -> Iterator[SpecError]:

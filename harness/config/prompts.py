@@ -8,13 +8,11 @@ from __future__ import annotations
 import hashlib
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import jinja2
-from jinja2 import meta
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from harness import approvals
@@ -25,17 +23,12 @@ from harness.manifests import offers
 SUFFIX = ".j2"
 
 
-@dataclass(frozen=True)
-class _Reading:
-    """What a template's source says: free variables with their places, names it sets, templates it includes."""
-
-    variables: dict[str, Place]
-    assigned: frozenset[str]
-    includes: tuple[str, ...]
-
-
 def _is_message(value: object) -> bool:
     return isinstance(value, Mapping) and all(isinstance(value.get(key), str) for key in ("role", "content"))
+
+
+def _broken(error: jinja2.TemplateSyntaxError, file: str) -> PromptError:
+    return PromptError(f"template does not compile: {error.message}", place=Place(file, error.lineno, 1))
 
 
 class PromptSet:
@@ -59,7 +52,6 @@ class PromptSet:
         self.prefill: str | None = form.get("prefill")
         self.verbatim: bool = form.get("verbatim", False)
         self._compiled: dict[str, jinja2.Template] = {}
-        self._readings: dict[str, _Reading] = {}
 
     @cached_property
     def _environment(self) -> jinja2.Environment:
@@ -87,20 +79,10 @@ class PromptSet:
     @cached_property
     def digest(self) -> str:
         """SHA-256 over names and contents of every template that the set can use."""
-        return self._digest(self.files)
+        return self.digest_of(self.files)
 
-    def digest_of(self, templates: Iterable[str]) -> str:
-        """SHA-256 over some templates, as far as the set has them, and what they include. Raises `PromptError`."""
-        names: set[str] = set()
-        waiting = [name for name in templates if name in self.files]
-        while waiting:
-            name = waiting.pop()
-            if name not in names:
-                names.add(name)
-                waiting += [other for other in self._read(name).includes if other in self.files]
-        return self._digest(names)
-
-    def _digest(self, names: Iterable[str]) -> str:
+    def digest_of(self, names: Iterable[str]) -> str:
+        """SHA-256 over names and contents of these templates of the set, and what its `prompts.yaml` says besides."""
         sha = hashlib.sha256()
         for name in sorted(names):
             sha.update(f"{name}\0".encode() + self.files[name].read_bytes() + b"\0")
@@ -167,8 +149,7 @@ class PromptSet:
         except jinja2.TemplateNotFound as error:
             raise self._missing(str(error.name or template)) from None
         except jinja2.TemplateSyntaxError as error:
-            place = Place(error.filename or template, error.lineno, 1)
-            raise PromptError(f"template does not compile: {error.message}", place=place) from None
+            raise _broken(error, error.filename or template) from None
         except Exception as error:  # whatever an expression in a template does: a division, a security error …
             what, hint = f"template fails: {type(error).__name__}: {error}", None
             if isinstance(error, jinja2.UndefinedError):
@@ -177,42 +158,17 @@ class PromptSet:
                 what, hint = f"template fails: {error}", str(notes[0])
             raise PromptError(what, place=self._line_of(error, template), hint=hint) from None
 
-    def unknown(self, template: str, names: set[str], via: tuple[str, ...] = ()) -> list[tuple[str, Place]]:
-        """Variables that `template`, or what it includes, reads and that is not among `names`: also in
-        branches that are not taken. Raises `PromptError` for a template that does not compile or is not there."""
-        unknown_names = []
-        reading = self._read(template)
-        for name, place in reading.variables.items():
-            if name not in names:
-                unknown_names.append((name, place))
-        for included in reading.includes:
-            if included in self.files and included not in via:
-                unknown_names += self.unknown(included, names | reading.assigned, (*via, template))
-        return unknown_names
-
-    def _read(self, template: str) -> _Reading:
-        if template not in self._readings:
-            file = self.files.get(template)
-            if file is None:
-                raise self._missing(template + SUFFIX)
-            try:
-                tree = self._environment.parse(file.read_text("utf-8"), filename=str(file))
-            except jinja2.TemplateSyntaxError as error:
-                place = Place(str(file), error.lineno, 1)
-                raise PromptError(f"template does not compile: {error.message}", place=place) from None
-            except (OSError, UnicodeDecodeError) as error:
-                raise PromptError(f"template cannot be read: {error}", place=Place(str(file))) from None
-            names = list(tree.find_all(jinja2.nodes.Name))
-            # Who asks whether a name is defined allows for its absence, in what it includes too.
-            tested = [test.node for test in tree.find_all(jinja2.nodes.Test) if test.name == "defined"]
-            optional = {node.name for node in tested if isinstance(node, jinja2.nodes.Name)}
-            free = meta.find_undeclared_variables(tree) - optional
-            self._readings[template] = _Reading(
-                {n.name: Place(str(file), n.lineno, 1) for n in names if n.name in free},
-                frozenset(n.name for n in names if n.ctx == "store") | optional,
-                tuple(name.removesuffix(SUFFIX) for name in meta.find_referenced_templates(tree) if name),
-            )
-        return self._readings[template]
+    def parsed(self, template: str) -> jinja2.nodes.Template:
+        """The syntax tree of a template. Raises `PromptError` if it does not compile or is not there."""
+        file = self.files.get(template)
+        if file is None:
+            raise self._missing(template + SUFFIX)
+        try:
+            return self._environment.parse(file.read_text("utf-8"), filename=str(file))
+        except jinja2.TemplateSyntaxError as error:
+            raise _broken(error, str(file)) from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise PromptError(f"template cannot be read: {error}", place=Place(str(file))) from None
 
     def _missing(self, name: str) -> PromptError:
         hint = near(name.removesuffix(SUFFIX), self.files)

@@ -16,8 +16,10 @@ from typing import Annotated, Any, TypedDict, cast
 
 from harness import storage
 from harness.api import Case, Task
+from harness.check import TemplateReading
 from harness.config.plan import Condition, Group, Plan
 from harness.config.project import Project
+from harness.config.prompts import PromptSet
 from harness.engine_api import Engine
 from harness.errors import DataError, NotFittedError, Place, PluginError
 from harness.extensions.calibration.protocols import CalibratedProtocol
@@ -99,7 +101,19 @@ def players(plan: Plan, condition: Condition) -> dict[str, Any]:
 def wordings(plan: Plan, condition: Condition, templates: Iterable[str]) -> dict[str, str]:
     """Prompt set of a model on the panel → digest of what it is asked with there."""
     models = (group for group in _panel(plan, condition).values() if group.policy is None)
-    return {group.prompts.name: group.prompts.digest_of(templates) for group in models}
+    return {group.prompts.name: group.prompts.digest_of(_with_includes(group.prompts, templates)) for group in models}
+
+
+def _with_includes(prompts: PromptSet, templates: Iterable[str]) -> set[str]:
+    """These templates, as far as the set has them, and what they include. Raises `PromptError`."""
+    names: set[str] = set()
+    waiting = [name for name in templates if name in prompts.files]
+    while waiting:
+        name = waiting.pop()
+        if name not in names:
+            names.add(name)
+            waiting += [other for other in TemplateReading.of(prompts, name).includes if other in prompts.files]
+    return names
 
 
 def _panel(plan: Plan, condition: Condition) -> dict[str, Group]:

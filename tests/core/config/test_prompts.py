@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.check import unknown
 from harness.config.prompts import PromptSet
 from harness.errors import PromptError
 from tests.helpers.toy import TOY
@@ -29,7 +30,7 @@ def test_a_template_that_is_no_text_is_reported_with_its_file(tmp_path: Path) ->
     (tmp_path / "say.j2").write_bytes(b"caf\xe9")
     (tmp_path / "folder.j2").mkdir()
     assert set(prompts.files) == {"say"}
-    for look in (lambda: prompts.unknown("say", set()), lambda: prompts.render("say", {})):
+    for look in (lambda: unknown(prompts, "say", set()), lambda: prompts.render("say", {})):
         with pytest.raises(PromptError, match=r"say\.j2: template"):
             look()
 
@@ -70,7 +71,7 @@ def test_unknown_variables_are_found_in_branches_not_taken(tmp_path: Path) -> No
     prompts = make(
         tmp_path, say="{% if x %}\n{{ typo }}{% endif %}{% set y = 1 %}{{ y }}{% for i in x %}{{ i }}{% endfor %}"
     )
-    assert [(name, place.line) for name, place in prompts.unknown("say", {"x"})] == [("typo", 2)]
+    assert [(name, place.line) for name, place in unknown(prompts, "say", {"x"})] == [("typo", 2)]
 
 
 def test_text_is_data_not_template(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from harness.check import unknown
 from harness.config.prompts import PromptSet
 from harness.errors import PromptError, UserError
 from harness.extensions.templating.environment import BoundedEnvironment
@@ -275,4 +276,4 @@ def test_every_prompt_set_that_ships_compiles() -> None:
     for listed in BUILTIN.listing("prompts"):
         prompts = BUILTIN.prompts(listed.name)
         for template in prompts.files:
-            prompts.unknown(template, set())
+            unknown(prompts, template, set())
