@@ -26,15 +26,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     clean_streams()
     given = sys.argv[1:] if arguments is None else arguments
-    command = next((word for word in given if not word.startswith("-")), "")
     with _terminated_as_interrupted() as received:
-        code = _run(given, command)
+        code = _run(given)
     return 128 + received[0] if received and code == INTERRUPTED else code
 
 
-def _run(given: Sequence[str], command: str) -> int:
+def _run(given: Sequence[str]) -> int:
     try:
-        options = parser(command).parse_args(given)
+        options = parser(given).parse_args(given)
         allowed = getattr(options, "allow_code_execution", False)
         with approvals.allowing(allowed), approvals.refusals() as refused:  # what the command continues without
             code: int = options.function()(options)

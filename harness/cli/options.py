@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
@@ -105,6 +105,12 @@ def add(command: Parser, *names: str, group: str | None = None) -> None:
         own, settings = _FLAGS.get(name) or _of_run(name)
         words = ["-o"] * (name == "output") + [name if own == _ARGUMENTS else f"--{name}"]
         command.group(group or own).add_argument(*words, **settings)
+
+
+def are_of_core(words: Sequence[str]) -> bool:
+    """Whether all options among the words of a command line are here, each written in full."""
+    known = {f"--{name}" for name in (*_FLAGS, *NAMES)}
+    return all(word.partition("=")[0] in known for word in words if word.startswith("-"))
 
 
 def _of_run(name: str) -> tuple[str, dict[str, Any]]:

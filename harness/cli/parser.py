@@ -19,15 +19,17 @@ def kinds() -> dict[str, str]:
     return {**of_plugins, "prompts": "sets of templates", "specs": "experiments, ready to run"}
 
 
-def parser(command: str | None = None) -> argparse.ArgumentParser:
+def parser(given: Sequence[str] | None = None) -> argparse.ArgumentParser:
     """The whole command line.
 
     Args:
-        command: the command that is given; only it gets its options then. None: all of them.
+        given: the words that are given. Only their command gets its options then, and those that extensions add to it
+            only if some option is none of the core's. None: all of them.
 
     Options that are parsed have `function`, which loads the function of the command.
     """
     every = offers("commands")
+    command = None if given is None else next((word for word in given if not word.startswith("-")), "")
     top = Parser(
         prog="harness",
         usage="harness COMMAND [options]",
@@ -43,6 +45,7 @@ def parser(command: str | None = None) -> argparse.ArgumentParser:
         text = help[0].upper() + help[1:] + "."
         own = names.add_parser(name, needs=usage, help=help, description=text, epilog=ending)
         own.set_defaults(function=offer.load_function)
+        own.given = given
         if command in (None, name):
             offer.load_function("options")(own)
             more = own.group("more")  # last, so that it comes last
@@ -127,6 +130,8 @@ def score_options(command: Parser) -> None:
 def _added(name: str, command: Parser) -> None:
     """Add the options of extensions to a command of the core; an extension that fails here adds none, with a
     warning."""
+    if command.given is not None and opt.are_of_core(command.given):
+        return
     for offer in offers("after").values():
         if name in offer.value:
             try:

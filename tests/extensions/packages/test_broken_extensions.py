@@ -315,6 +315,8 @@ def test_options_that_an_extension_cannot_add_do_not_stop_a_run(
     manifest = f'{TOP}[after.echo]\nrun = "after:Echo"\nparameters = ["echo"]\neval = "after:options"\n'
     install(manifest, {"after.py": "def options(command): command.add_argument('--model')\n"})
     assert main([*RUN, str(tmp_path / "run")]) == 0
+    assert "echo" not in capsys.readouterr().err, "options of extensions are not asked for"
+    assert main([*RUN, str(tmp_path / "run"), "--no-resume", "--overwrite"]) == 0
     assert "warning: the extension echo adds no options: " in capsys.readouterr().err
 
 
