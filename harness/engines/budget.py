@@ -82,7 +82,7 @@ class Usage:
         """Raises `BudgetSpentError` when the time is over."""
 
     def time_left(self) -> float | None:
-        """Seconds; None: no end of it."""
+        """The seconds that are left; None without a limit."""
         return None
 
     def time_over(self) -> BudgetSpentError:

@@ -59,7 +59,7 @@ class Mock(Engine, CallsTools, ComputesLikelihoods, ContinuesText):
         return Completion("", input_tokens=tokens, output_tokens=0, likelihoods=values)
 
     def count_tokens(self, text: str) -> int:
-        """Its words."""
+        """The number of its words."""
         return len(text.split())
 
     def describe(self) -> Facts:

@@ -63,7 +63,7 @@ class Heartbeat:
         return seconds / new * left if new else None
 
     async def beat(self) -> None:
-        """Log a line every `EVERY` seconds, until it is cancelled; what a bar lacks of it is in `LogRecord.counts`."""
+        """Log a line every `EVERY` seconds, until it is cancelled; a progress bar adds `LogRecord.counts`."""
         while True:
             await asyncio.sleep(EVERY)
             counts = self.counts()

@@ -94,7 +94,7 @@ def current() -> Session | None:
 
 @contextlib.contextmanager
 def session() -> Iterator[Session]:
-    """The session that is there, or a new one."""
+    """The session that is open, or a new one."""
     if (one := _current.get()) is not None:
         yield one
         return

@@ -172,7 +172,7 @@ class PythonAgent:
         self._lock = threading.Lock()
 
     async def complete(self, request: Request) -> Completion:
-        """Raises `RequestError` for whatever the agent does."""
+        """Ask the agent. Raises `RequestError` for whatever goes wrong in it."""
         conversation = self.conversations.of(request)
         messages = [dict(message) for message in request.thread.messages]  # agents may change what they get
         began = time.perf_counter()

@@ -206,7 +206,7 @@ class AgentProcess(asyncio.SubprocessProtocol):
 
     Args:
         log: where its standard error goes.
-        agent: whose seat it has, for the log.
+        agent: the agent that it plays, for the log.
         on_over: called when it has ended.
 
     Attributes:

@@ -55,7 +55,7 @@ class Conversation:
 
 
 class Conversations:
-    """Those of one engine, each kept in its thread, with which it ends."""
+    """The conversations of one engine. Each is kept in its thread and ends with it."""
 
     def __init__(self) -> None:
         self._key = f"agent/{next(_numbers)}"

@@ -62,7 +62,7 @@ def cost(parts: Parts, prices: Prices, scores: Sequence[EpisodeScore], failed: i
 
 
 def cost_notes(costs: Mapping[str, Parts], scores: Sequence[EpisodeScore], prices: Prices) -> Iterable[str]:
-    """Which prices a table's costs go by, which are lacking, and which episodes are in no sum."""
+    """Which prices a table's costs use, which are missing, and which episodes no sum includes."""
     played = [score for score in scores if score.error is None]
     models: dict[str, None] = {}
     short = []

@@ -74,7 +74,7 @@ class Replica:
         self.unhealthy, self.consecutive_failures = None, 0
 
     def mark_unhealthy(self, reason: str) -> None:
-        """Ask others from now on."""
+        """Ask the other replicas from now on."""
         if self.unhealthy is None:
             self.counts["outages"] += 1
         self.unhealthy, self.since = reason, time.monotonic()

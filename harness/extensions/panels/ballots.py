@@ -206,7 +206,7 @@ class Ranking(CandidateBallot):
         return list(self.candidates[:3])
 
     def constraint(self) -> Mapping[str, Any]:
-        """The marker and labels; that none stands twice no regular expression can say in short."""
+        """The marker and labels. No short regular expression can forbid that a label stands twice."""
         one = f"({'|'.join(self.candidates)})"
         return {"regex": rf"{self.marker} {one}( > {one}){{0,{len(self.candidates) - 1}}}"}
 

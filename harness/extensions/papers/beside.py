@@ -90,7 +90,7 @@ class References(TableKey):
 
 
 def cited(table: TableSpec, published: Iterable[Published]) -> TableSpec:
-    """The table with those that it names beside it, to be filled once; as it is if none are given.
+    """The table with the published tables that it names beside it, to be filled once; unchanged if none are given.
 
     Raises `SpecError` for a name that is not there.
     """

@@ -38,7 +38,7 @@ class WorkerUsage(BoundedUsage):
 
     @property
     def used(self) -> Used:
-        """Since the process began."""
+        """(calls, tokens) since the process began."""
         return self.calls, self.tokens
 
     def allow(self, limit: Used) -> None:

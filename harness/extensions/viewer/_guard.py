@@ -37,7 +37,7 @@ class Guard:
 
     Args:
         app: answers what is allowed.
-        key: what requests must show that play an episode on (POST); None: there are none.
+        key: what requests that play an episode on (POST) must contain; None: there are no such requests.
     """
 
     def __init__(self, app: ASGIApp, key: str | None = None) -> None:

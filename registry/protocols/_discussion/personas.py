@@ -82,7 +82,7 @@ def proposed(action: Action, members: Sequence[str]) -> dict[str, Persona]:
 class Roster(Reply):
     """Experts, one a line: "1. Name: what the expert knows". The action is a list of {"name", "text"}.
 
-    Lines that begin with a number or a bullet count; further ones than `count` are left out, and fewer will do.
+    Lines that begin with a number or a bullet count; those beyond `count` are left out, and fewer are accepted.
 
     Attributes:
         count: how many experts are asked for.

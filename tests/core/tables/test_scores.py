@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from harness.api import CorpusMetric, Episode, RatioMetric, Statistic
+from harness.approvals import NotApprovedError
 from harness.errors import DataError, Place, PluginError, SpecError
 from harness.tables import CorpusRecord, EpisodeScore
 from harness.tables.scores import aggregate, all_parts, load_scores, numbers, observations, records, rows
@@ -96,6 +97,8 @@ def test_a_metric_that_fails_says_where(error: Exception, words: str, place: str
         aggregate(Corpus(error), [score(CorpusRecord(1))], "x")
     assert (caught.value.place and caught.value.place.file) == place
     assert aggregate(Corpus(error), [score(1.0)], "x") == Statistic(None, None, 0), "it is not asked about nothing"
+    refused = aggregate(Corpus(NotApprovedError([])), [score(CorpusRecord(1))], "x")
+    assert refused == Statistic(None, None, 0)
 
 
 def test_what_is_no_statistic_is_refused() -> None:
@@ -133,7 +136,19 @@ def test_a_line_that_is_no_score_is_named(change: dict[str, Any], words: str, tm
     (tmp_path / "scores.jsonl").write_text(json.dumps(line) + "\n" + json.dumps({**line, **change}) + "\n")
     with pytest.raises(DataError, match=words) as caught:
         load_scores(tmp_path / "scores.jsonl")
-    assert caught.value.place is not None and caught.value.place.line == 2
+    assert str(caught.value.place) == f"{tmp_path / 'scores.jsonl'}:2:1"
+
+
+def test_a_file_that_is_no_scores_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "scores.jsonl"
+    for content, words, place in (
+        (b"{", "not JSON: ", f"{file}:1:1"),
+        (b"\xff", "cannot read the scores: ", str(file)),
+    ):
+        file.write_bytes(content)
+        with pytest.raises(DataError, match=words) as caught:
+            load_scores(file)
+        assert (caught.value.message[: len(words)], str(caught.value.place)) == (words, place)
 
 
 def test_rows_say_what_all_episodes_of_a_condition_share() -> None:

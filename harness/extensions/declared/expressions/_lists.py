@@ -18,7 +18,7 @@ from ._registered import function, gone_through
 
 @function
 def range_(steps: Supply, *ends: int) -> range:
-    """The whole numbers from 0, or from a start, to before an end; a third number is the step."""
+    """The whole numbers from 0, or from a start, up to an end, which is left out; a third number is the step."""
     numbers = range(*ends)
     room(len(numbers), MAX_SIZE)
     return numbers
