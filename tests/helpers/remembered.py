@@ -1,5 +1,5 @@
 """What thousands of runs ask again, answered once a process: git, the YAML of this repository, compiled templates,
-whether parameters and tables fit their schemas, and which certificates this machine trusts."""
+whether parameters and tables fit their schemas, what plugins are, and which certificates this machine trusts."""
 
 from __future__ import annotations
 
@@ -14,18 +14,20 @@ import pytest
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from harness import parameters
-from harness.config import yamls
+from harness.config import listings, yamls
+from harness.config.project import Listed
 from harness.runtime import sources
 
 ROOT = Path(__file__).parents[2]
 
 
 def remember(patch: pytest.MonkeyPatch) -> None:
-    """Put memories in front of five functions, each keyed by all that its answer depends on."""
+    """Put memories in front of six functions, each keyed by all that its answer depends on."""
     _git(patch)
     _documents(patch)
     _templates(patch)
     _problems(patch)
+    _descriptions(patch)
     _certificates(patch)
 
 
@@ -80,6 +82,17 @@ def _problems(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(parameters, "schema_problems", problems)
     patch.setattr(parameters, "json_shape", functools.lru_cache(maxsize=4096)(parameters.json_shape))
+
+
+def _descriptions(patch: pytest.MonkeyPatch) -> None:
+    """Of this repository's plugins, which a listing parses all."""
+    describe = listings._of_plugin
+    known = functools.cache(describe)
+
+    def described(name: str, file: Path) -> Listed:
+        return (known if file.is_relative_to(ROOT) else describe)(name, file)
+
+    patch.setattr(listings, "_of_plugin", described)
 
 
 def _certificates(patch: pytest.MonkeyPatch) -> None:
