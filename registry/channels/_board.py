@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"(?:agent)?[ _-]?(\d{1,9})", re.IGNORECASE | re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class Message:
     """One message, or one version of a file.
 
     Attributes:
@@ -84,8 +84,8 @@ class Board(CarriedChannel):
         self.handlers: dict[str, Callable[[str, Call], str]] = {}
         self.announced_characters = 0
         self._results: dict[str, list[Facts]] = {}
-        self._new_letters: list[Letter] = []
-        self._repeated_letters: list[Letter] = []
+        self._new_messages: list[Message] = []
+        self._repeated_messages: list[Message] = []
 
     def observation(self, agent: str) -> Facts:
         """Return `inbox` and `results`.
@@ -94,19 +94,19 @@ class Board(CarriedChannel):
         {"from", "round", "text"}. `results` has those of its last calls, a list of {"call", "ok", "text"}, with the
         "path" of a file.
         """
-        return {"inbox": [letter.view for letter in self.incoming(agent)], "results": self._results.get(agent, [])}
+        return {"inbox": [message.view for message in self.incoming(agent)], "results": self._results.get(agent, [])}
 
     def commit(self, moves: Sequence[Move]) -> None:
         """Execute the calls of these moves. An action of None has no calls."""
         for move in moves:
             agent = move.agent
-            letters = self.incoming(agent)
+            messages = self.incoming(agent)
             self.mark_seen(agent)
-            self._add_knowledge(agent, letters)
-            self._new_letters, self._repeated_letters = [], []
+            self._add_knowledge(agent, messages)
+            self._new_messages, self._repeated_messages = [], []
             self._results[agent] = [self._result(agent, call) for call in move.action or ()]
-            self._add_knowledge(agent, self._new_letters)
-            self._add_knowledge(agent, self._repeated_letters, again=True)
+            self._add_knowledge(agent, self._new_messages)
+            self._add_knowledge(agent, self._repeated_messages, again=True)
 
     def next_round(self) -> None:
         """Start the next round, in which the changes of this one become visible."""
@@ -116,8 +116,8 @@ class Board(CarriedChannel):
     def knowledge_of(self, agent: str) -> int:
         """Return the agent's knowledge at a decision now: `knowledge`, and that of incoming messages."""
         knowledge = self.knowledge[agent]
-        for letter in self.incoming(agent):
-            knowledge |= letter.knowledge
+        for message in self.incoming(agent):
+            knowledge |= message.knowledge
         return knowledge
 
     def find_agent(self, name: str) -> str | None:
@@ -165,7 +165,7 @@ class Board(CarriedChannel):
     def execute(self, agent: str, call: Call) -> str:
         """Execute one call and return its result. Raises `RefusedError` with the reason."""
 
-    def incoming(self, agent: str) -> Sequence[Letter]:
+    def incoming(self, agent: str) -> Sequence[Message]:
         """The messages that the agent sees at its next decision without a call."""
         return ()
 
@@ -189,14 +189,14 @@ class Board(CarriedChannel):
         entry[0] += 1
         entry[1] += len(text)
 
-    def mark_read(self, letters: Sequence[Letter], old: int = 0) -> None:
-        """Note that the acting agent has fetched these letters. It knows them from its next decision on.
+    def mark_read(self, messages: Sequence[Message], old: int = 0) -> None:
+        """Note that the acting agent has fetched these messages. It knows them from its next decision on.
 
         Args:
             old: how many of them, the first ones, it had seen before as incoming messages.
         """
-        self._repeated_letters.extend(letters[:old])
-        self._new_letters.extend(letters[old:])
+        self._repeated_messages.extend(messages[:old])
+        self._new_messages.extend(messages[old:])
 
     def check_length(self, text: str, what: str) -> str:
         """Return the text. Raises `RefusedError` if it is too long."""
@@ -220,17 +220,17 @@ class Board(CarriedChannel):
         except RefusedError as error:
             return {"call": name, "ok": False, "text": f"error: {error}"}
 
-    def _add_knowledge(self, agent: str, letters: Sequence[Letter], again: bool = False) -> None:
-        if not letters:
+    def _add_knowledge(self, agent: str, messages: Sequence[Message], again: bool = False) -> None:
+        if not messages:
             return
         knowledge, contacts = self.knowledge[agent], self.contacts[agent]
-        for letter in letters:
-            knowledge |= letter.knowledge
-            contacts |= 1 << self.number[letter.sender]
+        for message in messages:
+            knowledge |= message.knowledge
+            contacts |= 1 << self.number[message.sender]
         self.knowledge[agent], self.contacts[agent] = knowledge, contacts
         if not again:
-            self.received[agent][0] += len(letters)
-            self.received[agent][1] += sum(len(letter.text) for letter in letters)
+            self.received[agent][0] += len(messages)
+            self.received[agent][1] += sum(len(message.text) for message in messages)
 
 
 @dataclass(kw_only=True)
@@ -299,8 +299,8 @@ def path_of(text: str) -> str:
     return path
 
 
-def as_lines(letters: Sequence[Letter]) -> str:
+def as_lines(messages: Sequence[Message]) -> str:
     """Return messages as the result of a call, one per line."""
-    if not letters:
+    if not messages:
         return "no new messages"
-    return "\n".join(f"[round {letter.round}] {letter.sender}: {letter.view['text']}" for letter in letters)
+    return "\n".join(f"[round {message.round}] {message.sender}: {message.view['text']}" for message in messages)

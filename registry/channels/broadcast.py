@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from harness.api import Case, plugin
 from harness.extensions.networks.calls import Verb
 
-from ._board import Board, Call, InboxBoard, InboxChannel, Letter, RefusedError, as_lines
+from ._board import Board, Call, InboxBoard, InboxChannel, Message, RefusedError, as_lines
 
 
 @plugin
@@ -28,10 +28,10 @@ class OpenBroadcast(InboxBoard):
 
     def __init__(self, case: Case, channel: InboxChannel) -> None:
         super().__init__(case, channel)
-        self._log: list[Letter] = []
-        self._due: dict[int, list[Letter]] = {}
+        self._log: list[Message] = []
+        self._due: dict[int, list[Message]] = {}
 
-    def incoming(self, agent: str) -> Sequence[Letter]:
+    def incoming(self, agent: str) -> Sequence[Message]:
         """Messages of others since the agent's last decision."""
         return self._of_others(agent, self._seen[agent]) if self._push else ()
 
@@ -44,11 +44,11 @@ class OpenBroadcast(InboxBoard):
         if call["call"] == "list_agents":
             return ", ".join(self.agents)
         if call["call"] == "receive_messages":
-            letters = self._of_others(agent, self._read[agent])
+            messages = self._of_others(agent, self._read[agent])
             old = self._of_others(agent, self._read[agent], self._seen[agent]) if self._push else ()
             self._read[agent] = len(self._log)
-            self.mark_read(letters, len(old))
-            return as_lines(letters)
+            self.mark_read(messages, len(old))
+            return as_lines(messages)
         text = self.check_length(call["content"], "message")
         if not text.strip():
             raise RefusedError("the message is empty; nothing was sent")
@@ -56,16 +56,16 @@ class OpenBroadcast(InboxBoard):
         lost = self.courier.lost(self.agents)
         if self.topology is not None:
             lost |= {*self.agents} - {*others}
-        letter = Letter(agent, text, self.round, self.knowledge[agent], lost)
+        message = Message(agent, text, self.round, self.knowledge[agent], lost)
         self.note(agent, "*", text)
         for late in self.courier.delays():
-            self._due.setdefault(self.round + 1 + late, []).append(letter)
+            self._due.setdefault(self.round + 1 + late, []).append(message)
         return f"sent to all {len(others)} {'others' if self.topology is None else 'neighbors'}"
 
     def deliver(self) -> None:
         """Append due messages to the log."""
         due = self._due.pop(self.round, [])
-        self._log += sorted(due, key=lambda letter: (letter.round, self.number[letter.sender]))
+        self._log += sorted(due, key=lambda message: (message.round, self.number[message.sender]))
 
-    def _of_others(self, agent: str, start: int, end: int | None = None) -> list[Letter]:
-        return [letter for letter in self._log[start:end] if letter.sender != agent and agent not in letter.lost]
+    def _of_others(self, agent: str, start: int, end: int | None = None) -> list[Message]:
+        return [message for message in self._log[start:end] if message.sender != agent and agent not in message.lost]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from harness.api import Case, plugin
 from harness.extensions.networks.calls import Verb
 
-from ._board import Board, Call, InboxBoard, InboxChannel, Letter, RefusedError, as_lines
+from ._board import Board, Call, InboxBoard, InboxChannel, Message, RefusedError, as_lines
 
 
 @plugin
@@ -28,10 +28,10 @@ class OpenMailbox(InboxBoard):
 
     def __init__(self, case: Case, channel: InboxChannel) -> None:
         super().__init__(case, channel)
-        self._boxes: dict[str, list[Letter]] = {agent: [] for agent in case.agents}
-        self._due: dict[int, list[tuple[str, Letter]]] = {}
+        self._boxes: dict[str, list[Message]] = {agent: [] for agent in case.agents}
+        self._due: dict[int, list[tuple[str, Message]]] = {}
 
-    def incoming(self, agent: str) -> Sequence[Letter]:
+    def incoming(self, agent: str) -> Sequence[Message]:
         """Messages that have arrived since the agent's last decision."""
         return self._boxes[agent][self._seen[agent] :] if self._push else ()
 
@@ -42,23 +42,23 @@ class OpenMailbox(InboxBoard):
     def execute(self, agent: str, call: Call) -> str:
         """Execute send_message or receive_messages."""
         if call["call"] == "receive_messages":
-            letters = self._boxes[agent][self._read[agent] :]
-            self.mark_read(letters, max(0, self._seen[agent] - self._read[agent]) if self._push else 0)
+            messages = self._boxes[agent][self._read[agent] :]
+            self.mark_read(messages, max(0, self._seen[agent] - self._read[agent]) if self._push else 0)
             self._read[agent] = len(self._boxes[agent])
-            return as_lines(letters)
+            return as_lines(messages)
         receiver = self.receiver(agent, call["target_id"])
         text = self.check_length(call["content"], "message")
         if not text.strip():
             raise RefusedError("the message is empty; nothing was sent")
-        letter = Letter(agent, text, self.round, self.knowledge[agent])
+        message = Message(agent, text, self.round, self.knowledge[agent])
         self.note(agent, receiver, text)
         if receiver not in self.courier.lost((receiver,)):
             for late in self.courier.delays():
-                self._due.setdefault(self.round + 1 + late, []).append((receiver, letter))
+                self._due.setdefault(self.round + 1 + late, []).append((receiver, message))
         return f"sent to {receiver}"
 
     def deliver(self) -> None:
         """Put due messages into the mailboxes."""
         due = self._due.pop(self.round, [])
-        for receiver, letter in sorted(due, key=lambda one: (one[1].round, self.number[one[1].sender])):
-            self._boxes[receiver].append(letter)
+        for receiver, message in sorted(due, key=lambda one: (one[1].round, self.number[one[1].sender])):
+            self._boxes[receiver].append(message)

@@ -9,7 +9,7 @@ from typing import Literal
 from harness.api import Case, Facts, plugin
 from harness.extensions.networks.calls import Verb
 
-from ._board import Board, BoardChannel, Call, Letter, RefusedError, path_of
+from ._board import Board, BoardChannel, Call, Message, RefusedError, path_of
 
 
 @plugin
@@ -32,9 +32,9 @@ class Store(BoardChannel):
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """One version of a file: the letter of its last writer, and the round in which it was created."""
+    """One version of a file: the message of its last writer, and the round in which it was created."""
 
-    letter: Letter
+    message: Message
     created: int
 
 
@@ -73,20 +73,20 @@ class OpenStore(Board):
         if call["call"] == "read_file":
             if file is None:
                 raise RefusedError(f"there is no file {path!r}")
-            if file.letter.sender != agent:
-                self.mark_read((file.letter,))
-                readers = self.reads.setdefault(file.letter.sender, {})
+            if file.message.sender != agent:
+                self.mark_read((file.message,))
+                readers = self.reads.setdefault(file.message.sender, {})
                 readers[agent] = readers.get(agent, 0) + 1
-            return str(file.letter.view["text"])
+            return str(file.message.view["text"])
         if call["call"] == "delete_file":
             if file is None:
                 raise RefusedError(f"there is no file {path!r}")
             self._change(agent, path, None)
             return f"deleted {path}"
         text = self.check_length(call["content"], "content")
-        letter = Letter(agent, text, self.round, self.knowledge[agent])
+        message = Message(agent, text, self.round, self.knowledge[agent])
         self.note(agent, "*", text)
-        self._change(agent, path, File(letter, file.created if file else self.round))
+        self._change(agent, path, File(message, file.created if file else self.round))
         return f"wrote {len(text)} characters to {path}"
 
     def deliver(self) -> None:

@@ -23,7 +23,7 @@ from harness.api import Completion
 from harness.engine_api import Request
 from harness.errors import EngineFatalError, RequestError, SetupError, near
 from harness.extensions.agents._agent_log import AgentLog
-from harness.extensions.agents._agent_places import Places
+from harness.extensions.agents._process_slots import ProcessSlots
 from harness.extensions.agents.conversations import LONGEST, ONLY, Conversation, Conversations, question_of, read_reply
 from harness.extensions.vllm.child_reaper import MarkedReaper
 from harness.extensions.vllm.engine_output import one_line
@@ -76,7 +76,7 @@ class ProgramAgent:
         self._environment = {**os.environ, MARK: f"{outer}:{mark}" if outer else mark}
         self._environment.setdefault("PYTHONUNBUFFERED", "1")  # a reply in a buffer would be waited for
         self._reaper = MarkedReaper(mark)
-        self._places: Places[AgentProcess] = Places(most, self._end)
+        self._slots: ProcessSlots[AgentProcess] = ProcessSlots(most, self._end)
         self._alive: set[AgentProcess] = set()
         self._gone: weakref.WeakSet[AgentProcess] = weakref.WeakSet()
         self._ending: set[asyncio.Task[None]] = set()
@@ -87,7 +87,7 @@ class ProgramAgent:
         conversation, age = self.conversations.of(request), request.thread.age
         messages = len(request.thread.messages)
         while True:
-            process: AgentProcess | None = self._places.resting() if self.history else conversation.session
+            process: AgentProcess | None = self._slots.resting() if self.history else conversation.session
             if process is not None and process.is_over:
                 self.counts["restarted"] += 1
                 self._end(process)
@@ -95,9 +95,9 @@ class ProgramAgent:
             start = 0 if self.history or process is None else conversation.start(request.thread)
             is_new = process is None
             if process is None:
-                await self._places.take(age)
+                await self._slots.take(age)
             else:
-                self._places.work(process)
+                self._slots.work(process)
             began = time.perf_counter()
             try:
                 async with asyncio.timeout(self.timeout):
@@ -109,7 +109,7 @@ class ProgramAgent:
                 if is_new or not error.was_silent:
                     raise RequestError(f"{self.name} {error}") from None
                 continue  # it ended before it was asked
-            self._places.rest(process, age)
+            self._slots.rest(process, age)
             conversation.answered(messages, answer.text)
             return answer if answer.latency is not None else replace(answer, latency=time.perf_counter() - began)
 
@@ -138,7 +138,7 @@ class ProgramAgent:
                 protocol, *self.command, env=self._environment, start_new_session=True
             )
         except BaseException as error:
-            self._places.free()
+            self._slots.free()
             if not isinstance(error, OSError):
                 raise
             hint = " (its first line names no interpreter, such as #!/usr/bin/env python3)"
@@ -166,7 +166,7 @@ class ProgramAgent:
             process.close()
             return
         process.retire()
-        self._places.leave(process)
+        self._slots.leave(process)
         task = asyncio.create_task(process.end())
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
@@ -175,7 +175,7 @@ class ProgramAgent:
         """A process has ended."""
         self._alive.discard(process)
         self._gone.add(process)
-        self._places.free(process)
+        self._slots.free(process)
 
     async def close(self) -> None:
         """End all processes, and what they have started."""
@@ -183,14 +183,14 @@ class ProgramAgent:
         for process in list(self._gone):
             process.close()
         await asyncio.to_thread(self._reaper.close)
-        again = self._places.ended_for_room
+        again = self._slots.ended_for_room
         if again > self.most:
             what = f"{again} processes of {self.name} were ended to make room, and started again for their next turn"
             hint = "raise it, or let a few processes serve all conversations (history=true)"
             warnings.warn(f"{what}: concurrency={self.most} is less than an episode's agents; {hint}", stacklevel=2)
 
     def report(self) -> dict[str, int]:
-        return {**self.counts, "ended_for_room": self._places.ended_for_room}
+        return {**self.counts, "ended_for_room": self._slots.ended_for_room}
 
 
 class _EndedError(Exception):

@@ -15,8 +15,8 @@ from harness.extensions.agents.conversations import LONGEST, Conversations
 from harness.extensions.calls.tool_calls import storable
 from harness.extensions.estimates.estimate import estimate
 from harness.extensions.games.ends import alike
-from harness.extensions.people._desk import Desk, can_read, is_terminal
 from harness.extensions.people._ends import end_state, ended
+from harness.extensions.people._shared_terminal import SharedTerminal, can_read, is_terminal
 from harness.printable import clean_name
 from harness.replies.reading import read
 from harness.runtime.players import ModelPlayer
@@ -46,7 +46,7 @@ class Human(Engine):
             message = f"name={self.name!r:.80} is not a name"
             raise SetupError(message, hint=f"Write a word or two, {_LONGEST_NAME} characters at most.", at=("name",))
         self._conversations = Conversations()
-        self._desk: Desk | None = None
+        self._terminal: SharedTerminal | None = None
         self._questions = self._unreadable = 0
         self._episode, self._rules = "", dict[str, str]()  # agent → the system message that it has read
 
@@ -73,18 +73,18 @@ class Human(Engine):
         if not can_read():
             message = f"{self.model} answers in a terminal, and there is no standard input"
             raise SetupError(message, hint="Give the command in a terminal, or pipe it one answer per line.")
-        self._desk = Desk.here()
-        self._desk.open()
+        self._terminal = SharedTerminal.here()
+        self._terminal.open()
 
     async def close(self) -> None:
-        if self._desk is not None:
-            self._desk.close()
-            self._desk = None
+        if self._terminal is not None:
+            self._terminal.close()
+            self._terminal = None
 
     def stop_retrying(self, reason: Exception) -> None:
         """The run ends: a question that is being asked is given up."""
-        if self._desk is not None:
-            self._desk.end(reason)
+        if self._terminal is not None:
+            self._terminal.end(reason)
 
     def show_end(self, episode: str, players: Mapping[str, Any], outcome: Outcome) -> None:
         """Show the last board, and who has won; with `help=false` nothing, as a model sees nothing."""
@@ -98,7 +98,7 @@ class Human(Engine):
         if text := ended(outcome.facts, people):
             parts.append(("result", text))
         if parts:
-            Desk.here().show(f"episode {episode} is over", parts)
+            SharedTerminal.here().show(f"episode {episode} is over", parts)
 
     def report(self) -> Facts:
         """How many answers were given, and how many more could not be read and were asked for again."""
@@ -111,49 +111,49 @@ class Human(Engine):
             EngineFatalError: what is piped has ended.
             KeyboardInterrupt: Ctrl-D in a terminal.
         """
-        if self._desk is None:
+        if self._terminal is None:
             raise EngineFatalError("the engine is not started, or closed")
-        await self._desk.enter(request.thread.age)
+        await self._terminal.enter(request.thread.age)
         try:
-            return await self._ask(self._desk, request)
+            return await self._ask(self._terminal, request)
         finally:
-            self._desk.leave()
+            self._terminal.leave()
 
-    async def _ask(self, desk: Desk, request: Request) -> Completion:
-        desk.check()
+    async def _ask(self, terminal: SharedTerminal, request: Request) -> Completion:
+        terminal.check()
         episode, agent, turn, attempt = request.id.rsplit("/", 3)
-        await desk.seat(self.name or self.model, agent)
+        await terminal.seat(self.name or self.model, agent)
         conversation, messages = self._conversations.of(request), request.thread.messages
         start = conversation.start(request.thread)
-        desk.say(f"\n=== episode {episode} · {agent} · turn {turn} · attempt {attempt} ===", bold=True)
+        terminal.say(f"\n=== episode {episode} · {agent} · turn {turn} · attempt {attempt} ===", bold=True)
         if episode != self._episode:
             self._episode, self._rules = episode, {}
         for message in messages[start:]:
             role, text = message["role"], message["content"]
             known = role == "system" and self._rules.get(agent) == text
-            desk.say(f"--- {role}" + (", as before" if known else ""), bold=True)
+            terminal.say(f"--- {role}" + (", as before" if known else ""), bold=True)
             if not known:
-                desk.say(text)
+                terminal.say(text)
             if role == "system":
                 self._rules[agent] = text
         moves = _moves(request.reply) if self.help else []
         if moves:
-            desk.say("--- legal moves, by number or as the prompt asks", bold=True)
-            desk.say(_listed(moves))
+            terminal.say("--- legal moves, by number or as the prompt asks", bold=True)
+            terminal.say(_listed(moves))
         began = time.perf_counter()
-        text = await self._answer(desk, request, moves)
+        text = await self._answer(terminal, request, moves)
         self._questions += 1
         conversation.session = True
         conversation.answered(len(messages), text)
         return Completion(text, finish_reason="stop", latency=time.perf_counter() - began)
 
-    async def _answer(self, desk: Desk, request: Request, moves: Sequence[str]) -> str:
+    async def _answer(self, terminal: SharedTerminal, request: Request, moves: Sequence[str]) -> str:
         agent = request.id.rsplit("/", 3)[1]
         while True:
             try:
-                text = await desk.answer(f"{clean_name(agent)}> ")
+                text = await terminal.answer(f"{clean_name(agent)}> ")
             except UnicodeDecodeError:
-                desk.say("This is not UTF-8. Write it again.")
+                terminal.say("This is not UTF-8. Write it again.")
                 continue
             if text is None and is_terminal():
                 raise KeyboardInterrupt
@@ -169,7 +169,7 @@ class Human(Engine):
             if number.isdecimal() and 1 <= int(number[:9]) <= len(moves):
                 return moves[int(number) - 1]
             self._unreadable += 1
-            desk.say(f"That cannot be read: {error}. Write it again.")
+            terminal.say(f"That cannot be read: {error}. Write it again.")
 
 
 def _is_played_by_a_person(player: object) -> bool:

@@ -6,7 +6,7 @@ import re
 
 from harness.api import Case
 
-from .._board import Board, Letter
+from .._board import Board, Message
 
 _JOINER = re.compile(r"\|(?=\s*(?:broadcast\s+)?from\b)", re.IGNORECASE)
 """Text within a message that would look like the start of another row."""
@@ -24,14 +24,14 @@ class Rows(Board):
 
     def __init__(self, case: Case, max_chars: int) -> None:
         super().__init__(case, max_chars)
-        self._unread: dict[str, list[Letter]] = {agent: [] for agent in case.agents}
-        self._due: dict[int, list[tuple[str, Letter]]] = {}
+        self._unread: dict[str, list[Message]] = {agent: [] for agent in case.agents}
+        self._due: dict[int, list[tuple[str, Message]]] = {}
 
-    def insert(self, letter: Letter, receivers: list[str]) -> None:
+    def insert(self, message: Message, receivers: list[str]) -> None:
         """Add a row for each receiver."""
         lost = self.courier.lost(receivers)
         for late in self.courier.delays():
-            rows = [(receiver, letter) for receiver in receivers if receiver not in lost]
+            rows = [(receiver, message) for receiver in receivers if receiver not in lost]
             if late:
                 self._due.setdefault(self.round + late, []).extend(rows)
             else:
@@ -39,21 +39,22 @@ class Rows(Board):
 
     def receive(self, agent: str) -> str:
         """Return the agent's unread rows in order of insertion, joined by " | ", and mark them as read."""
-        letters, self._unread[agent] = self._unread[agent], []
-        self.mark_read(letters)
+        messages, self._unread[agent] = self._unread[agent], []
+        self.mark_read(messages)
         return (
-            " | ".join(f"{self.word} {letter.sender}: {_in_a_row(letter)}" for letter in letters) or "no new messages"
+            " | ".join(f"{self.word} {message.sender}: {_in_a_row(message)}" for message in messages)
+            or "no new messages"
         )
 
     def deliver(self) -> None:
         """Add delayed rows."""
         self._put(self._due.pop(self.round, []))
 
-    def _put(self, rows: list[tuple[str, Letter]]) -> None:
-        for receiver, letter in rows:
-            self._unread[receiver].append(letter)
+    def _put(self, rows: list[tuple[str, Message]]) -> None:
+        for receiver, message in rows:
+            self._unread[receiver].append(message)
 
 
-def _in_a_row(letter: Letter) -> str:
+def _in_a_row(message: Message) -> str:
     """Return the message with joiners escaped, so that no part of it looks like another row."""
-    return _JOINER.sub(r"\\|", letter.view["text"])
+    return _JOINER.sub(r"\\|", message.view["text"])

@@ -7,7 +7,7 @@ import random
 from harness.api import Case, plugin
 from harness.extensions.networks.calls import Verb
 
-from .._board import Board, BoardChannel, Call, Letter, RefusedError
+from .._board import Board, BoardChannel, Call, Message, RefusedError
 from ._rows import Rows
 
 
@@ -47,5 +47,5 @@ class OpenBroadcasting(Rows):
 
     def _all_others(self, agent: str, text: str) -> list[str]:
         others = [*self.others(agent)]
-        self.insert(Letter(agent, text, self.round, self.knowledge[agent]), others)
+        self.insert(Message(agent, text, self.round, self.knowledge[agent]), others)
         return others

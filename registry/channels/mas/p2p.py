@@ -7,7 +7,7 @@ import random
 from harness.api import Case, plugin
 from harness.extensions.networks.calls import Verb
 
-from .._board import Board, BoardChannel, Call, Letter, RefusedError
+from .._board import Board, BoardChannel, Call, Message, RefusedError
 from ._rows import Rows
 
 
@@ -42,7 +42,7 @@ class OpenPeerToPeer(Rows):
         if not text.strip():
             raise RefusedError("the message is empty; nothing was sent")
         self.note(agent, receiver, text)
-        self.insert(Letter(agent, text, self.round, self.knowledge[agent]), [receiver])
+        self.insert(Message(agent, text, self.round, self.knowledge[agent]), [receiver])
         return f"delivered to {receiver}"
 
     def on_submit(self, agent: str, text: str) -> str:

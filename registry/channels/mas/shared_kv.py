@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from harness.api import Case, plugin
 from harness.extensions.networks.calls import Verb
 
-from .._board import Board, BoardChannel, Call, Letter, RefusedError, path_of
+from .._board import Board, BoardChannel, Call, Message, RefusedError, path_of
 
 PREVIEW = 120
 _JOINER = re.compile(r"\|(?=\s*id=)", re.IGNORECASE)
@@ -31,10 +31,10 @@ class SharedKV(BoardChannel):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The value of a key: its number, and the letter of its last writer."""
+    """The value of a key: its number, and the message of its last writer."""
 
     id: int
-    letter: Letter
+    message: Message
 
 
 class OpenSharedKV(Board):
@@ -57,7 +57,7 @@ class OpenSharedKV(Board):
         self._changed_by: dict[str, str] = {}
         self._seen: dict[str, dict[str, str]] = {}  # agent → key → the value on which it bases its decisions
         self._reading: dict[str, dict[str, str]] = {}  # the same for values read in this round
-        self._due: dict[int, list[tuple[str, str, Letter | None]]] = {}
+        self._due: dict[int, list[tuple[str, str, Message | None]]] = {}
         self.reads: dict[str, dict[str, int]] = {}
 
     def execute(self, agent: str, call: Call) -> str:
@@ -77,12 +77,12 @@ class OpenSharedKV(Board):
         if call["call"] == "delete_file":
             self._change(agent, path, None)
             return f"removed {path}"
-        self._reading.setdefault(agent, {})[path] = row.letter.text
-        if row.letter.sender != agent:
-            self.mark_read((row.letter,))
-            readers = self.reads.setdefault(row.letter.sender, {})
+        self._reading.setdefault(agent, {})[path] = row.message.text
+        if row.message.sender != agent:
+            self.mark_read((row.message,))
+            readers = self.reads.setdefault(row.message.sender, {})
             readers[agent] = readers.get(agent, 0) + 1
-        return f"content={row.letter.text}"  # verbatim (Table 5)
+        return f"content={row.message.text}"  # verbatim (Table 5)
 
     def on_submit(self, agent: str, text: str) -> str:
         """Write a marker with the submission, by which others see that the agent is offline."""
@@ -102,7 +102,7 @@ class OpenSharedKV(Board):
                 value, writer = self._previous[path]
             else:
                 row = self._rows.get(path)
-                value, writer = row.letter.text if row else None, self._changed_by.get(path)
+                value, writer = row.message.text if row else None, self._changed_by.get(path)
             if value != text and writer != agent:
                 keys.append(path)
         return keys
@@ -121,29 +121,29 @@ class OpenSharedKV(Board):
 
     def _change(self, agent: str, path: str, text: str | None) -> None:
         """Set a value, or delete the key (None). An unreliable channel may delay or lose the change."""
-        letter = None if text is None else Letter(agent, text, self.round, self.knowledge[agent])
+        message = None if text is None else Message(agent, text, self.round, self.knowledge[agent])
         if self.courier.lost((path,)):
             return
         for late in self.courier.delays():
             if late:
-                self._due.setdefault(self.round + late, []).append((agent, path, letter))
+                self._due.setdefault(self.round + late, []).append((agent, path, message))
             else:
-                self._apply(agent, path, letter)
+                self._apply(agent, path, message)
 
-    def _apply(self, agent: str, path: str, letter: Letter | None) -> None:
+    def _apply(self, agent: str, path: str, message: Message | None) -> None:
         row = self._rows.get(path)
-        self._previous.setdefault(path, (row.letter.text if row else None, self._changed_by.get(path)))
+        self._previous.setdefault(path, (row.message.text if row else None, self._changed_by.get(path)))
         self._changed_by[path] = agent
-        if letter is None:
+        if message is None:
             self._rows.pop(path, None)
         elif row:
-            self._rows[path] = Row(row.id, letter)
+            self._rows[path] = Row(row.id, message)
         else:
-            self._rows[path] = Row(self._next, letter)
+            self._rows[path] = Row(self._next, message)
             self._next += 1
 
 
 def _line(path: str, row: Row) -> str:
     """Return a row of the list, with joiners in the key escaped."""
     key = _JOINER.sub(r"\\|", path)
-    return f"id={row.id} path={key} len={len(row.letter.text)} updated=round {row.letter.round}"
+    return f"id={row.id} path={key} len={len(row.message.text)} updated=round {row.message.round}"

@@ -23,11 +23,11 @@ HELP = (
 )
 _BOLD, _PLAIN, _NO_PASTE = b"\x1b[1m", b"\x1b[0m", b"\x1b[?2004l"
 _CLEAR = b"\x1b[H\x1b[2J\x1b[3J"  # the screen, and what can be scrolled back to
-_desks: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Desk] = weakref.WeakKeyDictionary()
+_terminals: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, SharedTerminal] = weakref.WeakKeyDictionary()
 _reading: Future[str | None] | None = None  # a question that was given up still waits for its line
 
 
-class Desk:
+class SharedTerminal:
     """The keyboard and the screen of this process, which all people in a run share.
 
     What is asked goes to standard error: standard output is for tables.
@@ -42,9 +42,9 @@ class Desk:
         self._before: list[Any] | None = None
 
     @classmethod
-    def here(cls) -> Desk:
+    def here(cls) -> SharedTerminal:
         """The one of the running event loop."""
-        return _desks.setdefault(asyncio.get_running_loop(), cls())
+        return _terminals.setdefault(asyncio.get_running_loop(), cls())
 
     def open(self) -> None:
         """One more person uses it."""

@@ -1,4 +1,4 @@
-"""Which conversations have a process of an agent, where there are fewer places than conversations."""
+"""Which conversations have a process of an agent, where there are fewer slots than conversations."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ PATIENCE = 0.05
 """Seconds without a busy process after which those that wait are let in: the next turns may be about to be asked."""
 
 
-class Places(Generic[P]):
-    """A bounded number of places for processes.
+class ProcessSlots(Generic[P]):
+    """A bounded number of slots for processes.
 
-    A process keeps its place between the turns of its conversation, since to start it again is dear. It has to leave
+    A process keeps its slot between the turns of its conversation, since starting it again is slow. It has to leave
     for a conversation that is older, or where no process is busy and so none would become free: then as many leave as
     conversations wait. So a few episodes are played to their end, while the others wait, and none waits forever.
 
     Args:
-        most: how many places there are.
-        end: ends an idle process in whose place another one is wanted; has to call `leave`, and `free` in the end.
+        most: how many slots there are.
+        end: ends an idle process whose slot another one needs; has to call `leave`, and `free` in the end.
 
     Attributes:
         ended_for_room: how many were ended so.
@@ -41,7 +41,7 @@ class Places(Generic[P]):
         self.ended_for_room = 0
 
     async def take(self, age: int) -> None:
-        """Wait for a place for a conversation of this age (`Thread.age`); `free` must follow."""
+        """Wait for a slot for a conversation of this age (`Thread.age`); `free` must follow."""
         if not self._waiting and self._taken < self._most:
             self._taken += 1
             return
