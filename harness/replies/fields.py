@@ -54,15 +54,15 @@ def _as_json(text: str, keys: dict[str, str]) -> Iterator[Candidate]:
 
 def _with_keys(value: Any, keys: dict[str, str]) -> Iterator[dict[str, Any]]:
     """The outermost mappings in `value` that have a wanted key."""
-    children = value if isinstance(value, list) else []
     if isinstance(value, dict):
-        named = {keys[k.strip().casefold()]: v for k, v in value.items() if k.strip().casefold() in keys}
+        named = {keys[name]: v for k, v in value.items() if (name := k.strip().casefold()) in keys}
         if named:
             yield named
             return
-        children = list(value.values())
-    for child in children:
-        yield from _with_keys(child, keys)
+        value = [*value.values()]
+    for child in value:
+        if isinstance(child, dict | list):
+            yield from _with_keys(child, keys)
 
 
 def _by_keys(text: str, keys: dict[str, str]) -> Iterator[Candidate]:

@@ -41,9 +41,8 @@ class FreeText(Reply):
             _, marked, text = text.rpartition(self.marker)
             if not marked:
                 return Parsed(error=f"{self.marker!r} was not found; write it, and your answer behind it")
-        if self.stop:
-            ends = {line.strip() for line in self.stop}
-            text = "\n".join(itertools.takewhile(lambda line: line.strip() not in ends, text.split("\n")))
+        ends = {line.strip() for line in self.stop}
+        text = "\n".join(itertools.takewhile(lambda line: line.strip() not in ends, text.split("\n")))
         stripped = valid(text).strip()
         if not says_nothing(stripped):
             return Parsed(stripped)

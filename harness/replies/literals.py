@@ -38,6 +38,7 @@ _CLOSING = {"[": "]", "(": ")", "{": "}"}
 _OBJECT = re.compile(r"\{(?:\s++|(?://|#|/\*)[^\n]*+)*+(?:[\"'“”„‘}]|[A-Za-z_]\w{0,60}[ \t]*:)")
 _DEEP = re.compile(rf'(?:[{{\[(]\s*+(?:"[^"\\]*+"\s*+:\s*+)?){{{MAX_DEPTH}}}(?=[{{\[(])')
 """Brackets within brackets that are too many to be read."""
+_FLAT = re.compile(r"\{(?:[^{}\[\]()\\]++|\{[^{}\[\]()\\]*+\}|\[[^{}\[\]()\\]*+\])*+\}")
 _BARE_KEY = re.compile(r"([A-Za-z_]\w{0,60})[ \t]*:")
 _OPENING = frozenset("\"'“”„‘")
 _ESCAPE = re.compile(r'\\.|"', re.DOTALL)
@@ -94,14 +95,10 @@ def objects(text: str, unescape: Callable[[str], str] | None = None) -> Iterator
     budget, quick, at = 2 * len(text) + 4096, 32, 0
     while budget > 0 and (brace := _OBJECT.search(text, at)):
         start = brace.start()
-        if text.startswith("{}", start):
-            at = start + 2
-            yield start, at, {}
-            continue
         try:
             if (deep := _DEEP.match(text, start)) is not None:
                 raise NoValueError(deep.end())
-            plain = _plain_object(text, start) if quick > 0 else None
+            plain = _plain_object(text, start, quick > 0)
             quick -= plain is None  # an error of json takes as long as the text before it is: it counts lines
             value, at = plain or value_at(text, start, unescape)
         except NoValueError as error:
@@ -110,16 +107,19 @@ def objects(text: str, unescape: Callable[[str], str] | None = None) -> Iterator
             yield start, at, value
 
 
-def _plain_object(text: str, start: int) -> tuple[dict[str, Any], int] | None:
-    """What `value_at` makes of an object that is plain JSON without escapes, far sooner; None where it is not."""
-    if any(text.count(bracket, start, start + 20 * MAX_DEPTH) > MAX_DEPTH for bracket in "{["):
-        return None
-    try:
-        value, end = _PLAIN.raw_decode(text, start)
-    except (ValueError, RecursionError):
-        return None
-    nested = text.count("{", start, end) + text.count("[", start, end) > MAX_DEPTH
-    return None if nested or text.find("\\", start, end) >= 0 else (value, end)
+def _plain_object(text: str, start: int, quick: bool) -> tuple[dict[str, Any], int] | None:
+    """What `value_at` makes of an object that is plain JSON without escapes, far sooner; None where it is not. If not
+    `quick`, only of one without brackets deeper within; all its quotes may be single."""
+    if text.startswith("{}", start):
+        return {}, start + 2
+    with contextlib.suppress(ValueError, RecursionError):
+        if flat := _FLAT.match(text, start):
+            return _PLAIN.decode(flat[0] if '"' in flat[0] else flat[0].replace("'", '"')), flat.end()
+        if quick and all(text.count(bracket, start, start + 20 * MAX_DEPTH) <= MAX_DEPTH for bracket in "{["):
+            value, end = _PLAIN.raw_decode(text, start)
+            brackets = text.count("{", start, end) + text.count("[", start, end)
+            return (value, end) if brackets <= MAX_DEPTH and text.find("\\", start, end) < 0 else None
+    return None
 
 
 def masked(text: str, spans: Sequence[tuple[int, int]] | None = None) -> str:

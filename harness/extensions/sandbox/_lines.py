@@ -19,6 +19,7 @@ _PIECE = re.compile(
 )
 _END = {mark: re.compile(rf"(?:[^\\{mark[0]}]|\\.|{mark[0]}(?!{mark[0]}{{2}}))*+(?:{mark}|\Z)", re.DOTALL)
         for mark in ('"""', "'''")}  # fmt: skip
+_PLAIN_LINE = re.compile(r"([^\"'#()\[\]{}\\\n]*+)\n")
 _FRESH = re.compile(r"(?:def|class|async def|from|import)\s|@")
 
 
@@ -50,6 +51,11 @@ def logical(text: str) -> list[Line]:
     at = number = first = depth = 0
     code, sign, inside = False, "", set[int]()
     while at < len(text):
+        if first == number and not (code or depth) and (plain := _PLAIN_LINE.match(text, at)):
+            if bare := plain[1].strip():
+                lines.append(_line(physical, number, number, bare[-1], inside))
+            at, number, first = plain.end(), number + 1, number + 1
+            continue
         piece = _PIECE.match(text, at)
         assert piece is not None  # every character is covered
         kind, token = piece.lastgroup, piece.group()

@@ -170,7 +170,8 @@ def _without_prose(text: str, entry_point: str | None) -> str | None:
     dropped = {n for first, end in _paragraphs(text, physical) for n in range(first, end)}
     if dropped:
         rest = "\n".join(line for n, line in enumerate(physical) if n not in dropped)
-        lines = logical(rest)
+        may_be_whole = entry_point in rest if entry_point else _TOP.search(rest)
+        lines = logical(rest) if may_be_whole else []
         whole = _defined(lines, entry_point) is not None if entry_point else any(_TOP.match(x.text) for x in lines)
         return rest if whole else text
     return text

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from harness.extensions.sandbox import _lines
 from harness.replies import extract, literals
 from harness.replies.characters import beginning_with, markers
 from harness.replies.literals import NOTHING, NoValueError, objects, read, value_at
@@ -49,7 +50,8 @@ def test_a_pattern_is_tried_where_its_words_are(text: str) -> None:
 @example(value={"a": 0.5}, flaw="1e999", place=6)
 def test_plain_objects_are_what_the_tolerant_parser_makes_of_them(value: Any, flaw: str, place: int) -> None:
     plain = json.dumps(value, ensure_ascii=False)
-    for text in (plain, plain[:place] + flaw + plain[place:], f"so {plain} and {plain}"):
+    single = plain.replace('"', "'")
+    for text in (plain, plain[:place] + flaw + plain[place:], f"so {plain} and {plain}", single, f"{single} " * 40):
         for start, end, found in objects(text):
             assert value_at(text, start) == (found, end)
     for text in (f"{plain},", f"{plain}, 1", plain[:place] + flaw + plain[place:] + ", 2"):
@@ -65,7 +67,7 @@ def test_a_flood_of_objects_that_never_close_is_not_read_in_vain_each_time(monke
 
     class Counting(json.JSONDecoder):
         def raw_decode(self, s: str, idx: int = 0) -> tuple[Any, int]:
-            read_from.append(idx)
+            read_from.extend([idx] if len(s) > 1000 else [])  # a flat object is read by itself
             return super().raw_decode(s, idx)
 
     monkeypatch.setattr(literals, "_PLAIN", Counting())
@@ -108,3 +110,14 @@ def test_a_dotless_i_in_the_name_of_a_parameter_is_no_bug(text: str) -> None:
 def test_a_final_answer_is_a_label_with_an_underscore_as_well(text: str, action: int) -> None:
     parsed = [read_reply(FORMS[name][0], text) for name in ("number", "number, fraction")]
     assert [one.action for one in parsed] == [action, action]
+
+
+SIGNS = ["x = 1", "\n", " ", "def f(x):", "#c", "(", ")", "'a'", '"""', "\\\n", "'", "\t", "\\"]
+
+
+@given(st.lists(st.sampled_from(SIGNS), max_size=14).map("".join))
+def test_plain_lines_of_programs_are_read_at_once_as_sign_by_sign(text: str) -> None:
+    quick = _lines.logical(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_lines, "_PLAIN_LINE", re.compile("(?!)"))
+        assert quick == _lines.logical(text)
