@@ -1,7 +1,6 @@
 """What bounds an episode: what a key of specs gives a condition, and what the core asks while the episode is played.
 
-Limits change what is played, so they are part of what a run is. What a run as a whole may spend is a budget:
-`harness.engines.budget`.
+Limits are part of what a run is. What a run as a whole may spend is a budget (`harness.engines.budget`).
 """
 
 from __future__ import annotations

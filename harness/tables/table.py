@@ -28,9 +28,9 @@ Units = Unit | Mapping[str, Unit] | None
 Digits = int | Mapping[str, int]
 """Decimals of all metrics of a table, or metric → decimals: metrics that are left out have `DIGITS`."""
 DIGITS: Final = 2
-NumberForm = Literal["quantity", "plain", "count", "pvalue", "share", "rating", "rank"]
+NumberForm = Literal["quantity", "plain", "count", "pvalue", "share", "interval", "rank"]
 """How a column's numbers are shown: in the table's unit and digits, in its digits, whole, as a p-value, as percent, as
-a rating with its interval, as the ranks that are possible."""
+whole with its interval, as the ranks that are possible."""
 
 
 def text(value: Any) -> str:

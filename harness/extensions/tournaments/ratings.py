@@ -17,7 +17,7 @@ from .ratings_sequential import played
 from .results import TURNS, Game, RatedGames
 
 COLUMNS: Final[Mapping[str, tuple[str, NumberForm]]] = {
-    "rating": ("rating", "rating"),
+    "rating": ("rating", "interval"),
     "rank": ("rank", "rank"),
     "games": ("games", "count"),
     "wins": ("wins", "count"),
