@@ -32,6 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(given: Sequence[str]) -> int:
+    options = None
     try:
         options = parser(given).parse_args(given)
         allowed = getattr(options, "allow_code_execution", False)
@@ -48,6 +49,8 @@ def _run(given: Sequence[str]) -> int:
         print("\nstopped.", file=sys.stderr)
         return INTERRUPTED
     except (Exception, SystemExit) as error:
+        if options is None and isinstance(error, SystemExit):  # help, or a mistake that is printed
+            raise
         return _report_error(error, "--debug" in given)
 
 

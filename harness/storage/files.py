@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import errno
 import json
-import math
 import os
 import stat
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -78,18 +76,3 @@ def json_object(raw: bytes, path: Path, number: int | None = None) -> dict[str, 
         hint = DAMAGED if number else None
         raise DataError("not a JSON object: the file is damaged", place=Place(str(path), number or 1, 1), hint=hint)
     return line
-
-
-def finite(value: Any, deepest: int = 100) -> Any:
-    """The value as JSON knows it: numbers that are not finite are null, and what lies deeper than `deepest` is "…"."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, str | int | None):
-        return value
-    if deepest < 0:
-        return "…"
-    if isinstance(value, Mapping):
-        return {str(key): finite(item, deepest - 1) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [finite(item, deepest - 1) for item in value]
-    return str(value)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from harness.storage.files import finite
+from harness.extensions.transcripts.plain import finite
 from harness.storage.journal import Line, outcome_of
 
 COLUMNS: Final = {

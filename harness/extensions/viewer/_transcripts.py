@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from harness.api import Completion
+from harness.extensions.transcripts.plain import finite
 from harness.extensions.transcripts.view_api import Finding, RecordedTurn, Transcript
 from harness.replies.likelihoods import shares, sums
-from harness.storage.files import finite
 
 LONGEST: Final = 20_000
 """Characters of one text in a transcript."""
