@@ -12,7 +12,7 @@ from harness.api import CorpusMetric, Episode, RatioMetric, Statistic
 from harness.approvals import NotApprovedError
 from harness.errors import DataError, Place, PluginError, SpecError
 from harness.tables import CorpusRecord, EpisodeScore
-from harness.tables.scores import aggregate, all_parts, load_scores, numbers, observations, records, rows
+from harness.tables.scores import aggregate, all_parts, cluster_of, load_scores, numbers, observations, records, rows
 
 
 class Ratio(RatioMetric):
@@ -162,6 +162,23 @@ def test_rows_say_what_all_episodes_of_a_condition_share() -> None:
     assert (two["condition"], two["value"], two["n"], two["failed"]) == ("d", None, 0, 0)
     assert not {"uses_ground_truth", "limited"} & two.keys()
     assert first.case == "1" and score(1.0, "a/b").case == "a/b"
+
+
+@pytest.mark.parametrize(
+    ("cluster", "key"),
+    [
+        ((), ("c", "1")),
+        (("case",), ("1",)),
+        (("size", "case"), ("4", "1")),
+        (("seed",), ("–",)),
+        (("episode",), ("c/1/0",)),
+        (("size", "episode"), ("c/1/0",)),
+    ],
+)
+def test_what_makes_episodes_one_observation(cluster: tuple[str, ...], key: tuple[str, ...]) -> None:
+    one = EpisodeScore("c/1/0", "c", {"model": "m", "size": 4, "case": "label"}, {"x": 0.5})
+    assert cluster_of(one, cluster) == key
+    assert observations([one], "x", cluster) == [(("m", *key), 0.5)]
 
 
 def test_who_answered_and_who_did_not() -> None:
