@@ -7,7 +7,7 @@
     │   ├── PluginError      a plugin is missing, broken, or has wrong parameters
     │   ├── PromptError      a template does not compile or render
     │   ├── DataError        data or results cannot be read or written
-    │   │   ├── NotFittedError  calibrated parameters are missing, or are those of other agents
+    │   │   ├── NotPreparedError  what a protocol reads before a run is missing, or is about other agents
     │   │   └── StorageError the journal can no longer be written: the run stops and can be resumed
     │   └── SetupError       a package, server, model or file that the run needs is missing
     ├── BudgetSpentError     the run's budget is used up: its episode waits for a later run
@@ -26,7 +26,7 @@ import difflib
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 KEY: Final = "\0key"
 """Last in a path into YAML, it means the key itself rather than its value."""
@@ -99,8 +99,11 @@ class DataError(UserError):
     """Data, a recorded run or a results folder cannot be read or written."""
 
 
-class NotFittedError(DataError):
-    """Calibrated parameters are missing, or belong to other agents or prompts. `harness fit` writes them."""
+class NotPreparedError(DataError):
+    """What a protocol reads before a run (`Protocol.prepare`) is missing, or is about other agents or prompts."""
+
+    def advise(self, options: Any) -> None:
+        """Let the hint name the command that prepares it for the run of these options of `harness eval`."""
 
 
 class StorageError(DataError):

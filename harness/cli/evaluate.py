@@ -8,7 +8,6 @@ import shlex
 import sys
 from collections.abc import Hashable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from harness import after
@@ -17,11 +16,11 @@ from harness.cli.output import print_tables
 from harness.cli.progress import Progress
 from harness.config import resolve, spec, yamls
 from harness.config.plan import Plan
-from harness.config.project import Project, find
+from harness.config.project import find
 from harness.config.proposals import complete
 from harness.engine_api import Engine
 from harness.engines.sampling import normalize
-from harness.errors import NotFittedError, Place, SpecError
+from harness.errors import NotPreparedError, Place, SpecError
 from harness.evaluation import execute
 from harness.runtime.manifest import default_folder
 from harness.runtime.options import NAMES, Options
@@ -47,9 +46,9 @@ def evaluate(options: argparse.Namespace) -> int:
         with progress:
             how = replace(how, output_path=folder)
             done = execute(plan, how, on_score, asked_for=asked_for, on_more=progress.begin)
-    except NotFittedError as error:
-        hint = f"Estimate them for these agents first, then give this command again:\n  {_fit(options, project, error)}"
-        raise NotFittedError(error.message, place=error.place, hint=hint) from None
+    except NotPreparedError as error:
+        error.advise(options)
+        raise
     except KeyboardInterrupt:
         played = progress.counts[0]
         there = f"{played.done} of {played.total} episodes are in {folder}"
@@ -70,22 +69,6 @@ def check_gen_kwargs(options: argparse.Namespace, plan: Plan) -> None:
     if options.gen_kwargs and not plan.engines:
         hint = "Give --model, or leave --gen_kwargs out."
         raise SpecError("no model plays, every agent has a policy", place=Place("--gen_kwargs"), hint=hint)
-
-
-def _fit(options: argparse.Namespace, project: Project, error: NotFittedError) -> str:
-    """The command that estimates what this one lacks, for the same agents."""
-    words = ["harness", "fit"]
-    for name in ("spec", "data_dir", "seed", "model", "model_args", "gen_kwargs"):
-        if getattr(options, name) not in (None, ""):
-            words += [f"--{name}", str(getattr(options, name))]
-    for change in options.overrides:
-        words += ["--set", change]
-    words += [f"--{name}" for name in ("one_engine_at_a_time", "allow_code_execution") if getattr(options, name)]
-    # `harness fit` writes below the current project, if there is one, else below the working directory.
-    home = project.root if Path.cwd().is_relative_to(project.root) else Path.cwd()
-    if error.place is not None and Path(error.place.file).resolve().is_relative_to(home):
-        words.append("--overwrite")
-    return shlex.join(words)
 
 
 def running(options: argparse.Namespace) -> Options:

@@ -16,7 +16,7 @@ from harness.config import resolve, yamls
 from harness.config.plan import Condition, Plan, prepare, protocol_seed
 from harness.config.project import find
 from harness.config.spec import Spec
-from harness.errors import DataError, NotFittedError, SpecError, near
+from harness.errors import DataError, NotPreparedError, SpecError, near
 from harness.replies import Likelihoods, likelihoods_of
 from harness.runtime.prompt_reader import PromptReader, RecordedTurn
 from harness.runtime.seats import seats, without_models
@@ -50,7 +50,7 @@ def show(options: argparse.Namespace) -> int:
     print(f"# condition {condition.id} · case {case.id}{repeated} · agent {agent} · prompts {prompts.name}")
     try:
         prepare(replace(plan, conditions=(condition,)))
-    except NotFittedError as error:
+    except NotPreparedError as error:
         print(f"warning: shown with parameters that are not estimated yet: {error.message}", file=sys.stderr)
     turns = conversations(plan, condition, case, repeat, [agent])[agent]
     if options.round is not None and not 0 <= options.round < len(turns):

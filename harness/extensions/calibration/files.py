@@ -6,9 +6,11 @@ are others, or if it asks one of those questions. `fit` writes them; `protocols`
 
 from __future__ import annotations
 
+import argparse
 import functools
 import hashlib
 import json
+import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from string import ascii_uppercase
@@ -18,10 +20,10 @@ from harness import storage
 from harness.api import Case, Task
 from harness.check import TemplateReading
 from harness.config.plan import Condition, Group, Plan
-from harness.config.project import Project
+from harness.config.project import Project, find
 from harness.config.prompts import PromptSet
 from harness.engine_api import Engine
-from harness.errors import DataError, NotFittedError, Place, PluginError
+from harness.errors import DataError, NotPreparedError, Place, PluginError
 from harness.extensions.calibration.protocols import CalibratedProtocol
 from harness.extensions.panels.questions import QuestionTask
 from harness.parameters import OPEN, Keywords, problems
@@ -37,6 +39,26 @@ class CalibrationFile(TypedDict):
     parameters: Annotated[dict[str, Any], Keywords(minProperties=1)]
     templates: Annotated[list[str], Keywords(minItems=1)]
     prompts: dict[str, str]
+
+
+class NotFittedError(NotPreparedError):
+    """Calibrated parameters are missing, or belong to other agents or prompts. `harness fit` writes them."""
+
+    def advise(self, options: argparse.Namespace) -> None:
+        """Name the command that estimates them for the same agents."""
+        words = ["harness", "fit"]
+        for name in ("spec", "data_dir", "seed", "model", "model_args", "gen_kwargs"):
+            if getattr(options, name) not in (None, ""):
+                words += [f"--{name}", str(getattr(options, name))]
+        for change in options.overrides:
+            words += ["--set", change]
+        words += [f"--{name}" for name in ("one_engine_at_a_time", "allow_code_execution") if getattr(options, name)]
+        # `harness fit` writes below the current project, if there is one, else below the working directory.
+        root = find().root
+        home = root if Path.cwd().is_relative_to(root) else Path.cwd()
+        if self.place is not None and Path(self.place.file).resolve().is_relative_to(home):
+            words.append("--overwrite")
+        self.hint = f"Estimate them for these agents first, then give this command again:\n  {shlex.join(words)}"
 
 
 def load_parameters(plan: Plan, kind: type[CalibratedProtocol] = CalibratedProtocol) -> dict[str, str]:
