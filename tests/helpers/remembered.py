@@ -19,6 +19,8 @@ from harness.config.project import Listed
 from harness.runtime import sources
 
 ROOT = Path(__file__).parents[2]
+LONG = 20_000
+"""Characters of data that is checked each time."""
 
 
 def remember(patch: pytest.MonkeyPatch) -> None:
@@ -76,6 +78,8 @@ def _problems(patch: pytest.MonkeyPatch) -> None:
 
     def problems(value: Any, shape: parameters.Schema) -> Iterator[Any]:
         key = id(shape), repr(value)
+        if len(key[1]) > LONG:  # of thousands of mistakes only the first are searched for
+            return search(value, shape)
         if key not in known:
             known[key] = shape, list(search(value, shape))
         return iter(known[key][1])

@@ -72,6 +72,7 @@ runpy.run_module("harness", run_name="__main__")
 """
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("module", ["harness.cli", "argparse", "harness.cli.evaluate", "harness.config.spec", "jinja2"])
 def test_ctrl_c_while_modules_are_imported_shows_no_traceback(tmp_path: Path, module: str) -> None:
     command = [

@@ -73,7 +73,7 @@ def test_requests_that_a_server_refuses_are_counted_beside_the_score(tmp_path: P
     assert f"model: {count} turns, 0 % answered, 0 % read ({count} refused)" in text and "journal" in text
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "arguments",
     [

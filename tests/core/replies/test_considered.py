@@ -269,7 +269,7 @@ def member(key: str, value: str) -> str:
     return f"{quotes[0]}{key}{quotes[1]}: {value}"
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", MEMBERS)
 @pytest.mark.parametrize("comma", [", ", ",\n  ", " ", "\n"], ids=["commas", "lines", "blanks", "breaks"])
 def test_wherever_it_is_cut_off_the_answer_is_read_or_none(name: str, comma: str) -> None:

@@ -31,6 +31,7 @@ PIECES = st.lists(
 ).map(" ".join)  # fmt: skip
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("name", WITH_TEXT)
 @given(piece=PIECES)
