@@ -31,7 +31,7 @@ class Form:
     Attributes:
         name: as specs write it.
         make: row's choices (or None) → reply form.
-        instruction: how to write the answer, in words.
+        instruction: how to write the answer, in words; its example is what the reply form writes.
         metric: the default metric.
         letters: whether an answer is the letter of one of the choices.
         right: a right answer of the data in the form's own spelling; raises `DataError` for one that no reply can give.
@@ -136,11 +136,13 @@ def _label(choices: Sequence[str] | None, labels: list[str] | None = None) -> Re
     return Label(tuple(texts))
 
 
+_LABEL_LINE = Label(("…",)).written("…")
+
 FORMS: dict[str, tuple[Callable[..., Reply], dict[str, Any]]] = {
     "letter": (
         _letter,
         {
-            "instruction": "End your reply with the letter of your choice, like this: The answer is (X).",
+            "instruction": f"End your reply with the letter of your choice, like this: {Letter(1).written('X')}",
             "letters": True,
             "right": _right_letter,
         },
@@ -148,7 +150,7 @@ FORMS: dict[str, tuple[Callable[..., Reply], dict[str, Any]]] = {
     "label": (
         _label,
         {
-            "instruction": "End your reply with a line like this, with one of the allowed answers: Final Answer: …",
+            "instruction": f"End your reply with a line like this, with one of the allowed answers: {_LABEL_LINE}",
             "right": _right_label,
             "canonical": lambda action: str(action).casefold(),
         },
@@ -156,7 +158,7 @@ FORMS: dict[str, tuple[Callable[..., Reply], dict[str, Any]]] = {
     "boxed": (
         Boxed,
         {
-            "instruction": "Work step by step, and end your reply with the final answer in \\boxed{}.",
+            "instruction": f"Work step by step, and end your reply with the final answer in {Boxed().written('')}.",
             "metric": "math_equal",
             "canonical": lambda action: math_canonical(str(action)),
         },
@@ -164,7 +166,7 @@ FORMS: dict[str, tuple[Callable[..., Reply], dict[str, Any]]] = {
     "number": (
         Number,
         {
-            "instruction": "End your reply with a line like this: The answer is 42.",
+            "instruction": f"End your reply with a line like this: {Number().written(42)}",
             "metric": "number_equal",
             "right": _right_number,
             "canonical": lambda action: json.dumps(action),

@@ -10,12 +10,13 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from harness.api import Action, Parsed, Reply, ReplyField
+from harness.api import Action, Parsed, Reply, ReplyField, as_text
 from harness.extensions.panels.statements import LABEL, LABEL_WORDS, MAX_LABELS, WINDOW, boxes, last_labels
 from harness.replies.aside import spoken
 from harness.replies.characters import last_line
 from harness.replies.extract import ANSWER, stated
 
+_LEAD = "The answer is"
 _LARGEST = 10**300
 """A number beyond it is none: every one can be compared with floats."""
 _HASHES = re.compile(r"(?<!#)#{3,}+(?=[ \t]*[-+$£€¥\d.])")
@@ -53,7 +54,11 @@ class Number(Reply):
     @property
     def fields(self) -> tuple[ReplyField, ...]:
         """The number."""
-        return (ReplyField("answer", "####", {"type": "number"}),)
+        return (ReplyField("answer", _LEAD, {"type": "number"}),)
+
+    def written(self, action: Action) -> str:
+        """As the prompt asks for it."""
+        return f"{_LEAD} {as_text(action)}."
 
     @property
     def examples(self) -> tuple[Action, ...]:
@@ -76,15 +81,15 @@ class Number(Reply):
         value = next((value for value in reversed(values) if value is not None), None)
         if value is not None:
             return Parsed(value)
-        return Parsed(error="no number was found; end with a line such as '#### 12.5'")
+        return Parsed(error=f"no number was found; end with a line such as '{self.written(12.5)}'")
 
     def well_formed(self, text: str) -> bool:
         """Whether a statement, a box or hashes give it."""
         return any(self._first(statement) is not None for statement in _statements(spoken(text)))
 
     def constraint(self) -> Mapping[str, Any]:
-        """Any work, then "#### " and a number at the end."""
-        return {"regex": r"(.|\n)*#### -?[0-9]{1,18}(\.[0-9]{1,12})?%?"}
+        """Any work, then "The answer is" and a number at the end."""
+        return {"regex": rf"(.|\n)*{_LEAD} -?[0-9]{{1,18}}(\.[0-9]{{1,12}})?%?\."}
 
     def _whole(self, text: str) -> int | float | None:
         """The number that a field says, which has no other."""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from harness.api import Reply
 from harness.extensions import conformance
 from harness.extensions.datasets.boxed import Boxed
+from harness.extensions.datasets.forms import form_of
 from harness.extensions.datasets.label import Label
 from harness.extensions.datasets.letter import Letter
 from harness.extensions.datasets.number import Number
@@ -36,7 +37,7 @@ WRITTEN = {
     "boxed": r"\boxed{\frac{1}{2}}", "letter": "The answer is (B).", "letters": "The answer is (J).",
     "yes": "Final Answer: No",
     "classes": "Final Answer: choice of law", "label letters": "Final Answer: a", "digits": "Final Answer: 2",
-    "number": "#### -12.5", "percent": "#### 12%",
+    "number": "The answer is -12.5.", "percent": "The answer is 12%.",
 }  # fmt: skip
 NASTY: dict[str, Callable[[int], str]] = {
     "boxes": lambda n: "\\boxed{" * (n // 7),
@@ -289,10 +290,21 @@ def test_the_complaints_say_what_to_write() -> None:
     assert "\\boxed{42}" in complaint(Boxed())
     assert "'The answer is (X).'" in complaint(Letter(4)) and "A to D" in complaint(Letter(4))
     assert complaint(Label(("yes", "no"))).endswith("'Final Answer: ' and one of: yes, no")
-    assert "'#### 12.5'" in complaint(Number())
+    assert "'The answer is 12.5.'" in complaint(Number())
     assert "'ANSWER:' was not found" in complaint(FreeText("ANSWER:"))
 
 
 @pytest.mark.parametrize("text", ["1" + "0" * 600, "#### 1" + "0" * 600, "1" * 600 + " " + "x" * 200])
 def test_the_end_of_a_very_long_number_is_no_number(text: str) -> None:
     assert Number().parse(text).action is None
+
+
+@pytest.mark.parametrize("name", ["letter", "label", "boxed", "number"])
+def test_prompts_show_the_line_that_the_form_declares_and_writes(name: str) -> None:
+    form = form_of({"form": name})
+    reply = form.reply(None if name in ("boxed", "number") else ("a", "b"))
+    [field] = reply.fields
+    text = reply.written(reply.examples[0])
+    assert field.lead in form.instruction and text.startswith(field.lead or "\\boxed{")
+    allowed = dict(reply.constraint() or {}).get("regex")
+    assert allowed is None or re.fullmatch(allowed, f"So.\n{text}")

@@ -159,7 +159,7 @@ def test_a_run_is_resumed_and_replayed_and_peers_read_lines(tmp_path: Path) -> N
     changes = ["calls=tools", "prompts=ensembles/standard", "protocol={use: debate, agents: 2, rounds: 2}"]
     options: dict[str, Any] = {"overrides": changes, "limit": 1}
     run = harness.evaluate("arithmetic", Mock(function=answer), output_path=tmp_path / "run", **options)
-    assert len(asked) == 3 * 4 and "#### " in asked[-1] and f"{TOOL}(" not in asked[-1]
+    assert len(asked) == 3 * 4 and asked[-1].count("The answer is ") > 1 and f"{TOOL}(" not in asked[-1]
     assert not any(turn["error"] for turn in run.turns())
     journal = tmp_path / "run" / "journal.jsonl"
     journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:3]))

@@ -62,3 +62,16 @@ def _by_hand() -> Iterator[tuple[str, Reply, Completion]]:
     yield "tools and text that differ", calls, Completion(text, tool_calls=[call])
     yield "a tool that there is not", calls, Completion("", tool_calls=[{**call, "name": "</wait>"}])
     yield "arguments that are no object", calls, Completion("", tool_calls=[{**call, "arguments": "[" * 9_000}])
+    called = FORMS["called"][0]
+    for title, arguments in {
+        "by tool, and another in the text": ['{"message": "a", "action": "WAIT"}'],
+        "by two calls of a tool": ['{"message": "a", "action": "WAIT"}', '{"action": "GRAB_LEFT"}'],
+        "by tool, with a label in an argument": ['{"message": "a\\nACTION: RELEASE", "action": "WAIT"}'],
+        "by tool, with arguments that are no object": ["[" * 9_000],
+        "by tool, with arguments that are cut off": ['{"action": "WAIT", "message": "I go fi'],
+        "by tool, with another field": ['{"action": "WAIT", "text": "ACTION: RELEASE"}'],
+    }.items():
+        made = [{"id": str(i), "name": "reply", "arguments": one} for i, one in enumerate(arguments)]
+        yield f"a reply {title}", called, Completion("MESSAGE: b\nACTION: RELEASE", tool_calls=made)
+    yield "a reply by a tool that there is not", called, Completion("ACTION: RELEASE", tool_calls=[call])
+    yield "a reply in the text alone", called, Completion("MESSAGE: b\nACTION: RELEASE")
