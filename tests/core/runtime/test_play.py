@@ -3,11 +3,12 @@
 import asyncio
 import random
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from harness.api import Action, Move, Outcome, Policy, Protocol, Turn
+from harness.api import Action, Completion, Move, Outcome, Policy, Protocol, Turn
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import EngineFatalError, StorageError
@@ -15,6 +16,7 @@ from harness.runtime import steps
 from harness.runtime.episode import play
 from harness.runtime.players import ModelPlayer, Player, PolicyPlayer
 from harness.runtime.steps import Steps, by_turn, drive
+from harness.storage import UNFINISHED
 from tests.helpers.toy import TOY
 
 TASK = TOY.load("tasks", "pick")()
@@ -80,6 +82,28 @@ def test_answers_beside_a_failure_are_recorded() -> None:
     with pytest.raises(EngineFatalError):
         asyncio.run(play(game, failing({"S0": EngineFatalError("dead")}), {}, lambda *what: new.append(what[-1].agent)))
     assert sorted(new) == ["S1", "S2"]
+
+
+def test_what_is_recorded_is_asked_for_no_more_and_goes_on_where_it_stopped() -> None:
+    asked: list[str] = []
+
+    def answer(request: Request) -> str:
+        asked.append(request.id)
+        return "a"
+
+    players = {agent: model(agent, answer) for agent in CASE.agents}
+    whole, new = played(players, 2)
+    recorded = {(move.agent, index): move for _, _, index, move in new}
+    asked.clear()
+    again: Any = {agent: model(agent, answer) for agent in CASE.agents}
+    assert played(again, 2, recorded) == (whole, []) and not asked
+    assert [again[agent].thread.messages for agent in again] == [players[agent].thread.messages for agent in players]
+    unread = replace(recorded["S1", 1], action=None, error_kind=UNFINISHED, calls=(Completion("?"),))
+    outcome, rest = played({agent: model(agent, answer) for agent in CASE.agents}, 2, {**recorded, ("S1", 1): unread})
+    assert outcome == whole and asked == ["e/S1/1/1"], "one retry, after the reply that stands in the journal"
+    assert [(index, move.agent, [call.text for call in move.calls]) for _, _, index, move in rest] == [
+        (1, "S1", ["?", "a"])
+    ]
 
 
 def test_a_recorded_turn_that_was_another_one_is_a_mistake_of_the_protocol() -> None:

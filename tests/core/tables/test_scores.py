@@ -44,6 +44,7 @@ def score(value: Any, case: str = "1", error: str | None = None, **more: Any) ->
     [
         ((3, 4), (3, 4), 0.75),
         ((0, 4), (0, 4), 0),
+        ((0.25, 0.5), (0.25, 0.5), 0.5),
         ((3, 0), None, None),
         ((3, -4), None, None),
         ((math.inf, 4), None, None),
@@ -184,4 +185,4 @@ def test_what_makes_episodes_one_observation(cluster: tuple[str, ...], key: tupl
 def test_who_answered_and_who_did_not() -> None:
     turns = {"m": {"asked": 3, "answered": 2}, "n": {"asked": 4}}
     assert score(1.0, turns=turns).answered == {"m": 2} and score(1.0, turns=turns).unanswered == 0
-    assert score(1.0, turns={"n": {"asked": 4}, "o": {"asked": 1}}).unanswered == 5
+    assert score(1.0, turns={"n": {"asked": 4}, "o": {"asked": 1}, "p": {}}).unanswered == 5
