@@ -61,6 +61,7 @@ def share(text: str) -> float:
 
 _ARGUMENTS, _OPTIONS, _WHAT, _OUTPUT, _MORE = "arguments", "options", "what to run", "output", "more"
 _MODEL = "model (without one, the spec's baseline policy plays)"
+_SHORT: Final = {"output": ("-o",)}
 _COUNT: Final[dict[str, Any]] = {"metavar": "N", "type": whole(1)}
 _FLAGS: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
     "spec": (_WHAT, {"required": True, "metavar": "FILE", "help": "a spec's file or name; `harness list specs`"}),
@@ -103,7 +104,7 @@ def add(command: Parser, *names: str, group: str | None = None) -> None:
     """Add options by their names, under the heading `group` in `--help`; by default each under its own."""
     for name in names:
         own, settings = _FLAGS.get(name) or _of_run(name)
-        words = ["-o"] * (name == "output") + [name if own == _ARGUMENTS else f"--{name}"]
+        words = (name,) if own == _ARGUMENTS else (*_SHORT.get(name, ()), f"--{name}")
         command.group(group or own).add_argument(*words, **settings)
 
 
