@@ -16,7 +16,7 @@ from harness.engines.mock import Mock
 from harness.errors import UserError
 from harness.extensions.estimates.estimate import estimate
 from harness.results import Run
-from harness.tables import Table, build
+from harness.tables import Table
 from tests.helpers import shipped
 from tests.helpers.scores import numbers
 
@@ -160,7 +160,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def tables(run: Run) -> list[Table]:
     """The run's tables with the published rows."""
-    return [build(entry, run.scores, run.metrics, PAPER.values()) for entry in run.table_specs]
+    return run.with_published(PAPER.values())
 
 
 def table(run: Run, title: str) -> Table:
