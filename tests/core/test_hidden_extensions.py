@@ -47,6 +47,8 @@ BROUGHT = {
     "textarena": ("list", "tasks", "--textarena"),
     "transcripts": ("list", "views"),
     "contracts": ("validate", "agentsnet_quick"),
+    "trust": ("trust", "results/none"),
+    "proposals": ("validate", "arithmetic", "--set", "prompts="),
     "limits": ("eval", "--spec", "agentsnet_quick", "--set", "limits.calls_per_agent=3"),
     "costs": ("eval", "--spec", "agentsnet_quick", "--set", "prices.m={input: 1, output: 1}"),
     "split": ("validate", "dpbench"),
