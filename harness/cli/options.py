@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
@@ -130,13 +129,15 @@ def _of_run(name: str) -> tuple[str, dict[str, Any]]:
         is_time = field.default is None
         more = {"metavar": "TIME" if is_time else "SHARE", "type": seconds if is_time else share}
     group = "limits" if name in LIMITS else _OUTPUT if name in OUTPUT else _MORE
-    return group, {"default": field.default, "help": _helps().get(name), **more}
+    return group, {"default": field.default, "help": _help_of(name), **more}
 
 
-@functools.cache
-def _helps() -> dict[str, str]:
-    """Field of `Options` → its help."""
-    texts = re.findall(r"^        (\w+): (.*(?:\n            .*)*)", Options.__doc__ or "", re.MULTILINE)
-    lines = {name: " ".join(text.rstrip(".").replace("%", "%%").split()) for name, text in texts}
-    about = {name: re.sub(r"[;.] in Python .*", "", text, flags=re.IGNORECASE) for name, text in lines.items()}
-    return {**about, "executor": about["executor"].replace(" (", f": {', '.join(offers('executors'))} (", 1)}
+def _help_of(name: str) -> str | None:
+    """The line of the docstring for a field of `Options`, without what it says about Python."""
+    line = re.search(rf"^        {name}: (.*(?:\n            .*)*)", Options.__doc__ or "", re.MULTILINE)
+    if line is None:  # Python was told to leave docstrings out
+        return None
+    text = " ".join(line[1].rstrip(".").replace("%", "%%").split())
+    if name == "executor":
+        text = text.replace(" (", f": {', '.join(offers('executors'))} (", 1)
+    return re.sub(r"[;.] in Python .*", "", text, flags=re.IGNORECASE)

@@ -81,13 +81,13 @@ class Progress(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Show what a module of the harness logs."""
-        if self._bar is None:
-            print(self.format(record), file=sys.stderr, flush=True)
-        elif hasattr(record, "counts"):
+        if self._bar is not None and hasattr(record, "counts"):
             failed = self.counts[-1].failed
             self._bar.set_postfix_str(", ".join([*([f"{failed} failed"] if failed else []), record.counts]))
+        elif "tqdm" in sys.modules:  # above any bar, also one of an engine
+            sys.modules["tqdm"].tqdm.write(self.format(record), file=sys.stderr)
         else:
-            self._bar.write(self.format(record), file=sys.stderr)
+            print(self.format(record), file=sys.stderr, flush=True)
 
     def __enter__(self) -> Self:
         log = logging.getLogger("harness")
