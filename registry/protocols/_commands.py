@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from harness.api import Action, Parsed
 from harness.extensions.networks.calls import Calls, Verb
-from harness.replies.arguments import lines
+from harness.extensions.networks.patterns import lines
 from harness.replies.aside import spoken
 from harness.replies.characters import literal, valid
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.api import Action, Parsed, Reply, ReplyField
+from harness.extensions.networks.patterns import NO_NUMBER
 from harness.extensions.panels.statements import endings
-from harness.replies.arguments import NO_NUMBER
 from harness.replies.aside import spoken, unfenced
 from harness.replies.characters import QUOTES, markers, valid
 from harness.replies.extract import ANSWER, field_of

@@ -21,16 +21,16 @@ from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.engines.replay import Replay
 from harness.errors import HarnessError
-from harness.extensions.contracts.called import TOOL, Called
-from harness.extensions.contracts.key import play
 from harness.extensions.contracts.with_message import ActionWithMessage, MessageLine
 from harness.extensions.declared.contract import ActWithFields
 from harness.extensions.networks.calls import Calls, Verb
+from harness.extensions.networks.patterns import lines, pattern
 from harness.extensions.sharded.answers import INTEGER, INTEGERS, TABLE, TEXT, TRUTH, Answer, AnswerForm, one_of
 from harness.extensions.stress.stand_in import StandIn
 from harness.extensions.stress.styles import STYLES
+from harness.extensions.tools.called import TOOL, Called
+from harness.extensions.tools.key import play
 from harness.replies import likelihoods_of
-from harness.replies.arguments import lines, pattern
 from harness.replies.dropped import dropped_fields
 from harness.replies.reading import read, read_completion
 from tests.core.replies.every_form import ACT, BESIDE, FORMS
