@@ -6,11 +6,12 @@ import contextlib
 import copy
 import functools
 import random
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from harness.api import Case, Facts, Move, Outcome, Play, Task, Turn
+from harness.config.building import split
 from harness.config.keys import SpecKey
 from harness.config.plan import Condition
 from harness.errors import SpecError, near
@@ -19,7 +20,7 @@ from harness.runtime.steps import Steps
 
 from .called import Called
 
-CallForm = Literal["text", "tools"]
+FORMS = ("text", "tools")
 DEFAULT = "default"
 _BATCHES = 40
 
@@ -28,26 +29,33 @@ class CallsKey(SpecKey):
     """Models are offered the form of each of their replies as a tool."""
 
     entry = Annotated[
-        CallForm | dict[str, CallForm],
+        str | dict[str, str],  # or the ${variable} that the matrix turns into one
         "tools: models give their replies as arguments of a tool; {GROUP: tools}: those of a group; by default text",
     ]
 
     def conditions(self, whole: Condition, before: int) -> Iterable[Condition]:
         """The condition with a protocol whose turns offer tools. Raises `SpecError` where none of them can."""
         groups = {group.name: group for group in whole.groups}
-        forms = dict.fromkeys(groups, self.value) if isinstance(self.value, str) else self.value
-        for name in forms:
+        forms = self.value if isinstance(self.value, Mapping) else dict.fromkeys(groups, self.value)
+        for name, form in forms.items():
             if name not in groups:
                 raise SpecError(f"there is no group {name!r}", place=self.place(name), hint=near(name, groups))
+            if form not in FORMS:
+                place = self.place(name) if isinstance(self.value, Mapping) else self.place()
+                raise SpecError(f"must be text or tools, found {form!r:.40}", place=place, hint=near(str(form), FORMS))
         calling = frozenset(name for name, form in forms.items() if form == "tools")
-        if not calling:
-            return (whole,)
         protocol: Any = copy.copy(whole.protocol)
         if hasattr(protocol, "offers_tools"):  # its turns are calls in any case
+            if "calls" in split(self.spec.data["protocol"])[1]:
+                message = "calls: is said twice, here and as the protocol's own"
+                raise SpecError(message, place=self.place(), hint="Say protocol.calls alone.")
             return (replace(whole, protocol=replace(protocol, calls=self.value)),)
-        protocol.play = functools.partial(play, whole.protocol.play, calling)
+        if not calling:
+            return (whole,)
+        # A frozen dataclass too: the copy is no one else's.
+        object.__setattr__(protocol, "play", functools.partial(play, whole.protocol.play, calling))
         called = replace(whole, protocol=protocol)
-        if (why := _nothing_to_offer(called)) is not None:
+        if (why := _nothing_to_offer(called, calling)) is not None:
             raise SpecError(f"calls: tools has nothing to offer: {why}", place=self.place(), hint="Leave it out.")
         return (called,)
 
@@ -89,15 +97,15 @@ def offer(turn: Turn, results: dict[str, tuple[str, ...]]) -> Turn:
     return replace(turn, reply=Called(form) if can_call else form, call_results=answered)
 
 
-def _nothing_to_offer(condition: Condition) -> str | None:
-    """Why none of the first turns of a condition's example offers a tool; None if one does, or if it cannot be played,
-    which is for others to say."""
+def _nothing_to_offer(condition: Condition, groups: Collection[str]) -> str | None:
+    """Why none of the first turns that these groups have in a condition's example offers a tool; None if one does, if
+    they have none (the example may be too small), or if it cannot be played, which is for others to say."""
     why = None
     with contextlib.suppress(Exception):
         example = condition.assign_groups(condition.task.example(), 0)
         with Steps(condition.protocol, condition.task, example, random.Random(0)) as game:
             while game.batch is not None and game.number < _BATCHES:
-                for turn in game.batch:
+                for turn in (one for one in game.batch if example.roles.get(one.agent, DEFAULT) in groups):
                     if turn.reply.tools:
                         return None
                     scored = likelihoods_of(turn.reply) is not None

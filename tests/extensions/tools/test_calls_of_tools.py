@@ -6,7 +6,7 @@ import json
 import random
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,16 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 import harness
-from harness.api import Completion, Turn
+from harness.api import Case, Completion, Outcome, Play, Protocol, Task, Turn
+from harness.check import drive
+from harness.config import resolve
+from harness.config.plan import Plan
+from harness.config.project import builtin
+from harness.config.spec import load, parse
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.engines.replay import Replay
-from harness.errors import HarnessError
+from harness.errors import HarnessError, SpecError
 from harness.extensions.contracts.with_message import ActionWithMessage, MessageLine
 from harness.extensions.declared.contract import ActWithFields
 from harness.extensions.networks.calls import Calls, Verb
@@ -29,7 +34,7 @@ from harness.extensions.sharded.answers import INTEGER, INTEGERS, TABLE, TEXT, T
 from harness.extensions.stress.stand_in import StandIn
 from harness.extensions.stress.styles import STYLES
 from harness.extensions.tools.called import TOOL, Called
-from harness.extensions.tools.key import play
+from harness.extensions.tools.key import CallsKey, play
 from harness.replies import likelihoods_of
 from harness.replies.dropped import dropped_fields
 from harness.replies.reading import read, read_completion
@@ -190,11 +195,57 @@ def test_a_group_alone_gives_its_replies_by_tool(tmp_path: Path) -> None:
     assert {turn["error"] for turn in run.turns()} == {None}
 
 
+def test_a_group_without_an_agent_in_the_example_is_offered_tools(tmp_path: Path) -> None:
+    agents = "agents={default: model, few: {model: model, share: 0.1}}"
+    plan = planned("networks/coloring", "calls={few: tools}", agents)
+    assert plan.conditions
+
+
+def test_text_and_tools_are_compared_by_a_matrix() -> None:
+    plan = planned("arithmetic", "matrix={form: [text, tools]}", "calls=${form}", "task.terms=2")
+    offering = {
+        condition.labels["form"]: any(
+            turn.reply.tools for turn in drive(condition.protocol, condition.task, condition.task.example()).turns()
+        )
+        for condition in plan.conditions
+    }
+    assert offering == {"text": False, "tools": True}
+
+
+def test_a_frozen_protocol_offers_tools() -> None:
+    condition = planned("arithmetic").conditions[0]
+    frozen = replace(condition, protocol=Frozen())
+    spec = parse({"name": "one", "task": "arithmetic", "protocol": "single", "calls": "tools"}, builtin())
+    [called] = CallsKey("calls", "tools", spec).conditions(frozen, 0)
+    assert called.protocol is not frozen.protocol
+    assert any(turn.reply.tools for turn in drive(called.protocol, called.task, called.task.example()).turns())
+
+
+@dataclass(frozen=True)
+class Frozen(Protocol):
+    """Asks the first agent once."""
+
+    def play(self, task: Task, case: Case, agents: Sequence[str], rng: random.Random) -> Play:
+        moves = yield [Turn(agents[0], "answer", task.context(case, agents[0]), task.reply(case, agents[0]))]
+        return Outcome({agents[0]: moves[0].action})
+
+
+def planned(spec: str, *changes: str) -> Plan:
+    return resolve.plan(load(spec, builtin(), changes), builtin(), Mock(text="7"))
+
+
+@pytest.mark.parametrize("calls", ["text", "tools"])
+def test_a_protocol_with_calls_of_its_own_is_told_once(calls: str) -> None:
+    with pytest.raises(SpecError, match="calls: is said twice"):
+        planned("mas_calls", f"calls={calls}")
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         (["calls={seats: tools}"], "there is no group 'seats'"),
-        (["calls=tool"], "calls"),
+        (["calls=${form}", "matrix.form=[1]"], "must be text or tools, found 1"),
+        (["calls=tool"], "must be text or tools, found 'tool'"),
         (["calls=tools", "constrained=true"], "calls tools"),
     ],
 )
