@@ -99,7 +99,8 @@ def _read(turn: Turn, move: Move, reader: Reader, reading: Reading) -> Move:
         return move
     form, text = read_by(turn.reply, reader), move.calls[-1].text
     parsed = read_completion(form, move.calls[-1])
-    if reader == "strict" and parsed.error is None and not form.tools and not _as_asked(form, parsed, text):
+    called = form.tools and (move.calls[-1].tool_calls or not form.takes_text)
+    if reader == "strict" and parsed.error is None and not called and not _as_asked(form, parsed, text):
         parsed = Parsed(error="it does not end as the prompt asks for")
     reading.asked += 1
     reading.read += parsed.error is None

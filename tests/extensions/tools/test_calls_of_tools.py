@@ -18,6 +18,7 @@ from jsonschema import Draft202012Validator
 import harness
 from harness.api import Case, Completion, Outcome, Play, Protocol, Task, Turn
 from harness.check import drive
+from harness.cli import main
 from harness.config import resolve
 from harness.config.plan import Plan
 from harness.config.project import builtin
@@ -358,3 +359,13 @@ def test_groups_submit_answers_with_fields(form: str, tmp_path: Path) -> None:
         "sharded/inventory", Mock(function=answer), overrides=changes, limit=1, output_path=tmp_path / "run"
     )
     assert not any(turn["error"] for turn in run.turns())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("said", ["**MESSAGE**: I wait.\n**ACTION**: WAIT", calls(call(TOOL, {"action": "WAIT"}))])
+def test_a_strict_reader_takes_calls_and_no_other_text_than_was_asked_for(said: Any, tmp_path: Path) -> None:
+    model = Mock(function=lambda request: said)
+    harness.evaluate("dpbench_quick", model, overrides=["calls=tools"], limit=1, output_path=tmp_path / "run")
+    assert main(["score", str(tmp_path / "run"), "--readers", "strict"]) == 0
+    strict = json.loads((tmp_path / "run" / "run.json").read_text())["readers"]["strict"]
+    assert strict["read"] == (0 if isinstance(said, str) else strict["asked"]) and strict["asked"]
