@@ -14,6 +14,7 @@ from harness.replies.aside import spoken, unfenced
 from harness.replies.characters import literal, marker_pattern
 from harness.replies.extract import Statement, field_of, line_end, members_of
 
+_EMPTY = re.compile(r"\{\s*+\}")
 _NOTHING = ("", "none", "n/a", "-", "null", "nothing")
 
 
@@ -164,6 +165,8 @@ class Contract(Reply):
             if field is None:
                 absent.append(self.lead(one))
         parsed = self._parsed(text)
+        if parsed.action == {} and _EMPTY.search(text) and not _EMPTY.search(whole):
+            parsed = self._parsed("")  # the braces are what is left of an object that has only fields beside the act
         absent += [self._act_lead] if parsed.error is not None else []
         if absent and (apart := self._apart(whole, absent)) is not None:
             again = Contract.parse(self, apart)

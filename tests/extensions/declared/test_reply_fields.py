@@ -19,6 +19,7 @@ from harness.extensions.datasets.letter import Letter
 from harness.extensions.declared.contract import ActWithFields, said_of
 from harness.extensions.declared.fields import ReplyFields
 from harness.extensions.panels.with_confidence import split_confidence
+from harness.extensions.sharded.answers import TABLE, Answer
 from harness.replies import FreeText, Labelled, act_of
 from harness.replies.reading import read
 
@@ -140,6 +141,14 @@ def test_fields_on_one_line(text: str) -> None:
     parsed = read(fields.around(Labelled(("GO", "STAY"))), text)
     assert parsed.error is None and act_of(parsed.action) == "GO"
     assert said_of(parsed.action) == {"why": "it is late", "sure": 0.5}
+
+
+@pytest.mark.parametrize("text", ['{"reason": "so"}', "```json\n{'reason': 'so'\n}\n```", 'Well:\n{"reason": "so"}'])
+def test_an_object_of_fields_alone_is_no_empty_table(text: str) -> None:
+    form = FIELDS.around(Answer(TABLE))
+    assert read(form, text).error is not None
+    assert read(form, '{"reason": "so", "answer": {}}').action == read(form, "REASON: so\n{}").action
+    assert act_of(read(form, "REASON: so\n{}").action) == {}
 
 
 def test_an_answer_alone_is_legal_and_other_values_are_not() -> None:
