@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from harness.api import Action, Parsed
+from harness.extensions.contracts.patterns import lines
 from harness.extensions.networks.calls import Calls, Verb
-from harness.extensions.networks.patterns import lines
 from harness.replies.aside import spoken
 from harness.replies.characters import literal, valid
 

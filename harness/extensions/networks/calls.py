@@ -10,13 +10,13 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
+from harness.extensions.contracts.patterns import lines
 from harness.replies.arguments import parameters
 from harness.replies.aside import NEVER_CLOSED, THINKING, Thinking
 from harness.replies.characters import literal, valid
 from harness.replies.literals import read
 
 from .mentions import Mentions
-from .patterns import lines
 from .tools import arguments_of, schema
 
 _ATTRIBUTE = re.compile(r"([\w-]{1,40})\s{0,20}=\s{0,20}(?:\"([^\"<>]*+)\"|'([^'<>]*+)'|([^\s\"'<>]++))")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.api import Action, Parsed, Reply, ReplyField
-from harness.extensions.networks.patterns import NO_NUMBER
+from harness.extensions.contracts.patterns import NO_NUMBER
 from harness.extensions.panels.statements import endings
 from harness.replies.aside import spoken, unfenced
 from harness.replies.characters import QUOTES, markers, valid

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
+from harness.extensions.contracts.patterns import pattern
 from harness.replies.aside import spoken
 from harness.replies.characters import BLANK, WRAPPING, end_of, last_line, literal, markers, unquoted, valid
 from harness.replies.extract import field_of
@@ -142,12 +143,8 @@ class ActionParameter:
         return value if self.allows(value) else self.read(str(value)) if isinstance(value, (str, int, float)) else None
 
     def pattern(self) -> str:
-        """A regular expression for its values, without their bounds."""
-        if self.kind == "one_of":
-            return f"({'|'.join(literal(str(value)) for value in self.values)})"
-        return {"integer": "-?[0-9]{1,9}", "number": "-?[0-9]{1,9}(\\.[0-9]{1,6})?"}.get(
-            self.kind, f"[^\\n]{{1,{self.chars}}}"
-        )
+        """A regular expression for its values."""
+        return f"[^\\n]{{1,{self.chars}}}" if self.kind == "text" else pattern(self.schema)
 
 
 @dataclass(frozen=True, slots=True)

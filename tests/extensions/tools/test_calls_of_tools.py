@@ -27,10 +27,10 @@ from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.engines.replay import Replay
 from harness.errors import HarnessError, SpecError
+from harness.extensions.contracts.patterns import lines, pattern
 from harness.extensions.contracts.with_message import ActionWithMessage, MessageLine
 from harness.extensions.declared.contract import ActWithFields
 from harness.extensions.networks.calls import Calls, Verb
-from harness.extensions.networks.patterns import lines, pattern
 from harness.extensions.sharded.answers import INTEGER, INTEGERS, TABLE, TEXT, TRUTH, Answer, AnswerForm, one_of
 from harness.extensions.stress.stand_in import StandIn
 from harness.extensions.stress.styles import STYLES
