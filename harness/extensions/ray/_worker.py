@@ -240,8 +240,8 @@ def _read(here: str, root: str, config: bytes) -> WorkerConfig:
     same_path, same_installation = "the project at the same path", "the same installation"
     try:
         os.chdir(here)
-        project.find(Path(root)).mount()
         with approvals.allowing():  # the driver has asked
+            project.find(Path(root)).mount()
             settings: WorkerConfig = pickle.loads(config)
     except OSError as error:
         raise _mismatch(f"does not see {error.filename}", same_path) from None

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import harness
 from harness.config import resolve, spec
 from harness.config.plan import Plan
+from harness.config.project import Project
 from harness.engines.mock import Mock
 from harness.extensions.ray._worker import Worker, WorkerConfig
 from harness.runtime.options import Options
@@ -19,8 +20,8 @@ from tests.helpers.toy import TOY
 Dice = TOY.load("engines", "dice")
 
 
-def plan(*overrides: str, model: Any = None) -> Plan:
-    return resolve.plan(spec.load("toy", TOY, overrides), TOY, model)
+def plan(*overrides: str, model: Any = None, project: Project = TOY) -> Plan:
+    return resolve.plan(spec.load("toy", project, overrides), project, model)
 
 
 NOTHING = (0, 0)
@@ -28,10 +29,16 @@ NOTHING = (0, 0)
 
 
 def with_worker(
-    folder: Path, engine: Any, act: Callable[[Worker, Plan], Awaitable[Any]], /, spent: Any = None, **changes: Any
+    folder: Path,
+    engine: Any,
+    act: Callable[[Worker, Plan], Awaitable[Any]],
+    /,
+    spent: Any = None,
+    project: Project = TOY,
+    **changes: Any,
 ) -> Any:
     """What `act` gives with a started worker, which is then stopped; or why it did not start."""
-    result = plan(model=engine)
+    result = plan(model=engine, project=project)
     options = Options(max_concurrency=2)
     config = WorkerConfig(result.spec, engine, options, folder, result.digest, harness.__version__, code(result))
 
@@ -39,7 +46,7 @@ def with_worker(
         worker = Worker()
         try:
             pickled = pickle.dumps(replace(config, **changes))
-            failure = await worker.start(7, str(Path.cwd()), str(TOY.root), pickled, spent)
+            failure = await worker.start(7, str(Path.cwd()), str(project.root), pickled, spent)
             return failure if failure is not None else await act(worker, result)
         finally:
             await worker.end(now=True)
