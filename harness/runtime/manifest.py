@@ -78,9 +78,10 @@ def begin(
             # A run whose engine never started has lost nothing if the next command corrects it.
             if not options.overwrite and (options.resume or _has_recorded(folder)):
                 raise
-            # What a run wrote and what followed it, which has its runs in a folder of its name, and nothing else.
-            later = [f"{name}/*/{pattern}" for name in offers("after") for pattern in (*_OF_RUN, "cases.jsonl")]
-            for path in itertools.chain.from_iterable(map(folder.glob, (*_OF_RUN, *later))):
+            # What a run wrote, and what followed it in a folder of its name: that has cases, other runs there have not.
+            asked = [file for name in offers("after") for file in folder.glob(f"{name}/*/cases.jsonl")]
+            written = (one.glob(pattern) for one in (folder, *(file.parent for file in asked)) for pattern in _OF_RUN)
+            for path in [*itertools.chain.from_iterable(written), *asked]:
                 path.unlink()
     if options.resume:
         raise DataError(f"nothing to resume in {folder}", hint="Drop --resume to start it.")

@@ -370,3 +370,15 @@ def test_a_metric_for_finished_runs_is_refused_before_a_run(tmp_path: Path) -> N
 def test_what_is_no_judge_is_refused(given: dict[str, Any], says: str, tmp_path: Path) -> None:
     with pytest.raises(SpecError, match=says):
         harness.evaluate(spec(), Mock(), output_path=tmp_path / "run", **given)
+
+
+def test_a_run_that_is_written_over_takes_its_judges_with_it_and_no_other_run(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    harness.evaluate(spec(limit=1), Mock(), judge=judge()[0], output_path=folder)
+    [judged] = (folder / "judges").iterdir()
+    kept = folder / "replay" / "mine" / "journal.jsonl"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("a run that the user has put there\n")
+    harness.evaluate(spec(limit=2, metrics=["calls"]), Mock(), output_path=folder, overwrite=True)
+    assert not [*judged.iterdir()]
+    assert kept.exists()
