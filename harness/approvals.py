@@ -140,7 +140,12 @@ def _hint(needed: tuple[NeededApproval, ...], place: Place | None) -> str:
         return f"If you want that: {once}."
     files = [one.file for one in needed if one.file is not None]
     path = place.file if place is not None and Path(place.file).is_file() else files[0].parent if files else "SPEC"
-    return f"If you trust it: `harness trust {shlex.quote(str(path))}` lists all of it and approves it; {once}."
+    record = f"`harness trust {shlex.quote(str(path))}` lists all of it and approves it"
+    if "trust" not in offers("commands"):
+        from harness.absent import bringer
+
+        record = f"{bringer('trust', 'commands')}"
+    return f"If you trust it: {record}; {once}."
 
 
 # ------------------------------------------------------------------------------------------ one's own

@@ -158,7 +158,7 @@ def read_all() -> tuple[Mapping[str, Extension], tuple[Broken, ...]]:
     """The extensions whose manifests are correct, and the third-party extensions that are disabled."""
     ours = {file.parent.name: read(f"{GROUP}.{file.parent.name}", file) for file in shipped()}
     found: tuple[Mapping[str, Extension], tuple[Broken, ...]] = ours, ()
-    if _some_installed():  # reading the metadata of all packages takes longer than all else at a start
+    if some_installed():  # reading the metadata of all packages takes longer than all else at a start
         for one in ours.values():
             for name, value in one.points["extensions"].items():
                 found = Offer(one, "extensions", name, value).load_function()(ours)
@@ -212,7 +212,8 @@ def shipped() -> list[Path]:
     return sorted(SHIPPED.glob(f"*/{MANIFEST}"))
 
 
-def _some_installed() -> bool:
+def some_installed() -> bool:
+    """Whether some installed package has an entry point of the group."""
     texts = (file for path in sys.path for file in Path(path).glob("*.dist-info/entry_points.txt"))
     return any(f"[{GROUP}]" in file.read_text("utf-8", "replace") for file in texts)
 

@@ -18,7 +18,10 @@ from xml.etree import ElementTree
 import pytest
 
 from harness import absent, evaluate, manifests
+from harness.approvals import NeededApproval, NotApprovedError
 from harness.cli import main
+from harness.config.prompts import PromptSet
+from harness.errors import SetupError
 from tests.helpers.statements import nodes
 
 ROOT = Path(__file__).parents[2]
@@ -157,6 +160,36 @@ def test_a_plan_without_estimates_has_its_exact_figures(capsys: pytest.CaptureFi
     assert [line for line in printed.splitlines() if "comes with" not in line] == [
         line for line in capsys.readouterr().out.splitlines() if line.startswith(("conditions", "episodes", "spec"))
     ]
+
+
+def test_templates_of_other_people_are_not_rendered_without_bounds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "say.j2").write_text("{{ 1 + 1 }}")
+    with hiding("templating"):
+        with pytest.raises(SetupError, match="'templates' comes with the extension templating, which is not installed"):
+            PromptSet("theirs", [tmp_path]).render("say", {})
+        (tmp_path / "harness.yaml").write_text("name: mine\n")
+        monkeypatch.chdir(tmp_path)
+        assert PromptSet("mine", [tmp_path]).render("say", {}) == "2"
+
+
+def test_what_is_not_approved_names_the_extension_that_approves() -> None:
+    with hiding("trust"):
+        refused = NotApprovedError([NeededApproval("a file", "0" * 64, file=Path("a.py"))])
+        assert "'trust' comes with the extension trust, which is not installed: pip" in str(refused)
+        assert "; --allow_code_execution allows it for one command." in str(refused)
+
+
+def test_extensions_of_packages_are_missed_by_name(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with hiding("packages"):
+        for are_some in (True, False):
+            monkeypatch.setattr(manifests, "some_installed", lambda are_some=are_some: are_some)
+            assert main(["eval", "--spec", "agentsnet_quick", "--model", "echo"]) == 2
+            named = "come with the extension packages, which is not installed: pip" in capsys.readouterr().err
+            assert named == are_some
 
 
 @pytest.mark.parametrize("name", SHIPPED)
