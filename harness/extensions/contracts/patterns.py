@@ -51,8 +51,8 @@ def pattern(schema: Facts, without: str = "") -> str:
     return f"\\{{{many}\\}}" if kind == "object" else f"\\[{many}\\]"
 
 
-_MARKS = r":：{}\[\]()<>`*_#|=→–—\"'“”‘’„«»\t\r\n"
-"""What may begin or end a field, or wrap it."""
+_MARKS = r":：{}\[\]()<>`*_#|=→–—\"'“”‘’„«»\\\t\r\n"
+"""What may begin or end a field, wrap it, or begin an escape."""
 _WORD = rf"[^\s.,;!?…{_MARKS}-]"
 
 

@@ -94,7 +94,8 @@ class BoundedNumber(Reply):
     @property
     def fields(self) -> tuple[ReplyField, ...]:
         """The number, behind the marker."""
-        return (ReplyField("answer", self.marker, {"type": "integer" if self.whole else "number"}),)
+        bounds = {name: end for name, end in (("minimum", self.low), ("maximum", self.high)) if end is not None}
+        return (ReplyField("answer", self.marker, {"type": "integer" if self.whole else "number", **bounds}),)
 
     @property
     def examples(self) -> tuple[Action, ...]:

@@ -329,6 +329,18 @@ def test_what_decoding_may_write_of_an_answer_is_read_with_all_fields(kind: str,
             assert said[one.name] is not None or value.casefold() in says_nothing, (one.name, text)
 
 
+def test_no_key_that_decoding_may_write_has_an_escape() -> None:
+    allowed = pattern(TABLE.schema)
+    assert re.fullmatch(allowed, '{"a/x": 1}') and not re.fullmatch(allowed, r'{"a\x": 1}')
+
+
+def test_the_bounds_of_a_number_are_those_of_the_argument() -> None:
+    [condition, *_] = planned("networks/shared_rooms", "calls=tools").conditions
+    *_, last = drive(condition.protocol, condition.task, condition.task.example()).turns()
+    answer = last.reply.tools[0]["parameters"]["properties"]["answer"]
+    assert (answer["type"], answer["minimum"], answer["maximum"]) == ("integer", 0, last.reply.options[-1])
+
+
 @given(st.integers(-(10**6), 10**6), st.integers(0, 3000), st.integers(-50, 50))
 def test_numbers_that_decoding_may_write_are_those_between_the_bounds(low: int, more: int, beside: int) -> None:
     high = low + more
