@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 class TableKey:
     """A key that an extension adds to entries of `tables:`. Subclasses are dataclasses.
 
-    All methods have a default that changes nothing. A caller may add what no entry says to a parsed `TableSpec`.
+    All methods have a default that changes nothing; those that a manifest names need `read`. A caller may add what no
+    entry says to a parsed `TableSpec`.
 
     Attributes:
         entry: a `TypedDict` with the key, and keys that can stand beside it.
@@ -99,10 +100,12 @@ T = TypeVar("T")
 
 
 def loaded(offer: Offer, base: type[T]) -> type[T]:
-    """The class that a manifest names. Raises as `Offer.load_class`; `PluginError` too where it has no `entry`."""
+    """The class that a manifest names. Raises as `Offer.load_class`; `PluginError` too without `entry` or `read`."""
     found = offer.load_class(base)
     if not typing.is_typeddict(getattr(found, "entry", None)):
         raise offer.mistake(f"the class {found.__name__} has no `entry`, a TypedDict with the keys that it adds")
+    if getattr(getattr(found, "read", None), "__func__", None) is vars(TableKey)["read"].__func__:
+        raise offer.mistake(f"the class {found.__name__} has no `read`: nothing would come of what entries say")
     return found
 
 

@@ -215,6 +215,9 @@ class Odd(TableKey):
 class Entry(TypedDict, total=False):
     of: str
 
+class Unread(TableKey):
+    entry = TypedDict("Odd", {"odd": int}, total=False)
+
 class Tally(TableKind):
     entry = Entry
     needs = ("of",)
@@ -256,6 +259,11 @@ RUN = ("eval", "--spec", "arithmetic", "--limit", "1", "--quiet", "--output_path
             '[table_keys]\nodd = "kinds:Odd"',
             "tables: [{title: T, rows: model, cell: score, odd: 1}]",
             "table_keys.odd: the class Odd has no `entry`",
+        ),
+        (
+            '[table_keys]\nodd = "kinds:Unread"',
+            "tables: [{title: T, rows: model, cell: score, odd: 1}]",
+            "table_keys.odd: the class Unread has no `read`",
         ),
         (
             '[keys]\ntwice = "kinds:Nothing"',
