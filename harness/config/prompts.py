@@ -17,7 +17,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from harness import approvals
 from harness.api import Facts
-from harness.errors import Place, PromptError, SetupError, near
+from harness.errors import Place, PromptError, near
 from harness.manifests import offered, offers
 
 SUFFIX = ".j2"
@@ -52,14 +52,14 @@ class PromptSet:
         self.prefill: str | None = form.get("prefill")
         self.verbatim: bool = form.get("verbatim", False)
         self._compiled: dict[str, jinja2.Template] = {}
+        self._environment = self._confined()
 
-    @cached_property
-    def _environment(self) -> jinja2.Environment:
+    def _confined(self) -> jinja2.Environment:
         """It keeps templates away from Python. Those that are not installed also have limits, from an extension; other
         people's are refused without it (`SetupError`)."""
         kind, has_limits = ImmutableSandboxedEnvironment, "templates" in offers("confinement")
         if not all(map(approvals.is_installed if has_limits else approvals.is_own, self.folders)):
-            limits = offered("confinement", "templates", "what limits templates of other people")
+            limits = offered("confinement", "templates", f"what limits {self.name!r}, templates of other people,")
             kind = limits.load_class(ImmutableSandboxedEnvironment)
         return kind(
             undefined=jinja2.StrictUndefined,
@@ -142,7 +142,7 @@ class PromptSet:
         return PromptError(f"prompt set {self.name!r} takes the fact {fact!r}, which is {what}", place=place)
 
     def render(self, template: str, variables: Mapping[str, Any]) -> str:
-        """The text of `template`. Raises `PromptError` with file and line, `SetupError` if nothing bounds it."""
+        """The text of `template`. Raises `PromptError` with file and line."""
         try:
             compiled = self._compiled.get(template)
             if compiled is None:
@@ -152,8 +152,6 @@ class PromptSet:
             raise self._missing(str(error.name or template)) from None
         except jinja2.TemplateSyntaxError as error:
             raise _broken(error, error.filename or template) from None
-        except SetupError:
-            raise
         except Exception as error:  # whatever an expression in a template does: a division, a security error …
             what, hint = f"template fails: {type(error).__name__}: {error}", None
             if isinstance(error, jinja2.UndefinedError):

@@ -168,7 +168,7 @@ def test_templates_of_other_people_are_not_rendered_without_bounds(
     (tmp_path / "say.j2").write_text("{{ 1 + 1 }}")
     with hiding("templating"):
         with pytest.raises(SetupError, match="'templates' comes with the extension templating, which is not installed"):
-            PromptSet("theirs", [tmp_path]).render("say", {})
+            PromptSet("theirs", [tmp_path])
         (tmp_path / "harness.yaml").write_text("name: mine\n")
         monkeypatch.chdir(tmp_path)
         assert PromptSet("mine", [tmp_path]).render("say", {}) == "2"
