@@ -130,13 +130,13 @@ class Run:
         """The spec's tables with figures of publications (`published`) as marked rows."""
         entries = self.table_specs
         if figures := [*published]:
-            entries = [report_part("beside", "figures of publications")(table, figures) for table in entries]
+            entries = [report_part("beside", "what shows published figures")(table, figures) for table in entries]
         tables = (build(table, self.scores, self.metrics) for table in entries)
         return [replace(table, notes=(*table.notes, *filter(None, [self.unfinished]))) for table in tables]
 
     def published(self) -> list[Any]:
         """Published figures; those in this run's tables say how the run differs from the published one."""
-        found: list[Any] = report_part("published", "figures of publications")(self)
+        found: list[Any] = report_part("published", "what shows published figures")(self)
         return found
 
     @property
@@ -153,7 +153,7 @@ class Run:
     @property
     def tidy(self) -> Any:
         """Makes the rows of `episodes` and `turns`; has their columns (`episode_columns`, `turn_columns`)."""
-        return report_part("tidy", "rows of episodes")(self)
+        return report_part("tidy", "what makes rows of episodes")(self)
 
     def transcripts(self) -> Iterator[Any]:
         """Every finished episode, with the conversations of its agents, one in memory at a time.
@@ -161,12 +161,12 @@ class Run:
         They come in the order in which they finished. Raises `DataError` for a damaged journal.
         """
         manifest.check_journals(self.meta, self.folder)
-        found: Iterator[Any] = report_part("transcripts", "transcripts")(self)
+        found: Iterator[Any] = report_part("transcripts", "what reads transcripts")(self)
         return found
 
     def episode(self, id: str) -> Any:
         """One episode: its `turns`, `replay(change={…})`, `blame(by)`. Raises `DataError` if the run has none."""
-        return report_part("episode", "single episodes")(self, id)
+        return report_part("episode", "what reads one episode")(self, id)
 
     def episodes(self) -> Iterator[dict[str, Any]]:
         """One row per episode, with the columns `Run.tidy.episode_columns`. Otherwise as `transcripts`."""
