@@ -48,7 +48,8 @@ def read(reply: Reply, text: str, max_chars: int = MAX_CHARS) -> Parsed:
 
 
 def read_completion(reply: Reply, completion: Completion, max_chars: int = MAX_CHARS) -> Parsed:
-    """Parse a model's answer with a form: its calls where the form offers tools (or its `takes_text`), else its text.
+    """Parse a model's answer with a form: its calls where the form offers tools, else its text. A form that
+    `takes_text` beside its tools gets the text of an answer without calls.
 
     The arguments are those of `read`; `max_chars` then bounds the names and arguments of all calls together.
     """
