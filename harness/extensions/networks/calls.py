@@ -190,6 +190,13 @@ class Calls(Reply):
             for tool in _tools(self.verbs)
         )
 
+    def says(self, action: Action) -> Facts:
+        """The calls; of an answer with several fields these, however it is written."""
+        if not action or self.answer is None:
+            return Reply.says(self, action)
+        told = [{"call": call["call"], **said} if (said := self._answered(call)) else call for call in action]
+        return Reply.says(self, told)
+
     def calls_of(self, action: Action) -> tuple[Facts, ...]:
         """The calls, each with its arguments; what is no call of a verb is left out."""
         calls = []
@@ -197,12 +204,7 @@ class Calls(Reply):
             verb = next((verb for verb in self.verbs if verb.name == call.get("call") and "error" not in call), None)
             if verb is None:
                 continue
-            values = {name: value for name, value in call.items() if name != "call"}
-            if (form := self._form_of(verb)) is not None:
-                parsed = form.parse(str(values.get(str(verb.body), "")))
-                if parsed.error is None:
-                    said = form.says(parsed.action)
-                    values = {name: value for name, value in said.items() if value is not None}
+            values = self._answered(call) or {name: value for name, value in call.items() if name != "call"}
             calls.append({"name": verb.name, "arguments": json.dumps(values, ensure_ascii=False)})
         return tuple(calls)
 
@@ -222,6 +224,16 @@ class Calls(Reply):
             return None
         one = "|".join(_pattern(verb, self._body(verb, "<>")) for verb in self.verbs)
         return {"regex": f"(({one})\\n){{1,{self.limit}}}"}
+
+    def _answered(self, call: Facts) -> dict[str, Any]:
+        """The fields of the answer that a call submits; none where it has no such fields, or they cannot be read."""
+        verb = next((verb for verb in self.verbs if verb.name == call.get("call") and "error" not in call), None)
+        form = None if verb is None else self._form_of(verb)
+        if verb is None or form is None:
+            return {}
+        parsed = form.parse(str(call.get(str(verb.body), "")))
+        said = form.says(parsed.action) if parsed.error is None else {}
+        return {name: value for name, value in said.items() if value is not None}
 
     def _form_of(self, verb: Verb) -> Reply | None:
         """The form of what a verb says, if it has several fields."""

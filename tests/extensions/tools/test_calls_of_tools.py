@@ -292,6 +292,7 @@ def test_an_answer_with_fields_takes_them_as_arguments(form: type[Calls]) -> Non
     for action in offered.examples:
         made = calls(*({"id": str(i), **one} for i, one in enumerate(offered.calls_of(action))))
         again = read_completion(offered, made).action
+        assert offered.says(again) == offered.says(action), "what is meant does not depend on how it is written"
         for one, other in zip(again, action, strict=True):
             if one["call"] == "submit_result":
                 assert read(offered.answer, one["answer"]) == read(offered.answer, other["answer"])
