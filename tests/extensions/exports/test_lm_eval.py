@@ -84,7 +84,7 @@ class Served(Mock):
         return {"platform": "cpu", "tokenizer": tokenizer_facts(self.tokenizer, None, 4096)}
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.export  # its package takes seconds to import
 @pytest.mark.parametrize("chat", [False, True])
 def test_where_the_numbers_come_from(tmp_path: Path, chat: bool) -> None:
     """The keys that lm-eval's own code adds, with its values; the environment is the run's."""

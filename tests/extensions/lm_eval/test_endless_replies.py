@@ -114,6 +114,7 @@ def test_one_endless_reply_among_several_is_the_empty_one(tmp_path: Path) -> Non
     assert [score.number("exact_match,maj") for score in done.scores] == [1.0, 0.0, 0.0]
 
 
+@pytest.mark.slow
 def test_votes_and_many_endless_replies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each reply is tried once: an endless one stands in many questions to the task."""
     tried: list[Any] = []

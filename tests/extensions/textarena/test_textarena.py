@@ -167,6 +167,7 @@ def test_every_environment_that_starts_here_is_as_in_the_package(part: int) -> N
             assert all(-1 <= reward <= 1 for reward in rewards.values()), (entry.name, rewards)
 
 
+@pytest.mark.slow
 def test_games_side_by_side_do_not_disturb_one_another_or_the_process() -> None:
     alone = [play(LiveGame("SecretMafia-v0", 6, seed, {}), moves(), seed)[-1] for seed in (5, 6)]
     random.seed(0)
