@@ -134,8 +134,8 @@ def _templates(turn: Turn, system: bool) -> list[Template]:
     """The templates that a turn needs, with their variables."""
     variables = {**turn.context, **turn.observation}
     templates: list[Template] = [("system", turn.context)] if system else []
-    told = (one for one in turn.reply.tools if "description" not in one)
-    templates += [("tool", {**turn.context, "tool": tool["name"]}) for tool in told]
+    undescribed = (one for one in turn.reply.tools if "description" not in one)
+    templates += [("tool", {**turn.context, "tool": tool["name"]}) for tool in undescribed]
     templates.append((turn.name, variables))
     if turn.parse_retries:
         templates.append(("retry", {**variables, "error": "…"}))

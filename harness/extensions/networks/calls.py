@@ -194,8 +194,8 @@ class Calls(Reply):
         """The calls; of an answer with several fields these, however it is written."""
         if not action or self.answer is None:
             return Reply.says(self, action)
-        told = [{"call": call["call"], **said} if (said := self._answered(call)) else call for call in action]
-        return Reply.says(self, told)
+        stated = [{"call": call["call"], **said} if (said := self._answered(call)) else call for call in action]
+        return Reply.says(self, stated)
 
     def calls_of(self, action: Action) -> tuple[Facts, ...]:
         """The calls, each with its arguments; what is no call of a verb is left out."""

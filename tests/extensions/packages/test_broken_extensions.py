@@ -101,12 +101,12 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize("manifest, words", MISTAKES)
-def test_a_mistake_in_a_manifest_is_told_and_breaks_nothing(
+def test_a_mistake_in_a_manifest_is_reported_and_breaks_nothing(
     manifest: str, words: str, install: Install, capsys: Capture
 ) -> None:
     file = install(manifest) / "extension.toml"
-    [told] = [why for why in absent.missing().values() if why.startswith("cannot be used: ")]
-    assert f"cannot be used: {file}: " in told and words in told
+    [message] = [why for why in absent.missing().values() if why.startswith("cannot be used: ")]
+    assert f"cannot be used: {file}: " in message and words in message
     with pytest.raises(SystemExit, match="0"):
         main(["--help"])
     assert "  viewer" not in (shown := capsys.readouterr().out) and "  validate " in shown and "  view " in shown
@@ -129,7 +129,7 @@ def test_names_of_the_core_are_no_extensions() -> None:
     assert {*TableEntry.__annotations__} == OF_THE_CORE["table_keys"]
 
 
-def test_what_the_core_offers_is_told_as_extensions_tell_theirs() -> None:
+def test_what_the_core_offers_is_listed_as_extensions_list_theirs() -> None:
     assert checked("harness", manifests.CORE).points == manifests.core().points
 
 
@@ -142,18 +142,18 @@ def test_what_the_core_offers_is_told_as_extensions_tell_theirs() -> None:
         ("echo = .", "the package cannot be found: "),
     ],
 )
-def test_an_entry_point_that_names_no_package_is_told(entry: str, words: str, install: Install) -> None:
+def test_an_entry_point_that_names_no_package_is_reported(entry: str, words: str, install: Install) -> None:
     install(TOP, {"broken.py": ""}, entry)
-    told = absent.missing()["echo"]
-    assert told.startswith("cannot be used: entry point echo = ") and words in told
+    message = absent.missing()["echo"]
+    assert message.startswith("cannot be used: entry point echo = ") and words in message
 
 
 def test_a_name_that_an_extension_with_a_mistake_would_bring_says_so(install: Install, capsys: Capture) -> None:
     install(f'{TOP}[commands.say]\nrun = "a:b"\n[tables]\ntally = "a:B"')
     with pytest.raises(SystemExit, match="2"):
         main(["say"])
-    told = capsys.readouterr().err
-    assert "'say' comes with the extension echo, which cannot be used: " in told and "commands.say: missing" in told
+    err = capsys.readouterr().err
+    assert "'say' comes with the extension echo, which cannot be used: " in err and "commands.say: missing" in err
 
 
 COMMAND = f"""{TOP}
@@ -184,9 +184,9 @@ def test_a_command_that_is_broken_says_where_and_the_others_work(
 ) -> None:
     install(COMMAND, {} if source is None else {"command.py": source})
     assert main(["say"]) == 2
-    told = capsys.readouterr().err
-    assert words in told and "Traceback" not in told
-    assert "extension.toml" in told or "command.py:" in told or "pip install --force-reinstall harness-echo" in told
+    err = capsys.readouterr().err
+    assert words in err and "Traceback" not in err
+    assert "extension.toml" in err or "command.py:" in err or "pip install --force-reinstall harness-echo" in err
     with pytest.raises(SystemExit, match="0"):
         main(["--help"])
 
@@ -274,7 +274,7 @@ RUN = ("eval", "--spec", "arithmetic", "--limit", "1", "--quiet", "--output_path
         ('[executors]\nfar = "kinds:Nothing"', "executor: far", "executors.far: expected a subclass of"),
     ],
 )
-def test_a_class_of_the_wrong_kind_is_told_to_its_users(
+def test_a_class_of_the_wrong_kind_is_reported(
     point: str, spec: str, words: str, install: Install, tmp_path: Path, capsys: Capture
 ) -> None:
     file = install(f"{TOP}{point}\n", {"kinds.py": SHELL.replace("READ", "pass").replace("CHECK", "pass")})
@@ -282,8 +282,8 @@ def test_a_class_of_the_wrong_kind_is_told_to_its_users(
     assert find().spec("arithmetic") and whole_schema() and seating_keys() == ["tournament"]  # asks all of them
     capsys.readouterr()
     assert main(["eval", "--spec", str(tmp_path / "spec.yaml"), "--output_path", str(tmp_path / "other")]) == 2
-    told = capsys.readouterr().err
-    assert f"error: {file / 'extension.toml'}: " in told and words in told
+    err = capsys.readouterr().err
+    assert f"error: {file / 'extension.toml'}: " in err and words in err
 
 
 @pytest.mark.parametrize("where", ["READ", "CHECK"])
@@ -297,8 +297,8 @@ def test_a_kind_of_table_that_raises_is_a_mistake_of_its_entry(
     assert main(["validate", str(spec), "arithmetic"]) == 2
     out, err = capsys.readouterr()
     assert "arithmetic: ok" in out
-    told = "the kind of table harness_echo.kinds.Tally fails: ZeroDivisionError: division by zero (kinds.py:"
-    assert f"{spec}:3:" in err and told in err
+    message = "the kind of table harness_echo.kinds.Tally fails: ZeroDivisionError: division by zero (kinds.py:"
+    assert f"{spec}:3:" in err and message in err
 
 
 @pytest.mark.parametrize(
@@ -313,8 +313,8 @@ def test_findings_that_raise_cost_no_transcript(
     done = run(tmp_path / "run", limit=1)
     (done.folder / "echo.json").write_text("{}")
     assert [one.findings for one in done.transcripts()] == [()] * len(done.scores)
-    [told] = [record.getMessage() for record in caplog.records]
-    assert told.startswith(f"findings of echo are left out: {words}")
+    [message] = [record.getMessage() for record in caplog.records]
+    assert message.startswith(f"findings of echo are left out: {words}")
 
 
 def test_options_that_an_extension_cannot_add_do_not_stop_a_run(

@@ -16,7 +16,7 @@ def test_a_worker_starts_with_a_project_elsewhere(tmp_path: Path, monkeypatch: p
     for name, more in (("theirs", ""), ("mine", f"parents: [../theirs, {TOY.root}]\n")):
         (tmp_path / name / "metrics").mkdir(parents=True)
         (tmp_path / name / "harness.yaml").write_text(f"name: {name}\n{more}")
-    (tmp_path / "theirs" / "metrics" / "more.py").write_text('"""A plugin that nobody has approved here."""\n')
+    (tmp_path / "theirs" / "metrics" / "more.py").write_text('"""A plugin without approval."""\n')
     monkeypatch.chdir(tmp_path / "mine")
 
     async def act(*_: Any) -> str:
