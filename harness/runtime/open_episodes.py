@@ -30,7 +30,7 @@ from harness.runtime.players import Player
 from harness.runtime.runner import Work
 from harness.runtime.scoring import grade, labels, score, turns_of
 from harness.runtime.seats import seats
-from harness.runtime.steps import Recorded, Steps
+from harness.runtime.steps import Steps
 from harness.storage.plugin_errors import ERRORS, ErrorLog
 from harness.tables import EpisodeScore
 
@@ -125,8 +125,6 @@ class Episodes:
         if self.journal.resumes:
             self.journal.append({"k": storage.RESUME})
         self.usage.write = self._journal_usage
-        for job in self.work.jobs() if self.moves else ():
-            self.work.known.update(_answered(job[0], job[1], self.moves.get(episode_id(*job), {})))
         self.samples = None
         if self.options.log_samples:
             samples = offered("gates", "samples", "--log_samples").load()(self._file("samples.jsonl"))
@@ -271,7 +269,7 @@ class _OpenEpisode:
         self.run, self.condition, self.case, self.repeat = run, condition, case, repeat
         self.id = episode_id(condition, case, repeat)
         self.recorded = run.moves.pop(self.id, {})
-        run.work.known.update(_answered(condition, case, self.recorded))
+        run.work.on_recorded((condition, case, repeat), self.recorded)
         self.rng = random.Random(protocol_seed(run.plan, condition, case, repeat))
         self.players: dict[str, Player] = {}
         self.batches: list[list[Move]] = []
@@ -319,9 +317,3 @@ class _OpenEpisode:
 def _may_pass(move: Move, gate: Gate) -> bool:
     """Whether a request that failed may have failed of an outage, or of a wrong set-up."""
     return move.error_kind in storage.PASSING or not (gate.answered or gate.is_known())
-
-
-def _answered(condition: Condition, case: Case, recorded: Recorded) -> set[str]:
-    """The models that have answered in the recorded moves of an episode."""
-    agents = {agent for (agent, _), move in recorded.items() if move.calls}
-    return {condition.group_of(case, agent).model or "model" for agent in agents}

@@ -9,7 +9,7 @@ Next: `harness.executors`, then `harness.runtime.open_episodes`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -121,6 +121,12 @@ class Work:
         self.known.update(score.answered)
         self.report_score(score)
 
+    def on_recorded(self, job: Job, moves: Mapping[tuple[str, int], Move]) -> None:
+        """Note which models have answered in the recorded moves of an episode."""
+        condition, case, _ = job
+        agents = {agent for (agent, _), move in moves.items() if move.calls}
+        self.known.update(condition.group_of(case, agent).model or "model" for agent in agents)
+
     def read_journal(self) -> None:
         """Take the finished episodes of the plan from what the journal says."""
         for name in filter(self.ends.__contains__, [episode_id(*job) for job in self.episodes]):
@@ -200,4 +206,6 @@ def work_of(
         ends=progress.ends,
     )
     work.read_journal()
+    for job in work.jobs() if work.moves else ():
+        work.on_recorded(job, work.moves.get(episode_id(*job), {}))
     return work

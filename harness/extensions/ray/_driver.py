@@ -148,7 +148,7 @@ class Driver:
         pings = asyncio.create_task(self._keep_pinging(actor))
         update, last_limit = None, None
         try:
-            failure = await actor.start.remote(number, here, root, self.config, self.spent)
+            failure = await actor.start.remote(number, here, root, self.config, self.spent, self.work.known)
             if failure is not None:
                 raise failure
             self.started[number] = {"worker": number, **self.placed[number], "episodes": 0}

@@ -6,6 +6,7 @@ import asyncio
 import os
 import pickle
 import socket
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -92,7 +93,13 @@ class Worker:
         return {"host": socket.gethostname(), "process": os.getpid()}
 
     async def start(
-        self, number: int, here: str, root: str, config: bytes, spent: BudgetSpentError | None = None
+        self,
+        number: int,
+        here: str,
+        root: str,
+        config: bytes,
+        spent: BudgetSpentError | None = None,
+        known: Iterable[str] = (),
     ) -> Failure | None:
         """Resolve the plan and start the engines, then wait for episodes.
 
@@ -102,6 +109,7 @@ class Worker:
             root: the project's folder.
             config: a pickled `WorkerConfig`; its engine may be of a class of the project.
             spent: that the budget is used up already.
+            known: names of the models that have answered in this run before.
         """
         try:
             settings = _read(here, root, config)
@@ -119,6 +127,7 @@ class Worker:
             report_score=self._on_score,
             usage=self._usage,
             moves=self._moves,
+            known=set(known),
         )
         self._episodes = Episodes(work, number)
         if spent is not None:

@@ -13,7 +13,15 @@ from harness import storage
 from harness.cli import main
 from harness.config.plan import Plan
 from harness.engines.mock import Mock
-from harness.errors import EngineFatalError, RequestError, SetupError, SpecError, StorageError, UserError
+from harness.errors import (
+    ContextLengthError,
+    EngineFatalError,
+    RequestError,
+    SetupError,
+    SpecError,
+    StorageError,
+    UserError,
+)
 from harness.executors import Local, choose_executor
 from harness.extensions.ray import worker_locks
 from harness.extensions.ray._worker import Worker, WorkerUpdate
@@ -198,6 +206,28 @@ def test_failures_are_confirmed_once_the_engine_answers(tmp_path: Path, end: str
     assert len(set(doubted)) == len(doubted) == 3 and before == set()
     assert ends() == report and report >= (set(doubted) if "again" in end else set())
     assert isinstance(failure, EngineFatalError) == (end == "nothing is left") and (failure is None or not report)
+
+
+class Full(Mock):
+    """Refuses everything."""
+
+    async def complete(self, request: Any) -> Any:
+        raise ContextLengthError("too long")
+
+
+@pytest.mark.parametrize("known", [(), ("model",)])
+def test_refusals_are_results_at_once_where_the_model_has_answered_elsewhere(
+    tmp_path: Path, known: tuple[str, ...]
+) -> None:
+    """Else a worker whose first requests are refused would leave them to be asked again when the run stops."""
+
+    async def act(worker: Worker, made: Plan) -> WorkerUpdate:
+        await worker.add(assigned(made)[:1], NOTHING)
+        news: WorkerUpdate = await worker.updates()
+        return news
+
+    news = with_worker(tmp_path, Full(text="a"), act, known=known)
+    assert (len(news.scores), len(news.paused)) == ((1, 0) if known else (0, 1))
 
 
 def test_answers_under_way_are_recorded_when_the_run_stops(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import pickle
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -35,6 +35,7 @@ def with_worker(
     /,
     spent: Any = None,
     project: Project = TOY,
+    known: Iterable[str] = (),
     **changes: Any,
 ) -> Any:
     """What `act` gives with a started worker, which is then stopped; or why it did not start."""
@@ -46,7 +47,7 @@ def with_worker(
         worker = Worker()
         try:
             pickled = pickle.dumps(replace(config, **changes))
-            failure = await worker.start(7, str(Path.cwd()), str(project.root), pickled, spent)
+            failure = await worker.start(7, str(Path.cwd()), str(project.root), pickled, spent, known)
             return failure if failure is not None else await act(worker, result)
         finally:
             await worker.end(now=True)
