@@ -1,0 +1,22 @@
+"""Pages are short, and their lines fit beside code."""
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+READMES = sorted((ROOT / "harness" / "extensions").glob("*/README.md"))
+LONGEST = {ROOT / "README.md": 130, ROOT / "docs" / "architecture.md": 200, **dict.fromkeys(READMES, 40)}
+PAGES = [*LONGEST, ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+
+
+@pytest.mark.parametrize("page", sorted(set(PAGES)), ids=lambda page: f"{page.parent.name}/{page.name}")
+def test_page_fits(page: Path) -> None:
+    lines = page.read_text("utf-8").splitlines()
+    assert len(lines) <= LONGEST.get(page, 250)
+    code, wide = False, []
+    for number, line in enumerate(lines, 1):
+        code ^= line.lstrip().startswith("```")
+        if len(line) > 100 and not code and not line.lstrip().startswith(("|", "![")):
+            wide.append(number)
+    assert wide == []
