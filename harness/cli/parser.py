@@ -147,10 +147,3 @@ def _added(name: str, command: Parser) -> None:
 def report_options(command: Parser) -> None:
     """Of `harness report`."""
     opt.add(command, "runs", "table", "output", "plots", *opt.TABLES)
-
-
-def new_options(command: Parser) -> None:
-    """Of `harness new`."""
-    command.add_argument("names", nargs="+", metavar="FOLDER", help="a new or an empty folder; or: task NAME")
-    kinds_of_tasks = ", ".join(sorted(offers("starters").keys() - {"project"}))
-    command.add_argument("--kind", metavar="KIND", help=f"kind of the task: {kinds_of_tasks}")

@@ -32,6 +32,7 @@ FOR_FIRST = {"contracts", "networks", "panels"}
 """What AgentsNet's task and protocol need."""
 BROUGHT = {
     "networks": ("new", "a_new_project"),
+    "starters": ("new", "a_new_project"),
     "viewer": ("view",),
     "charts": ("plot", "results/none", "--kind", "scaling"),
     "openai": ("eval", "--spec", "agentsnet_quick", "--model", "openai"),

@@ -122,7 +122,6 @@ def test_validate_finds_a_template_variable_without_a_value(capsys: pytest.Captu
         (("show", "--spec", "toy", "--case", "c9"), "there is no case 'c9'"),
         (("show", "--spec", "toy", "--case", "0", "--agent", "S7"), "there is no agent 'S7'"),
         (("show", "--spec", "toy", "--case", "0", "--round", "7"), "turns 0 to 2"),
-        (("new", "."), "is not empty"),
     ],
 )
 def test_mistakes_have_exit_code_2_and_no_traceback(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from harness.cli.new import PROJECT
+from harness.extensions.starters.new import PROJECT
 from harness.manifests import offers
 from tests.helpers.commands import invoke
 
@@ -55,30 +55,6 @@ def test_a_new_task_is_valid_and_plays(project: Path, capsys: pytest.CaptureFixt
     assert not any(file for file in project.rglob("*") if file.is_file() and b"__NAME__" in file.read_bytes())
     code, _, err = invoke(capsys, "new", "task", "first_try", "--kind", kind)
     assert code == 2 and "exists already" in err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["task", "x"], "needs a kind, found no --kind"),
-        (["task", "x", "--kind", "shardedd"], "Did you mean sharded?"),
-        (["task", "--kind", "world"], "a task's name is one word"),
-        (["task", "../x", "--kind", "world"], "a task's name is one word"),
-        (["a", "b"], "takes one folder"),
-        (["a", "--kind", "world"], "takes one folder"),
-    ],
-)
-def test_mistakes(project: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
-    code, _, err = invoke(capsys, "new", *arguments)
-    assert code == 2 and message in err
-
-
-def test_a_task_needs_a_project(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    code, _, err = invoke(capsys, "new", "task", "x", "--kind", "world")
-    assert code == 2 and "there is no harness.yaml here or above" in err and "harness new my_project" in err
 
 
 @pytest.mark.sampled(1)

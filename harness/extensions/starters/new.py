@@ -9,6 +9,7 @@ from pathlib import Path
 
 from harness.absent import bringer
 from harness.approvals import MARKER
+from harness.cli.usage import Parser
 from harness.config.project import find
 from harness.errors import DataError, near
 from harness.manifests import Offer, offered, offers
@@ -20,6 +21,13 @@ SCHEMA = "spec.schema.json"
 """Beside `harness.yaml`: where the specs of a new project look for it."""
 COMMANDS = ("validate", "show --case 0 --spec", "eval --spec")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+def options(command: Parser) -> None:
+    """The options of `harness new`."""
+    command.add_argument("names", nargs="+", metavar="FOLDER", help="a new or an empty folder; or: task NAME")
+    kinds_of_tasks = ", ".join(sorted(offers("starters").keys() - {PROJECT}))
+    command.add_argument("--kind", metavar="KIND", help=f"kind of the task: {kinds_of_tasks}")
 
 
 def new(options: argparse.Namespace) -> int:

@@ -1,0 +1,1 @@
+"""New projects, and new tasks in YAML."""
