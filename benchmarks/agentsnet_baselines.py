@@ -24,8 +24,8 @@ from tabulate import tabulate
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from harness.api import Case, Protocol, Task, derive_seed
-from harness.check import drive
 from harness.config import project
+from harness.runtime.steps import drive
 from harness.tables.stats import holm
 
 BUILTIN = project.builtin()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from harness import after, check
-from harness.check import Figures
+from harness import after
+from harness.absent import bringer
 from harness.cli.evaluate import load
 from harness.config import resolve, spec
 from harness.config.plan import Plan
@@ -16,7 +17,6 @@ from harness.config.project import Project, find
 from harness.errors import CombinedSpecError, Place, UserError
 from harness.evaluation import STAGES, wrong_tables
 from harness.manifests import offers
-from harness.runtime.abilities import unconstrained
 
 
 def validate(options: argparse.Namespace) -> int:
@@ -44,7 +44,6 @@ def _problems(name: str, overrides: list[str], project: Project) -> tuple[list[s
 
         # A stand-in model, so that a spec without a baseline can be checked; baselines are checked beside it.
         plans = [resolve.plan(loaded, project, Mock())]
-        later = [one for follows in after.following(plans[0].metrics, {}) for one, *_ in follows.plans(plans[0])]
         played = [(plans[0], loaded.place("agents"))]  # policies that some agents have beside the model
         if loaded.get("baseline") is not None:
             plans.append(resolve.plan(loaded, project))
@@ -55,26 +54,21 @@ def _problems(name: str, overrides: list[str], project: Project) -> tuple[list[s
                 plan = resolve.plan(resolve.with_baseline(loaded, headline[key], "headline", key), project)
                 played.append((plan, loaded.place("headline", key)))
         inputs = [*plans[0].inputs(), *(line for key in plans[0].keys for line in key.summary(plans[0]))]
+        problems, lines = _checks(played)
     except CombinedSpecError as errors:
         return list(errors.each), []
     except UserError as error:
         return [str(error)], []
-    problems = [str(problem) for one in (plans[0], *later) for problem in check.examine(one)]
-    plan = plans[0]
-    if not problems:
-        problems = [str(problem) for problem in (*check.misassigned(plan), *unconstrained(plan))]
-    if not problems:
-        problems, lines = _checks(played)
-        inputs += lines
     if not problems:  # where an example fails there are no labels to check against
-        problems = [str(problem) for problem in wrong_tables(plan, _labels(plan))]
-    return problems, inputs
+        problems = [str(problem) for problem in wrong_tables(plans[0], _labels(plans[0]))]
+    return problems, [*inputs, *lines]
 
 
 def _checks(plays: Sequence[tuple[Plan, Place]]) -> tuple[list[str], list[str]]:
     """What checks of extensions say, up to the first that finds something wrong: (problems, lines for the reader)."""
-    lines: list[str] = []
-    for offer in offers("checks").values():
+    checks = offers("checks")
+    lines = [] if "prompts" in checks else [f"no prompt was rendered: {bringer('prompts', 'checks')}"]
+    for offer in checks.values():
         found = list(offer.load_function()(plays))
         lines += [one for one in found if isinstance(one, str)]
         if problems := list(dict.fromkeys(str(one) for one in found if isinstance(one, UserError))):
@@ -92,9 +86,38 @@ def _labels(plan: Plan) -> dict[str, list[Any]]:
     return labels
 
 
+@dataclass(frozen=True)
+class Figures:
+    """How large a plan is. An extension that estimates more (`[reports] estimate`) returns a subclass.
+
+    Attributes:
+        conditions, episodes: exact, those of conditions that are not known yet too.
+    """
+
+    conditions: int
+    episodes: int
+
+    @classmethod
+    def of(cls, plan: Plan) -> Figures:
+        """Those of a plan."""
+        return Figures(plan.in_all(len(plan.conditions)), plan.in_all(sum(1 for _ in plan.episodes())))
+
+    @property
+    def effort(self) -> str:
+        """What precedes the scores: ", after 12 model calls or more"."""
+        return ""
+
+    def calls_in_words(self, plan: Plan) -> Sequence[str]:
+        """Lines on the model calls that it takes."""
+        return ()
+
+    def tokens_in_words(self, plan: Plan) -> Sequence[str]:
+        """Lines on the tokens that it takes."""
+        return ()
+
+
 def plan(options: argparse.Namespace) -> int:
     """Print what a run would take, or the stages that it goes through."""
-    from harness.absent import bringer
     from harness.engines.mock import Mock
 
     resolved = resolve.plan(load(options), find(), Mock())

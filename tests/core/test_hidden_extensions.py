@@ -163,6 +163,12 @@ def test_a_plan_without_estimates_has_its_exact_figures(capsys: pytest.CaptureFi
     ]
 
 
+def test_prompts_that_nothing_has_rendered_are_not_passed_in_silence(capsys: pytest.CaptureFixture[str]) -> None:
+    with hiding("consistency"):
+        assert main(["validate", "agentsnet_quick"]) == 0
+    assert "'prompts' comes with the extension consistency, which is not installed: pip" in capsys.readouterr().out
+
+
 def test_templates_of_other_people_are_not_rendered_without_bounds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,7 +42,6 @@ def test_the_main_command_loads_little(tmp_path: Path) -> None:
         file.parts[2] for file in files if file.parts[:2] == ("harness", "extensions") and len(file.parts) > 3
     }
     assert extensions <= {"contracts", "networks", "panels"}
-    assert "check" not in {file.parts[1] for file in files if file.parts[0] == "harness"}
 
 
 def test_help_loads_next_to_nothing() -> None:

@@ -6,7 +6,6 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from harness import check
 from harness.after import After, Play
 from harness.config.permissions import check_execution
 from harness.config.plan import ANSWERS, Plan
@@ -14,6 +13,7 @@ from harness.config.project import Project
 from harness.engine_api import Engine
 from harness.engines.mock import Mock
 from harness.errors import SpecError, raise_all
+from harness.extensions.consistency import examine
 from harness.results import Run
 from harness.runtime.options import Options
 
@@ -79,7 +79,7 @@ class Judges(After):
         self._asked = judgings(plan, self.judge, cases, self.leave_out)
         for judging in self._asked:
             check_execution(judging.plan, options.allow_code_execution, options.sandbox)
-            raise_all(check.examine(judging.plan))
+            raise_all(examine(judging.plan))
         if self.judge is not None and not self._asked:
             metric = "{use: judge, prompt: judges/helpfulness}"
             hint = f"Add one to metrics:, e.g. {metric}; or let `harness score RUN --judge`."

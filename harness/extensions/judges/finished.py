@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness import approvals, check, storage
+from harness import approvals, storage
 from harness.config import resolve, yamls
 from harness.config.permissions import check_execution
 from harness.config.plan import QUESTIONS, Plan, survey
@@ -22,6 +22,7 @@ from harness.engine_api import Engine
 from harness.engines.mock import Mock
 from harness.errors import DataError, Place, SpecError, UserError, raise_all
 from harness.evaluation import OnMore, OpenRun, execute, follow_up
+from harness.extensions.consistency import examine
 from harness.results import Run
 from harness.runtime import manifest
 from harness.runtime.options import Options
@@ -135,7 +136,7 @@ def prefer(
         plan = pairs_plan(one.plan, judge, prompt, repeats, parse_retries, dict(sampling))
         how = options or Options()
         check_execution(plan, how.allow_code_execution, how.sandbox)
-        raise_all(check.examine(plan))
+        raise_all(examine(plan))
     metas = [manifest.read_meta(side.folder / manifest.META) for side in (one, two)]
     for meta, side in zip(metas, (one, two), strict=True):
         manifest.check_journals(meta, side.folder)

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from harness.api import Action, Case, Outcome, Policy, Protocol, Task, Turn, derive_seed
-from harness.check import Drive, drive
 from harness.config import project
+from harness.runtime.steps import Drive, drive
 
 BUILTIN = project.builtin()
 PROBLEMS = ("coloring", "consensus", "leader_election", "matching", "vertex_cover")

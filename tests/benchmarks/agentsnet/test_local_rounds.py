@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.api import Case, Completion, Move, Outcome, Turn
-from harness.check import Drive, drive
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import PluginError
@@ -22,7 +21,7 @@ from harness.extensions.panels.peers import peer_text
 from harness.replies import Choice
 from harness.runtime.episode import play
 from harness.runtime.players import ModelPlayer
-from harness.runtime.steps import Steps
+from harness.runtime.steps import Drive, Steps, drive
 from tests.benchmarks.agentsnet.agentsnet_kit import BUILTIN, PROBLEMS, case_of, load, local_rounds, networks, task
 from tests.helpers.samples import examples
 

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.api import Case, Parsed, Policy, Reply, Turn
-from harness.check import Drive
 from harness.errors import PluginError
 from harness.extensions.networks.messages import Messages
 from harness.replies import Choice
+from harness.runtime.steps import Drive
 from tests.benchmarks.agentsnet.agentsnet_kit import (
     PROBLEMS,
     case_of,

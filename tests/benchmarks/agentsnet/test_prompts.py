@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from harness.api import Turn
-from harness.check import drive
 from harness.config.prompts import PromptSet
+from harness.runtime.steps import drive
 from tests.benchmarks.agentsnet.agentsnet_kit import BUILTIN, PROBLEMS, local_rounds, task
 
 VARIANTS = (

@@ -12,7 +12,6 @@ import pytest
 
 import harness
 from harness.api import Statistic
-from harness.check import drive
 from harness.config import resolve, spec
 from harness.config.plan import Condition, Plan
 from harness.config.spec import over
@@ -20,6 +19,7 @@ from harness.engines.mock import Mock
 from harness.errors import DataError
 from harness.extensions.datasets.templates import DocTemplate
 from harness.results import Run
+from harness.runtime.steps import drive
 from harness.tables import Table
 from tests.benchmarks.darkforest.darkforest_small import BENCHMARKS, QUESTIONS, Model, data, played
 from tests.extensions.datasets.documents_kit import BUILTIN, cases, task_of

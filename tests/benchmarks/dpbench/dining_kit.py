@@ -5,9 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 from harness.api import Action, Policy, Turn, derive_seed
-from harness.check import Drive, drive
 from harness.config import project
 from harness.extensions.worlds import SteppedTask
+from harness.runtime.steps import Drive, drive
 
 BUILTIN = project.builtin()
 ORDERS = ("simultaneous", "sequential")

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Action, Episode, Metric, Move, Outcome, Turn
-from harness.check import drive
 from harness.config import project
 from harness.errors import PluginError
 from harness.extensions.conformance import check_metric
+from harness.runtime.steps import drive
 from tests.helpers import shipped
 
 BUILTIN = project.builtin()

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness import check
 from harness.api import Action, Case, Channel, Facts, Move, OpenChannel, Policy, Turn
 from harness.errors import PluginError
 from harness.extensions import conformance
 from harness.extensions.contracts import ActionWithMessage, MessageLine
+from harness.runtime.steps import Drive, drive
 from tests.benchmarks.dpbench.dining_kit import (
     ORDERS,
     SCRIPTED,
@@ -39,7 +39,7 @@ def act(move: Move) -> Action:
     return move.action["act"] if isinstance(move.action, dict) else move.action
 
 
-def acts(played: check.Drive) -> Iterator[tuple[Turn, Action]]:
+def acts(played: Drive) -> Iterator[tuple[Turn, Action]]:
     """All turns in which something was done, with what it was."""
     return ((turn, act(move)) for batch in played.batches for turn, move in batch if turn.name == "act")
 
@@ -161,7 +161,7 @@ def test_hesitation_makes_deadlocks_rarer() -> None:
 # ---------------------------------------------------------------------------------------- Chandy–Misra
 
 
-def all_eat_in_turn(played: check.Drive) -> None:
+def all_eat_in_turn(played: Drive) -> None:
     """No deadlock, and neighbors eat alternately, so that their meals never differ by more than one."""
     eaten = meals(played)
     assert played.outcome.facts["end"] == "limit"
@@ -340,7 +340,7 @@ def test_elsewhere_they_say_where_they_belong(name: str) -> None:
     rules = load("protocols", "local_rounds", channel=load("channels", "neighbors"))
     player_: Callable[[Turn], Action] = lambda turn: load("policies", f"dpbench/{name}").choose(turn, random.Random(0))  # noqa: E731
     with pytest.raises(PluginError, match=r"the dining philosophers.*\n.*dpbench/dining_table"):
-        check.drive(rules, task, task.example(), player_)
+        drive(rules, task, task.example(), player_)
 
 
 def test_a_name_without_number_is_refused() -> None:

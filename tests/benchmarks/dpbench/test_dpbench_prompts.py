@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from harness import check
 from harness.config import project
+from harness.runtime.steps import drive
 
 BUILTIN = project.builtin()
 
@@ -87,7 +87,7 @@ def second_turn(prompts: str, talk_rounds: int, **parameters: Any) -> tuple[str,
         text = "I take my left fork" if turn.agent == "P0" else None
         return {"act": act, "message": text} if talk_rounds else act
 
-    turns = [turn for turn in check.drive(protocol, task, task.example(), script).turns() if turn.agent == "P1"]
+    turns = [turn for turn in drive(protocol, task, task.example(), script).turns() if turn.agent == "P1"]
     result = BUILTIN.prompts(prompts)
     return result.render("system", turns[1].context), result.render("act", {**turns[1].context, **turns[1].observation})
 
@@ -145,7 +145,7 @@ def test_no_prompt_names_a_neighbor_or_shows_the_table() -> None:
     for talk in (0, 2):
         protocol = BUILTIN.load("protocols", "steps")(channel=channel, talk_rounds=talk, memory=2)
         result = BUILTIN.prompts("dpbench/standard")
-        played = check.drive(protocol, task, task.example(), lambda turn: rng.choice(turn.reply.options or (None,)))
+        played = drive(protocol, task, task.example(), lambda turn: rng.choice(turn.reply.options or (None,)))
         for turn in played.turns():
             text = result.render("system", turn.context) + result.render(
                 turn.name, {**turn.context, **turn.observation}

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Action, Turn
-from harness.check import Drive, drive
 from harness.config import resolve, spec
 from harness.evaluation import evaluate
 from harness.extensions.leaderboards.leaderboard import RunScores, leaderboard
 from harness.extensions.papers.published import against
 from harness.extensions.worlds import SteppedTask
 from harness.results import Run
+from harness.runtime.steps import Drive, drive
 from tests.benchmarks.dpbench.dining_kit import BUILTIN, fairness, table, throughput
 from tests.helpers import shipped
 

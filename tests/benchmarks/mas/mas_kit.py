@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.api import Turn
-from harness.check import Drive, drive
 from harness.config import project
+from harness.runtime.steps import Drive, drive
 
 BUILTIN = project.builtin()
 BACKENDS = BROADCASTING, P2P, KV = ("mas/broadcasting", "mas/p2p", "mas/shared_kv")

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from harness import check
 from harness.api import Case, Completion, Episode, Move, Outcome, Turn
 from harness.config import project
 from harness.runtime.players import PolicyPlayer
+from harness.runtime.steps import drive
 
 BUILTIN = project.builtin()
 TASKS = ("maximum", "prefix_sum", "sorting")
@@ -64,7 +64,7 @@ def play(
     def answer(turn: Turn) -> Any:
         return players[turn.agent].decide(turn).action
 
-    played = check.drive(protocol, result, case, answer)
+    played = drive(protocol, result, case, answer)
     batches = [[move for _, move in batch] for batch in played.batches]
     return Played(case, batches, played.outcome, result.grade(case, played.outcome))
 

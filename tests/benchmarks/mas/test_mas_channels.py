@@ -10,13 +10,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from harness.api import Completion, Outcome
-from harness.check import Drive, drive
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import ContextLengthError, RequestError
 from harness.runtime.episode import play as play_with
 from harness.runtime.players import ModelPlayer
-from harness.runtime.steps import Steps
+from harness.runtime.steps import Drive, Steps, drive
 from tests.benchmarks.mas.mas_kit import (
     BACKENDS,
     BROADCASTING,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.check import Drive
 from harness.extensions.panels.peers import peer_text
+from harness.runtime.steps import Drive
 from tests.benchmarks.mas.mas_kit import (
     BACKENDS,
     BROADCASTING,

@@ -12,12 +12,11 @@ import pytest
 import harness
 from harness import storage
 from harness.api import Move, Outcome, Turn
-from harness.check import Drive, drive
 from harness.engine_api import Request, Thread
 from harness.engines.mock import Mock
 from harness.runtime.episode import play as play_with
 from harness.runtime.players import ModelPlayer
-from harness.runtime.steps import Steps
+from harness.runtime.steps import Drive, Steps, drive
 from tests.benchmarks.mas.mas_kit import BACKENDS, BROADCASTING, BUILTIN, KV, P2P, fence, load, play, post, rounds
 from tests.helpers.journals import as_killed
 

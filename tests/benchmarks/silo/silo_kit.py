@@ -3,9 +3,9 @@
 import random
 from typing import Any
 
-from harness import check
 from harness.api import Case, Outcome, Policy, Turn
 from harness.config import project
+from harness.runtime.steps import drive
 from tests.helpers import shipped
 
 BUILTIN = project.builtin()
@@ -43,5 +43,5 @@ def play(
     def answer(turn: Turn) -> Any:
         return players[turn.agent].choose(turn, random.Random(0))
 
-    played = check.drive(protocol, result, case, answer)
+    played = drive(protocol, result, case, answer)
     return Played(case, played.outcome, dict(result.grade(case, played.outcome)))

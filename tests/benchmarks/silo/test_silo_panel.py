@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import harness
-from harness import check
 from harness.api import Completion, Outcome, Turn
 from harness.config import project
 from harness.engine_api import Request
@@ -19,6 +18,7 @@ from harness.extensions import conformance
 from harness.extensions.panels.questions import GRADES, QuestionTask
 from harness.extensions.panels.with_confidence import AnswerWithConfidence
 from harness.extensions.sharded.answers import INTEGER, INTEGERS, TEXT, Answer, normalize, same
+from harness.runtime.steps import drive
 from tests.extensions.datasets.documents_kit import BUILTIN, cases
 from tests.extensions.panels.exchange_kit import scripted
 
@@ -48,7 +48,7 @@ def test_a_panel_of_oracles_is_right_by_every_method(method: str, parameters: di
     task = task_of(name)
     case = cases(task)[0]
     protocol = BUILTIN.load("protocols", method)(**parameters)
-    outcome = check.drive(protocol, task, case, oracle).outcome
+    outcome = drive(protocol, task, case, oracle).outcome
     assert task.grade(case, outcome)["success"] == 1 and outcome.facts["unanimous_at"] == 0
     assert conformance.check_protocol(protocol, task) == []
 
@@ -90,7 +90,7 @@ def test_an_answer_behind_its_marker() -> None:
 
 def test_an_oracle_says_nothing_where_no_answer_is_asked_for() -> None:
     task = task_of("global_maximum")
-    played = check.drive(BUILTIN.load("protocols", "self_refine")(cap=1), task, cases(task)[0], oracle)
+    played = drive(BUILTIN.load("protocols", "self_refine")(cap=1), task, cases(task)[0], oracle)
     [_, [(turn, move)], _] = played.batches
     assert move.action == turn.reply.noop and not isinstance(turn.reply, AnswerWithConfidence)
     several = BUILTIN.load("tasks", "silo/global_maximum")(agents=2)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from harness import check
 from harness.api import Case, Turn
 from harness.config import project
 from harness.config.prompts import PromptSet
+from harness.runtime.steps import drive
 from tests.benchmarks.silo.silo_kit import TASKS
 
 BUILTIN = project.builtin()
@@ -59,7 +59,7 @@ def turns(task: str, channel: str, agents: int = 4, seed: int = 0, **parameters:
         channel=BUILTIN.load("channels", channel)(**mapping), **{"max_rounds": 2, **parameters}
     )
     case = next(iter(result.cases(1, seed)))
-    return case, list(check.drive(protocol, result, case).turns())
+    return case, list(drive(protocol, result, case).turns())
 
 
 @cache

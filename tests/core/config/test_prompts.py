@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from harness.check import unknown
 from harness.config.prompts import PromptSet
 from harness.errors import PromptError
 from tests.helpers.toy import TOY
@@ -30,7 +29,7 @@ def test_a_template_that_is_no_text_is_reported_with_its_file(tmp_path: Path) ->
     (tmp_path / "say.j2").write_bytes(b"caf\xe9")
     (tmp_path / "folder.j2").mkdir()
     assert set(prompts.files) == {"say"}
-    for look in (lambda: unknown(prompts, "say", set()), lambda: prompts.render("say", {})):
+    for look in (lambda: prompts.parsed("say"), lambda: prompts.render("say", {})):
         with pytest.raises(PromptError, match=r"say\.j2: template"):
             look()
 
@@ -65,13 +64,6 @@ def test_failing_templates(tmp_path: Path, text: str, says: str, line: int) -> N
 def test_an_unknown_template_shows_near_matches(tmp_path: Path) -> None:
     with pytest.raises(PromptError, match="Did you mean answer"):
         make(tmp_path, answer="x").render("anwser", {})
-
-
-def test_unknown_variables_are_found_in_branches_not_taken(tmp_path: Path) -> None:
-    prompts = make(
-        tmp_path, say="{% if x %}\n{{ typo }}{% endif %}{% set y = 1 %}{{ y }}{% for i in x %}{{ i }}{% endfor %}"
-    )
-    assert [(name, place.line) for name, place in unknown(prompts, "say", {"x"})] == [("typo", 2)]
 
 
 def test_text_is_data_not_template(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import harness
-from harness import check
 from harness.api import Completion, Turn
 from harness.config import resolve
 from harness.config.project import builtin
@@ -19,6 +18,7 @@ from harness.engines.mock import Mock
 from harness.engines.replay import Replay
 from harness.errors import PromptError, RequestError, SpecError
 from harness.extensions import conformance
+from harness.extensions.consistency import examine
 from harness.replies import Likelihoods, WrappedReply, likelihoods_of
 from harness.runtime.players import ModelPlayer, PolicyPlayer
 from harness.runtime.runner import RunStoppedError
@@ -294,6 +294,6 @@ def test_a_plan_counts_scored_turns_without_replies_and_retries() -> None:
 
 def test_validate_finds_facts_that_a_prompt_set_takes_and_a_task_lacks() -> None:
     loaded = parse({**spec("toy/opened"), "task": "pick"}, TOY)
-    problems = [str(problem) for problem in check.examine(resolve.plan(loaded, TOY, Mock()))]
+    problems = [str(problem) for problem in examine(resolve.plan(loaded, TOY, Mock()))]
     assert len(problems) == 2 and all("which is not there" in problem for problem in problems)
-    assert not check.examine(resolve.plan(parse(spec("toy/opened", written=True), TOY), TOY, Mock()))
+    assert not examine(resolve.plan(parse(spec("toy/opened", written=True), TOY), TOY, Mock()))

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import harness
-from harness import check
 from harness.api import Completion, Move, Turn
 from harness.config import resolve
 from harness.config.project import builtin
@@ -22,6 +21,7 @@ from harness.engine_api import Engine, Request
 from harness.engines.mock import Mock
 from harness.engines.replay import Replay
 from harness.errors import RequestError, SpecError
+from harness.extensions.consistency import examine
 from harness.extensions.networks.calls import Calls, Verb
 from harness.extensions.transcripts.reader import Transcripts
 from harness.extensions.transcripts.tidy import turn_rows
@@ -29,6 +29,7 @@ from harness.extensions.vllm.vllm import VLLM
 from harness.replies.reading import MAX_CHARS, read_completion
 from harness.results import Run
 from harness.runtime.players import ModelPlayer
+from harness.runtime.steps import drive
 from tests.helpers.journals import as_killed
 from tests.helpers.mas_commands import UNKNOWN, Commands, written
 from tests.helpers.samples import examples
@@ -435,11 +436,9 @@ def test_a_group_alone_is_offered_tools(name: str, text: str, syntax: str, tmp_p
 @pytest.mark.slow
 def test_a_prompt_set_that_describes_no_tools_is_refused_by_validate() -> None:
     plan = resolve.plan(load("silo_quick", BUILTIN, [*SMALL, "prompts=agentsnet/standard"]), BUILTIN, Mock())
-    assert any(
-        "no template 'tool'" in str(problem) or "does not fit" in str(problem) for problem in check.examine(plan)
-    )
+    assert any("no template 'tool'" in str(problem) or "does not fit" in str(problem) for problem in examine(plan))
     whole = resolve.plan(load("silo_quick", BUILTIN, SMALL), BUILTIN, Mock())
-    assert check.examine(whole) == []
+    assert examine(whole) == []
 
 
 def test_the_single_agent_is_offered_what_its_prompt_names() -> None:
@@ -460,7 +459,7 @@ def test_a_prompt_with_tools_asks_for_no_syntax(prompts: str) -> None:
         channel=BUILTIN.load("channels", channel)(), max_rounds=2, calls="tools"
     )
     source = BUILTIN.load("tasks", task)(agents=3)
-    turns = list(check.drive(protocol, source, source.example()).turns())
+    turns = list(drive(protocol, source, source.example()).turns())
     for asked in (turns[0], turns[-1]):
         variables = {**asked.context, **asked.observation}
         texts = [BUILTIN.prompts(prompts).render("system", asked.context)]

@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
-from harness import check
 from harness.api import Case, Metric, Move, Outcome, Policy, Protocol, Task
 from harness.config import project, resolve, spec
 from harness.engines.mock import Mock
 from harness.extensions import conformance
+from harness.extensions.consistency import examine
 from harness.extensions.judges.plans import judgings
 from harness.extensions.worlds import SteppedTask, World
 from harness.manifests import offers
+from harness.runtime.steps import drive
 from tests.helpers import shipped
 from tests.helpers.toy import TOY
 
@@ -220,7 +221,7 @@ def test_specs_hold_together(name: str) -> None:
     """All of them are examined by `harness validate`, which `.ci/run` runs."""
     loaded = spec.load(name, BUILTIN)
     plan = resolve.plan(loaded, BUILTIN, Mock())
-    assert check.examine(plan) == []
+    assert examine(plan) == []
     resolve.plan(loaded, BUILTIN)  # with the baseline
 
 
@@ -387,12 +388,12 @@ class Endless(Protocol):
 def test_drive_does_not_wait_for_ever() -> None:
     task = TOY.load("tasks", "pick")()
     with pytest.raises(RuntimeError, match="does not come to an end"):
-        check.drive(Endless(), task, task.example())
+        drive(Endless(), task, task.example())
 
 
 def test_moves_of_a_drive_are_in_order() -> None:
     task = TOY.load("tasks", "pick")()
-    played = check.drive(TOY.load("protocols", "rounds")(rounds=2), task, task.example(), lambda turn: "a")
+    played = drive(TOY.load("protocols", "rounds")(rounds=2), task, task.example(), lambda turn: "a")
     assert [[move for _, move in batch] for batch in played.batches] == [
         [Move(s, "say", "a") for s in ("S0", "S1", "S2")]
     ] * 2
@@ -421,7 +422,7 @@ def test_every_prompt_set_tells_of_a_second_run(name: str) -> None:
     planning = {"planning": True} if name == "silo/planning" else {}
     parameters = {"name": "x", "task": task, "prompts": name, "metrics": ["calls"]}
     loaded = spec.parse({**parameters, "protocol": {**protocol, "phases": "two", **planning}}, BUILTIN)
-    assert check.examine(resolve.plan(loaded, BUILTIN, Mock())) == []
+    assert examine(resolve.plan(loaded, BUILTIN, Mock())) == []
 
 
 @pytest.mark.sampled(1)
@@ -434,7 +435,7 @@ def test_every_prompt_set_tells_of_a_second_run(name: str) -> None:
     ],
 )
 def test_prompts_of_another_kind_of_task_are_one_problem(name: str, prompts: str, fit: str) -> None:
-    (problem,) = check.examine(resolve.plan(spec.load(name, BUILTIN, [f"prompts={prompts}"]), BUILTIN))
+    (problem,) = examine(resolve.plan(spec.load(name, BUILTIN, [f"prompts={prompts}"]), BUILTIN))
     assert problem.message.startswith(f"prompt set {prompts!r} does not fit this task and protocol: undefined variable")
     assert problem.hint is not None and fit in problem.hint.rstrip(".").removeprefix("Sets that fit: ").split(", ")
     assert prompts not in problem.hint
@@ -450,5 +451,5 @@ def test_a_prompt_set_that_does_not_is_refused(tmp_path: Path) -> None:
     parameters = {"name": "x", "task": task, "prompts": "mute", "metrics": ["calls"]}
     for phases, text in (("one", []), ("two", ["previous"])):
         loaded = spec.parse({**parameters, "protocol": {**protocol, "phases": phases}}, mine)
-        problems = check.examine(resolve.plan(loaded, mine, Mock()))
+        problems = examine(resolve.plan(loaded, mine, Mock()))
         assert ["previous" for error in problems if "never shows previous" in str(error)] == text, problems

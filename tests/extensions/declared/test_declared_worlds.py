@@ -11,7 +11,6 @@ import pytest
 
 import harness
 from harness.api import Action, Case, Outcome, Task, Turn
-from harness.check import drive
 from harness.config import resolve, spec
 from harness.config.project import builtin
 from harness.engine_api import Request
@@ -21,6 +20,7 @@ from harness.extensions.conformance import check_task, check_world
 from harness.extensions.declared.expressions import ExpressionError
 from harness.extensions.declared.proof import prove
 from harness.extensions.worlds import SteppedTask, World
+from harness.runtime.steps import drive
 from tests.helpers import shipped
 
 BUILTIN = builtin()

@@ -14,13 +14,13 @@ import pytest
 
 import harness
 from harness.api import Case
-from harness.check import drive
 from harness.config import resolve, spec
 from harness.config.project import builtin
 from harness.errors import UserError
 from harness.evaluation import rescored
 from harness.extensions.conformance import check_task, check_world
 from harness.extensions.worlds import SteppedTask, World
+from harness.runtime.steps import drive
 from tests.helpers.commands import invoke
 
 BUILTIN = builtin()

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.api import Case, Completion, Move, Outcome, Turn
-from harness.check import Drive, drive
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.runtime import episode
 from harness.runtime.players import ModelPlayer
-from harness.runtime.steps import Steps
+from harness.runtime.steps import Drive, Steps, drive
 from tests.extensions.datasets.documents_kit import BUILTIN, cases, task_of
 
 MARK = re.compile(r"<[a-z]+(?:-[a-j])?:[a-j]>", re.IGNORECASE)

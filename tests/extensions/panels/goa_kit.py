@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.api import Turn
-from harness.check import Drive, drive
+from harness.runtime.steps import Drive, drive
 from tests.extensions.datasets.documents_kit import BUILTIN, cases, task_of
 
 TASK = task_of("arithmetic", size=1, terms=2)

@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.api import Completion, Outcome
-from harness.check import Drive, drive
 from harness.engine_api import Request, Thread
 from harness.engines.mock import Mock
 from harness.runtime.episode import play
 from harness.runtime.players import ModelPlayer
-from harness.runtime.steps import Steps
+from harness.runtime.steps import Drive, Steps, drive
 from tests.extensions.datasets.documents_kit import BUILTIN
 from tests.extensions.panels.exchange_kit import question
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness import check
 from harness.api import Turn
 from harness.errors import ContextLengthError, PluginError, RequestError
 from harness.extensions import conformance
+from harness.runtime.steps import drive
 from tests.extensions.datasets.documents_kit import BUILTIN
 from tests.extensions.panels.exchange_kit import Episode, played, question, says, scripted
 from tests.helpers.samples import examples
@@ -289,7 +289,7 @@ def test_any_combination_plays_whatever_is_said(chosen: dict[str, Any], rng: ran
     assert conformance.check_protocol(protocol, task) == []
     episode = scripted("discussion", say, **chosen)
     assert {len(answers) for answers in episode.outcome.facts["history"]} == {chosen["agents"]}
-    assert len(episode.moves) <= len([*check.drive(protocol, task, case).turns()]), "more than was planned"
+    assert len(episode.moves) <= len([*drive(protocol, task, case).turns()]), "more than was planned"
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -298,13 +298,13 @@ def test_idle_agents_make_it_last_as_long_as_it_can(order: str, drafts: str) -> 
     task, case = question()
     make = BUILTIN.load("protocols", "discussion")
     protocol = make(order=order, drafts=drafts, decision="unanimity", personas="experts", max_rounds=3)
-    longest = len([*check.drive(protocol, task, case).turns()])
+    longest = len([*drive(protocol, task, case).turns()])
     for answer in (7, 8):
 
         def talks(turn: Turn, answer: int = answer) -> Any:
             return answer if turn.name == "talk" else turn.reply.noop
 
-        varied = check.drive(protocol, task, case, talks)
+        varied = drive(protocol, task, case, talks)
         assert len([*varied.turns()]) <= longest
     speeches = {"all": 3, "one": 1, "none": 0}[drafts] + 9 - (order == "proposer" and drafts != "none")
     assert longest == 1 + speeches + 9 * (order == "moderator")
@@ -315,7 +315,7 @@ def test_idle_agents_make_it_last_as_long_as_it_can(order: str, drafts: str) -> 
 def test_plans_count_ballots_and_judges(decision: str, more: dict[str, Any]) -> None:
     task, case = question()
     protocol = BUILTIN.load("protocols", "discussion")(decision=decision, max_rounds=2, **more)
-    idle = check.drive(protocol, task, case)
+    idle = drive(protocol, task, case)
     decisions = 0 if decision == "last_word" else 1 if decision == "judge" else 3
     assert len([*idle.turns()]) == 9 + decisions * (2 if "ties" in more else 1)
     assert idle.outcome.group is None and idle.outcome.facts["history"][-1] == [None] * 3

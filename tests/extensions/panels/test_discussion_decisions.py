@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from harness.api import Turn
-from harness.check import drive
 from harness.errors import PluginError, RequestError
 from harness.extensions.panels.ballots import CandidateBallot
 from harness.replies import Choice
+from harness.runtime.steps import drive
 from tests.extensions.datasets.documents_kit import BUILTIN, jsonl, task_of
 from tests.extensions.panels.exchange_kit import Episode, Say, question, scripted
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from harness import check
 from harness.api import Move, Outcome
 from harness.config import resolve, spec
 from harness.engine_api import Request, Thread
 from harness.engines.mock import Mock
+from harness.extensions.consistency import examine
 from harness.runtime.episode import play
 from harness.runtime.players import ModelPlayer
-from harness.runtime.steps import Steps
+from harness.runtime.steps import Steps, drive
 from harness.storage import UNFINISHED
 from tests.extensions.datasets.documents_kit import BUILTIN, cases, task_of
 from tests.extensions.panels.goa_kit import goa
@@ -145,13 +145,13 @@ def test_every_template_has_what_it_needs(given: dict[str, Any], confidence: str
     protocol = {"use": "graph_of_agents", "agents": 3, "confidence": confidence, **given}
     mapping = {"name": "x", "task": "arithmetic", "protocol": protocol, "metrics": ["score"]}
     loaded = spec.parse({**mapping, "prompts": "ensembles/standard"}, BUILTIN)
-    assert check.examine(resolve.plan(loaded, BUILTIN, Mock())) == []
+    assert examine(resolve.plan(loaded, BUILTIN, Mock())) == []
 
 
 def test_a_task_whose_one_agent_knows_everything_can_be_put_to_the_graph() -> None:
     task = task_of("silo/global_maximum", agents=1)
     case = cases(task, 1)[0]
-    run = check.drive(goa(), task, case)
+    run = drive(goa(), task, case)
     prompts = BUILTIN.prompts("silo/panel")
     for turn in run.turns():
         variables = {**turn.context, **turn.observation, "error": "…"}
@@ -163,9 +163,9 @@ def test_a_task_whose_one_agent_knows_everything_can_be_put_to_the_graph() -> No
 
 def test_without_the_reminder_nothing_is_said_of_the_form_of_an_answer() -> None:
     prompts = BUILTIN.prompts("ensembles/standard")
-    turns = check.drive(goa(pooling="max", conformance="official"), TASK, CASE).turns()
+    turns = drive(goa(pooling="max", conformance="official"), TASK, CASE).turns()
     [text, *_] = [prompts.render("backward", {**t.context, **t.observation}) for t in turns if t.name == "backward"]
-    clean = check.drive(goa(pooling="max"), TASK, CASE).turns()
+    clean = drive(goa(pooling="max"), TASK, CASE).turns()
     [other, *_] = [prompts.render("backward", {**t.context, **t.observation}) for t in clean if t.name == "backward"]
     assert "Confidence: …" in other and "The answer is 42" in other
     assert "Confidence: …" not in text and "The answer is 42" not in text

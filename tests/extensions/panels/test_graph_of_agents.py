@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from harness import check
 from harness.errors import PluginError
 from harness.extensions import conformance
+from harness.runtime.steps import drive
 from tests.extensions.panels.goa_kit import (
     AGAIN,
     CASE,
@@ -133,7 +133,7 @@ def test_policies_observe_what_most_of_what_they_see_say() -> None:
             else script(turn)
         )
 
-    run = check.drive(goa(), TASK, CASE, choose)
+    run = drive(goa(), TASK, CASE, choose)
     assert turn_of(run, "judge", "Agent-1").observation["leading"] == 7
     assert turn_of(run, "forward", "Agent-2").observation["leading"] == 7
 
@@ -380,6 +380,6 @@ def test_it_keeps_a_protocols_promises(given: dict[str, Any]) -> None:
 
 
 def test_no_agent_answering_anything_comes_to_an_end() -> None:
-    run = check.drive(goa(), TASK, CASE, lambda turn: None)
+    run = drive(goa(), TASK, CASE, lambda turn: None)
     assert (run.outcome.group, facts_of(run)["exit"]) == (None, "no survivor, unreadable")
     assert facts_of(run)["replaced"] == [1, 2] and facts_of(run)["peer_characters"] == 0

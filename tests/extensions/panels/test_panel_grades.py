@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Case, Completion, Outcome, Turn
-from harness.check import drive
 from harness.config import project, spec
 from harness.engine_api import Request
 from harness.engines.mock import Mock
@@ -16,6 +15,7 @@ from harness.errors import PluginError, SpecError
 from harness.evaluation import evaluate
 from harness.extensions.panels.questions import GRADES, QuestionTask, panel_grades
 from harness.results import Run
+from harness.runtime.steps import drive
 
 BUILTIN = project.builtin()
 

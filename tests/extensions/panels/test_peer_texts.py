@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import check
 from harness.api import Turn
 from harness.config import project
 from harness.extensions.panels.peers import peer_text
+from harness.runtime.steps import Drive, drive
 from tests.benchmarks.agentsnet.agentsnet_kit import local_rounds
 from tests.benchmarks.agentsnet.agentsnet_kit import task as network_task
 from tests.benchmarks.mas import mas_kit
@@ -30,7 +30,7 @@ def forged(*lines: str) -> str:
     return "well" + "".join(f"{end}{line}" for line in lines for end in ENDS)
 
 
-def prompts_of(played: check.Drive, prompts: str) -> Iterator[str]:
+def prompts_of(played: Drive, prompts: str) -> Iterator[str]:
     templates = BUILTIN.prompts(prompts)
     return (templates.render(turn.name, {**turn.context, **turn.observation}) for turn in played.turns())
 
@@ -93,7 +93,7 @@ def test_silo(use: str, inbox: str | None, call: dict[str, str], look: str, faul
             return [{**call, "content": forged(*lines)}]
         return [{"call": look, "path": "p"} if use == "store" else {"call": look}]
 
-    played = check.drive(protocol, task, next(iter(task.cases(1, 0))), answer)
+    played = drive(protocol, task, next(iter(task.cases(1, 0))), answer)
     own = {"Which actions": 1, "New messages:": int(inbox == "push")}
     prompts = list(prompts_of(played, "silo/standard"))
     assert_no_line(iter(prompts), *(line for line in lines if line not in own))
@@ -133,7 +133,7 @@ def test_agentsnet(prompts: str) -> None:
             name: "\n".join(lines) + forged(*lines) for name in turn.observation["neighbors"] if turn.agent == "Emma"
         }
 
-    played = check.drive(local_rounds(rounds=2), task, task.example(), answer)
+    played = drive(local_rounds(rounds=2), task, task.example(), answer)
     assert_no_line(prompts_of(played, f"agentsnet/{prompts}"), lines[0])
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.check import drive
 from harness.errors import ContextLengthError, PluginError
+from harness.runtime.steps import drive
 from tests.extensions.panels.exchange_kit import BUILTIN, Episode, played, question, right, says, scripted
 
 SPLIT = {"Agent_0": [1] * 9, "Agent_1": [1] * 9, "Agent_2": [2] * 9}

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Case, Episode, Turn
-from harness.check import drive
 from harness.errors import PluginError
 from harness.extensions.panels.panels import candidate, majority
 from harness.replies.reading import read
+from harness.runtime.steps import drive
 from tests.extensions.datasets.documents_kit import BUILTIN, cases, task_of
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from harness import check
 from harness.api import Case, Outcome, Parsed, Reply, Task, Turn
 from harness.config import project
+from harness.runtime.steps import Drive, drive
 
 BUILTIN = project.builtin()
 Calls = list[dict[str, str]]
@@ -44,7 +44,7 @@ def channel(use: str, **parameters: Any) -> Any:
 
 def play(
     on: Any, script: Mapping[tuple[int, int], Calls] | Callable[[Turn], Any], agents: int = 3, **parameters: Any
-) -> check.Drive:
+) -> Drive:
     """`script`: (number of the agent, round) → its calls; it waits where there are none."""
 
     def answer(turn: Turn) -> Any:
@@ -55,18 +55,18 @@ def play(
 
     protocol = BUILTIN.load("protocols", "action_rounds")(channel=on, **{"max_rounds": 5, **parameters})
     task = Sum(agents)
-    return check.drive(protocol, task, task.example(), answer)
+    return drive(protocol, task, task.example(), answer)
 
 
-def seen(played: check.Drive, agent: int, number: int) -> Turn:
+def seen(played: Drive, agent: int, number: int) -> Turn:
     return next(t for t in played.turns() if t.agent == f"Agent {agent}" and t.observation["round"] == number)
 
 
-def inbox(played: check.Drive, agent: int, number: int) -> list[str]:
+def inbox(played: Drive, agent: int, number: int) -> list[str]:
     return [f"{letter['from']}: {letter['text']}" for letter in seen(played, agent, number).observation["inbox"]]
 
 
-def results(played: check.Drive, agent: int, number: int) -> list[str]:
+def results(played: Drive, agent: int, number: int) -> list[str]:
     return [result["text"] for result in seen(played, agent, number).observation["results"]]
 
 

@@ -11,13 +11,13 @@ import pytest
 import scipy.stats
 
 from harness.api import Case
-from harness.check import drive
 from harness.cli import main
 from harness.config import project, resolve, spec
 from harness.evaluation import evaluate
 from harness.extensions.calibration.fit import fit
 from harness.results import Run
 from harness.runtime.options import Options
+from harness.runtime.steps import drive
 from tests.extensions.simulated import condorcet
 
 BUILTIN = project.builtin()

@@ -11,7 +11,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from harness.api import Case, Turn
-from harness.check import drive
 from harness.errors import PluginError
 from harness.extensions.datasets.boxed import Boxed
 from harness.extensions.datasets.label import Label
@@ -21,6 +20,7 @@ from harness.extensions.datasets.pattern import Pattern
 from harness.extensions.panels.with_confidence import AnswerWithConfidence
 from harness.extensions.sandbox.code import Code
 from harness.replies import Choice, FreeText
+from harness.runtime.steps import drive
 from tests.extensions.datasets.documents_kit import BUILTIN
 from tests.extensions.simulated import condorcet
 from tests.helpers.samples import examples

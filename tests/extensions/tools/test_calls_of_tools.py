@@ -17,7 +17,6 @@ from jsonschema import Draft202012Validator
 
 import harness
 from harness.api import Case, Completion, Outcome, Play, Protocol, Task, Turn
-from harness.check import drive
 from harness.cli import main
 from harness.config import resolve
 from harness.config.plan import Plan
@@ -39,6 +38,7 @@ from harness.extensions.tools.key import CallsKey, play
 from harness.replies import likelihoods_of
 from harness.replies.dropped import dropped_fields
 from harness.replies.reading import read, read_completion
+from harness.runtime.steps import drive
 from tests.core.replies.every_form import ACT, BESIDE, FORMS
 from tests.core.runtime.test_tool_calls import call, calls, valid
 from tests.extensions.panels.test_margins import BATCHES, PLAYED, answered, conditions

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from harness import check
 from harness.api import Action, Case, Move, Outcome, Turn
 from harness.config import project
 from harness.errors import PluginError
 from harness.extensions.worlds import SteppedTask, World
 from harness.replies import Choice, Labelled
+from harness.runtime.steps import Drive, drive
 
 BUILTIN = project.builtin()
 LEFT, RIGHT, RELEASE, WAIT = "GRAB_LEFT", "GRAB_RIGHT", "RELEASE", "WAIT"
@@ -29,9 +29,9 @@ def table(n: int = 3) -> Any:
     return BUILTIN.load("tasks", "dpbench/dining_table")(philosophers=n)
 
 
-def drive(protocol: Any, script: Callable[[Turn], Action], n: int = 3, task: Any = None) -> check.Drive:
+def driven(protocol: Any, script: Callable[[Turn], Action], n: int = 3, task: Any = None) -> Drive:
     task = task or table(n)
-    return check.drive(protocol, task, task.example(), script)
+    return drive(protocol, task, task.example(), script)
 
 
 def said(act: str, message: str | None = None) -> dict[str, str | None]:
@@ -51,7 +51,7 @@ def scripted(*rounds: str) -> Callable[[Turn], Action]:
 
 
 def test_simultaneous_every_agent_decides_on_the_same_state() -> None:
-    played = drive(steps(), lambda turn: LEFT)
+    played = driven(steps(), lambda turn: LEFT)
     assert [[turn.agent for turn, _ in batch] for batch in played.batches] == [["P0", "P1", "P2"]]
     assert all(turn.observation["left_available"] and turn.observation["right_available"] for turn in played.turns())
     assert played.outcome.facts == {
@@ -63,7 +63,7 @@ def test_simultaneous_every_agent_decides_on_the_same_state() -> None:
 
 
 def test_sequential_each_sees_what_those_before_have_done() -> None:
-    played = drive(steps(order="sequential"), lambda turn: LEFT)
+    played = driven(steps(order="sequential"), lambda turn: LEFT)
     assert [[turn.agent for turn, _ in batch] for batch in played.batches] == [["P0"], ["P1"], ["P2"]]
     assert [turn.observation["right_available"] for turn in played.turns()] == [True, True, False]
     assert [turn.observation["timestep"] for turn in played.turns()] == [1, 2, 3], "each action is one timestep"
@@ -74,24 +74,24 @@ def test_the_limit_counts_actions_in_sequential_order_and_the_release_overshoots
     def wait(turn: Turn) -> str:
         return WAIT
 
-    exact = drive(steps(order="sequential", max_timesteps=7), wait).outcome.facts
+    exact = driven(steps(order="sequential", max_timesteps=7), wait).outcome.facts
     assert (exact["timesteps"], exact["rounds"], exact["end"]) == (7, pytest.approx(7 / 3), "limit")
-    release = drive(steps(order="sequential", max_timesteps=7, ends="turn"), wait).outcome.facts
+    release = driven(steps(order="sequential", max_timesteps=7, ends="turn"), wait).outcome.facts
     assert (release["timesteps"], release["rounds"]) == (9, 3.0)
-    at_once = drive(steps(max_timesteps=7, ends="turn"), wait).outcome.facts
+    at_once = driven(steps(max_timesteps=7, ends="turn"), wait).outcome.facts
     assert (at_once["timesteps"], at_once["rounds"]) == (7, 7.0)
 
 
 def test_a_deadlock_within_a_turn_that_an_agent_resolves_is_none_in_the_release() -> None:
     rounds = ["-LL", "L..", "..."]  # P1 and P2 hold their left forks; P0 takes its left one: stuck until P1 lets go
-    paper = drive(steps(order="sequential", max_timesteps=9), scripted(*rounds)).outcome.facts
+    paper = driven(steps(order="sequential", max_timesteps=9), scripted(*rounds)).outcome.facts
     assert (paper["end"], paper["deadlocks"]) == ("deadlock", [4])
-    release = drive(steps(order="sequential", max_timesteps=9, ends="turn"), scripted(*rounds)).outcome.facts
+    release = driven(steps(order="sequential", max_timesteps=9, ends="turn"), scripted(*rounds)).outcome.facts
     assert (release["end"], release["deadlocks"], release["timesteps"]) == ("limit", [], 9)
 
 
 def test_a_deadlock_in_the_last_timestep_is_a_deadlock() -> None:
-    assert drive(steps(max_timesteps=1), lambda turn: LEFT).outcome.facts["end"] == "deadlock"
+    assert driven(steps(max_timesteps=1), lambda turn: LEFT).outcome.facts["end"] == "deadlock"
 
 
 # -------------------------------------------------------------------------------------------- talk
@@ -99,7 +99,7 @@ def test_a_deadlock_in_the_last_timestep_is_a_deadlock() -> None:
 
 def test_messages_come_with_actions_and_are_seen_in_the_next_timestep() -> None:
     protocol = steps(talk_rounds=1, lifetime="round", max_timesteps=3)
-    played = drive(
+    played = driven(
         protocol, lambda turn: said(WAIT, f"{turn.agent}@{turn.observation['timestep']}" * (turn.agent != "P2"))
     )
     first, second, third = ([turn.observation for turn, _ in batch] for batch in played.batches)
@@ -115,20 +115,20 @@ def test_how_long_a_message_is_seen(lifetime: str, kept: dict[str, str]) -> None
     """The paper: in the next timestep. Its release 0.2 shows it until the next one: `lifetime: latest`."""
     protocol = steps(talk_rounds=1, lifetime=lifetime, max_timesteps=3)
     script = lambda turn: said(WAIT, "hello" if turn.observation["timestep"] == 1 and turn.agent == "P1" else None)  # noqa: E731
-    observations = [turn.observation for turn in drive(protocol, script).turns() if turn.agent == "P0"]
+    observations = [turn.observation for turn in driven(protocol, script).turns() if turn.agent == "P0"]
     assert [observation["inbox"] for observation in observations] == [{}, {"P1": "hello"}, kept]
 
 
 def test_sequential_talk_shows_the_latest_of_each_neighbor() -> None:
     protocol = steps(order="sequential", talk_rounds=1, lifetime="latest", max_timesteps=4)
-    played = drive(protocol, lambda turn: said(WAIT, f"{turn.agent}@{turn.observation['timestep']}"))
+    played = driven(protocol, lambda turn: said(WAIT, f"{turn.agent}@{turn.observation['timestep']}"))
     inboxes = [turn.observation["inbox"] for turn in played.turns()]
     assert inboxes == [{}, {"P0": "P0@1"}, {"P1": "P1@2", "P0": "P0@1"}, {"P2": "P2@3", "P1": "P1@2"}]
 
 
 def test_discussion_comes_before_the_action_and_all_of_it_is_seen() -> None:
     protocol = steps(talk_rounds=3, lifetime="round", max_timesteps=1)
-    played = drive(protocol, lambda t: f"{t.observation['talk_round']}" if t.name == "talk" else said(WAIT, "act"))
+    played = driven(protocol, lambda t: f"{t.observation['talk_round']}" if t.name == "talk" else said(WAIT, "act"))
     assert [next((turn.name, turn.observation["talk_round"]) for turn, _ in batch) for batch in played.batches] == [
         ("talk", 1), ("talk", 2), ("act", 3),
     ]  # fmt: skip
@@ -140,7 +140,7 @@ def test_discussion_comes_before_the_action_and_all_of_it_is_seen() -> None:
 
 def test_in_one_conversation_no_agent_is_asked_twice() -> None:
     protocol = steps(talk_rounds=3, lifetime="round", max_timesteps=2, memory="thread")
-    played = drive(protocol, lambda t: f"{t.observation['talk_round']}" if t.name == "talk" else said(WAIT, "act"))
+    played = driven(protocol, lambda t: f"{t.observation['talk_round']}" if t.name == "talk" else said(WAIT, "act"))
     inboxes = [batch[0][0].observation["inbox"].get("P1") for batch in played.batches]
     assert inboxes == [None, "1", "2", "act", "1", "2"]
 
@@ -151,7 +151,7 @@ def test_silence_in_the_last_round_of_talk_hides_nothing_said_before() -> None:
             return said(WAIT, None)
         return "early" if (turn.agent, turn.observation["talk_round"]) == ("P1", 1) else None
 
-    played = drive(steps(talk_rounds=3, lifetime="round", max_timesteps=2), talk)
+    played = driven(steps(talk_rounds=3, lifetime="round", max_timesteps=2), talk)
     observations = [turn.observation for turn in played.turns() if turn.agent == "P0"]
     assert [(observation["inbox"], observation["silent"]) for observation in observations[1:]] == [
         ({"P1": "early"}, ["P2"]), ({"P1": "early"}, ["P2"]),
@@ -168,7 +168,7 @@ def test_talk_needs_a_channel_and_discussion_needs_simultaneous_order() -> None:
 
 def test_an_agent_that_fails_waits_and_says_nothing() -> None:
     protocol = steps(talk_rounds=2, lifetime="round", max_timesteps=2)
-    facts = drive(protocol, lambda turn: None).outcome.facts
+    facts = driven(protocol, lambda turn: None).outcome.facts
     assert (facts["timesteps"], facts["messages"], facts["end"]) == (2, 0, "limit")
 
 
@@ -176,13 +176,13 @@ def test_an_agent_that_fails_waits_and_says_nothing() -> None:
 
 
 def test_without_memory_every_decision_is_a_new_conversation() -> None:
-    turns = list(drive(steps(max_timesteps=3), lambda turn: WAIT).turns())
+    turns = list(driven(steps(max_timesteps=3), lambda turn: WAIT).turns())
     assert all(turn.fresh and turn.observation["memory"] == [] for turn in turns)
-    assert not any(turn.fresh for turn in drive(steps(max_timesteps=3, memory="thread"), lambda turn: WAIT).turns())
+    assert not any(turn.fresh for turn in driven(steps(max_timesteps=3, memory="thread"), lambda turn: WAIT).turns())
 
 
 def test_memory_is_ones_own_last_observations() -> None:
-    played = drive(steps(max_timesteps=4, memory=2), scripted("L--", "---", "R--", "---"))
+    played = driven(steps(max_timesteps=4, memory=2), scripted("L--", "---", "R--", "---"))
     observations = [turn.observation for turn in played.turns() if turn.agent == "P0"]
     assert [[then["timestep"] for then in observation["memory"]] for observation in observations] == [
         [],
@@ -200,7 +200,7 @@ def test_memory_is_ones_own_last_observations() -> None:
 
 
 def test_a_deadlock_that_is_not_terminal_is_counted_and_broken() -> None:
-    facts = drive(steps(deadlock="non_terminal", max_timesteps=4), lambda turn: LEFT).outcome.facts
+    facts = driven(steps(deadlock="non_terminal", max_timesteps=4), lambda turn: LEFT).outcome.facts
     assert (facts["deadlocks"], facts["end"], facts["timesteps"]) == ([1, 2, 3, 4], "limit", 4)
 
 
@@ -213,7 +213,7 @@ def test_a_broken_deadlock_starts_the_waiting_again() -> None:
         )
 
     protocol = steps(deadlock="non_terminal", backoff_threshold=2, backoff_probability=1.0, max_timesteps=5)
-    played = drive(protocol, again)
+    played = driven(protocol, again)
     assert played.outcome.facts["deadlocks"] == [1]
     requests = [{turn.agent for turn, _ in batch} for batch in played.batches]
     assert ["P0" in agents for agents in requests] == [True, True, True, False, True]
@@ -223,14 +223,14 @@ def test_backoff_makes_those_who_wait_give_up_without_asking_them() -> None:
     def take_left(turn: Turn) -> str:
         return LEFT if turn.agent == "P0" else WAIT
 
-    played = drive(steps(backoff_threshold=2, backoff_probability=1.0, max_timesteps=6), take_left)
+    played = driven(steps(backoff_threshold=2, backoff_probability=1.0, max_timesteps=6), take_left)
     assert [len(batch) for batch in played.batches] == [3, 3, 2, 3, 3, 2]
     assert played.outcome.facts["backoffs"] == 2
-    never = drive(steps(backoff_threshold=2, backoff_probability=0.0, max_timesteps=6), take_left)
+    never = driven(steps(backoff_threshold=2, backoff_probability=0.0, max_timesteps=6), take_left)
     assert never.outcome.facts["backoffs"] == 0
     half = steps(backoff_threshold=1, backoff_probability=0.5, max_timesteps=200)
-    assert 30 < drive(half, take_left).outcome.facts["backoffs"] < 100
-    assert drive(half, take_left) == drive(half, take_left), "chance comes from the seed"
+    assert 30 < driven(half, take_left).outcome.facts["backoffs"] < 100
+    assert driven(half, take_left) == driven(half, take_left), "chance comes from the seed"
 
 
 # ---------------------------------------------------------------------------- any other stepped game
@@ -283,7 +283,7 @@ class NimTask(SteppedTask):
 
 @pytest.mark.parametrize("order", ["simultaneous", "sequential"])
 def test_a_game_with_its_own_turns_ends_when_it_is_over(order: str) -> None:
-    played = drive(steps(order=order), lambda turn: "2" if turn.observation["heap"] % 3 == 2 else "1", task=NimTask())
+    played = driven(steps(order=order), lambda turn: "2" if turn.observation["heap"] % 3 == 2 else "1", task=NimTask())
     assert [(turn.agent, turn.observation["heap"]) for turn in played.turns()] == [("A", 5), ("B", 3), ("A", 2)]
     assert played.outcome.facts["winner"] == "A" and played.outcome.facts["end"] == "over"
     assert played.outcome.facts["timesteps"] == 3
@@ -295,7 +295,7 @@ def test_a_game_in_which_no_agent_has_a_turn_is_over() -> None:
         def world(self, case: Case, rng: random.Random) -> Nim:
             return Nim(0)
 
-    facts = drive(steps(order="sequential"), lambda turn: "1", task=Nobody()).outcome.facts
+    facts = driven(steps(order="sequential"), lambda turn: "1", task=Nobody()).outcome.facts
     assert (facts["end"], facts["timesteps"]) == ("over", 0)
 
 
@@ -305,22 +305,22 @@ def test_a_game_in_which_no_agent_has_a_turn_is_over() -> None:
 def test_recorded_actions_give_the_same_states_again() -> None:
     rng = random.Random(5)
     protocol = steps(order="sequential", talk_rounds=1, lifetime="latest", memory=3)
-    first = drive(protocol, lambda turn: rng.choice(turn.reply.options or ()), n=5)
+    first = driven(protocol, lambda turn: rng.choice(turn.reply.options or ()), n=5)
     recorded = iter([json.loads(json.dumps(move.action)) for batch in first.batches for _, move in batch])
-    assert drive(protocol, lambda turn: next(recorded), n=5) == first
+    assert driven(protocol, lambda turn: next(recorded), n=5) == first
 
 
 def test_the_reading_is_handed_to_the_reply() -> None:
     for parsing in ("tolerant", "reference"):
-        [turn, *_] = drive(steps(parsing=parsing, max_timesteps=1), lambda turn: WAIT).turns()
+        [turn, *_] = driven(steps(parsing=parsing, max_timesteps=1), lambda turn: WAIT).turns()
         assert isinstance(turn.reply, Labelled) and turn.reply.parsing == parsing
-    [turn, *_] = drive(steps(talk_rounds=1, lifetime="round", max_chars=9), lambda turn: None).turns()
+    [turn, *_] = driven(steps(talk_rounds=1, lifetime="round", max_chars=9), lambda turn: None).turns()
     assert turn.reply.parse(f"MESSAGE: {'x' * 99}\nACTION: WAIT").action["message"] == "x" * 9
 
 
 def test_golden_episode() -> None:
     """Three philosophers, one meal, one deadlock: every state as its agent saw it."""
-    played = drive(steps(), scripted("L-L", "R-L", "---", "LLL"))
+    played = driven(steps(), scripted("L-L", "R-L", "---", "LLL"))
     lines = [
         f"{turn.agent} {turn.observation['state'][0]}{turn.observation['meals']}"
         f" {'L' if turn.observation['holds_left'] else '-'}{'R' if turn.observation['holds_right'] else '-'}"
@@ -348,7 +348,7 @@ def test_golden_episode_in_turns_and_with_messages() -> None:
     ]  # fmt: skip
     moves = iter(script)
     protocol = steps(order="sequential", talk_rounds=1, lifetime="latest", max_timesteps=8)
-    played = drive(protocol, lambda turn: next(moves))
+    played = driven(protocol, lambda turn: next(moves))
     lines = [
         f"{turn.observation['timestep']} {turn.agent} {turn.observation['state'][0]}{turn.observation['meals']}"
         f" {'L' if turn.observation['left_available'] else '-'}{'R' if turn.observation['right_available'] else '-'}"

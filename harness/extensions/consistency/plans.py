@@ -1,27 +1,26 @@
-"""What is known about a plan before it runs: how large it is, and whether it fits together. No engine is asked.
-
-It fits if its templates render for every group and its groups find their agents.
+"""Whether a plan fits together, before it runs: its templates render for every group, and its groups find their agents.
+No engine is asked.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from jinja2 import meta, nodes
-
+from harness import after
 from harness.api import Case, Turn
 from harness.config.plan import Condition, Plan
 from harness.config.project import Project
-from harness.config.prompts import SUFFIX, PromptSet
+from harness.config.prompts import PromptSet
 from harness.errors import Place, PromptError, SpecError, UserError, near
+from harness.runtime.abilities import unconstrained
 from harness.runtime.players import starts_over
-from harness.runtime.steps import Drive, drive
+from harness.runtime.steps import drive
 from harness.storage.plugin_errors import describe
 
-__all__ = ["Drive", "Figures", "TemplateReading", "drive", "examine", "misassigned", "unknown"]
+from .templates import unknown
 
 MISFIT = 3
 """Problems with a prompt set that are one: it belongs to another kind of task."""
@@ -29,34 +28,16 @@ Template = tuple[str, Mapping[str, Any]]
 """A template's name, and its variables."""
 
 
-@dataclass(frozen=True)
-class Figures:
-    """How large a plan is. An extension that estimates more (`[reports] estimate`) returns a subclass.
+def examined(plays: Sequence[tuple[Plan, Place]]) -> Iterator[SpecError]:
+    """What is wrong with a spec's plan and with those that follow it; if nothing is, with its groups.
 
-    Attributes:
-        conditions, episodes: exact, those of conditions that are not known yet too.
+    Args:
+        plays: the spec's plan comes first; prompts and groups of the others are the same.
     """
-
-    conditions: int
-    episodes: int
-
-    @classmethod
-    def of(cls, plan: Plan) -> Figures:
-        """Those of a plan."""
-        return Figures(plan.in_all(len(plan.conditions)), plan.in_all(sum(1 for _ in plan.episodes())))
-
-    @property
-    def effort(self) -> str:
-        """What precedes the scores: ", after 12 model calls or more"."""
-        return ""
-
-    def calls_in_words(self, plan: Plan) -> Sequence[str]:
-        """Lines on the model calls that it takes."""
-        return ()
-
-    def tokens_in_words(self, plan: Plan) -> Sequence[str]:
-        """Lines on the tokens that it takes."""
-        return ()
+    plan = plays[0][0]
+    later = [one for follows in after.following(plan.metrics, {}) for one, *_ in follows.plans(plan)]
+    problems = [problem for one in (plan, *later) for problem in examine(one)]
+    yield from problems or (*misassigned(plan), *unconstrained(plan))
 
 
 def examine(plan: Plan) -> list[SpecError]:
@@ -205,41 +186,6 @@ def _render(
                 prompts.render(template, values)
         except PromptError as error:
             yield SpecError(error.message, place=error.place, hint=error.hint)
-
-
-@dataclass(frozen=True)
-class TemplateReading:
-    """What a template's source says: free variables with their places, names that it sets, templates it includes."""
-
-    variables: Mapping[str, Place]
-    assigned: frozenset[str]
-    includes: tuple[str, ...]
-
-    @classmethod
-    def of(cls, prompts: PromptSet, template: str) -> TemplateReading:
-        """That of a template of a set. Raises `PromptError`."""
-        tree, file = prompts.parsed(template), str(prompts.files[template])
-        names = list(tree.find_all(nodes.Name))
-        # Who asks whether a name is defined allows for its absence, in what it includes too.
-        tested = [test.node for test in tree.find_all(nodes.Test) if test.name == "defined"]
-        optional = {node.name for node in tested if isinstance(node, nodes.Name)}
-        free = meta.find_undeclared_variables(tree) - optional
-        return cls(
-            {n.name: Place(file, n.lineno, 1) for n in names if n.name in free},
-            frozenset(n.name for n in names if n.ctx == "store") | optional,
-            tuple(name.removesuffix(SUFFIX) for name in meta.find_referenced_templates(tree) if name),
-        )
-
-
-def unknown(prompts: PromptSet, template: str, names: set[str], via: tuple[str, ...] = ()) -> list[tuple[str, Place]]:
-    """Variables that a template, or what it includes, reads and that are not among `names`, with their places: also in
-    branches that are not taken. Raises `PromptError` for a template that does not compile or is not there."""
-    reading = TemplateReading.of(prompts, template)
-    found = [(name, place) for name, place in reading.variables.items() if name not in names]
-    for included in reading.includes:
-        if included in prompts.files and included not in via:
-            found += unknown(prompts, included, names | reading.assigned, (*via, template))
-    return found
 
 
 def misassigned(plan: Plan) -> Iterator[SpecError]:
