@@ -16,7 +16,7 @@ from tests.benchmarks.agentsnet.agentsnet_kit import local_rounds
 from tests.benchmarks.agentsnet.agentsnet_kit import task as network_task
 from tests.benchmarks.mas import mas_kit
 from tests.extensions.panels.exchange_kit import scripted
-from tests.extensions.worlds.test_steps import drive as dine
+from tests.extensions.worlds.test_steps import driven as dine
 from tests.extensions.worlds.test_steps import said, steps
 
 BUILTIN = project.builtin()
