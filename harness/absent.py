@@ -24,7 +24,7 @@ INDEX: Final = Path(__file__).with_name("shipped.toml")
 
 
 @dataclass(frozen=True)
-class Broken:
+class BrokenExtension:
     """A disabled extension: what is wrong with it, and the names that it would add, as far as they are known."""
 
     name: str

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from harness.errors import Place, PluginError, SetupError, UserError, near
 
 if TYPE_CHECKING:
-    from harness.absent import Broken
+    from harness.absent import BrokenExtension
 
 MANIFEST: Final = "extension.toml"
 GROUP: Final = "harness.extensions"
@@ -154,10 +154,10 @@ def all_extensions() -> Mapping[str, Extension]:
 
 
 @functools.cache
-def read_all() -> tuple[Mapping[str, Extension], tuple[Broken, ...]]:
+def read_all() -> tuple[Mapping[str, Extension], tuple[BrokenExtension, ...]]:
     """The extensions whose manifests are correct, and the third-party extensions that are disabled."""
     ours = {file.parent.name: read(f"{GROUP}.{file.parent.name}", file) for file in shipped()}
-    found: tuple[Mapping[str, Extension], tuple[Broken, ...]] = ours, ()
+    found: tuple[Mapping[str, Extension], tuple[BrokenExtension, ...]] = ours, ()
     if some_installed():  # reading the metadata of all packages takes longer than all else at a start
         for one in ours.values():
             for name, value in one.points["extensions"].items():

@@ -7,35 +7,35 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from harness.config import yamls
-from harness.config.project import PATTERNS, PROMPT_SET, Listed, about
+from harness.config.project import PATTERNS, PROMPT_SET, ListLine, about
 from harness.errors import UserError
 
 
-def listed(kind: str, files: Mapping[str, Path]) -> list[Listed]:
+def listed(kind: str, files: Mapping[str, Path]) -> list[ListLine]:
     """A line for each of these files, in order of their names."""
     describe = _of_yaml if kind in PATTERNS else _of_plugin
     return [describe(name, file) for name, file in sorted(files.items())]
 
 
-def _of_yaml(name: str, file: Path) -> Listed:
+def _of_yaml(name: str, file: Path) -> ListLine:
     """A spec, or the folder of a prompt set, with the first line of its description."""
     is_prompts = file.name == PROMPT_SET
     try:
         data = (about if is_prompts else yamls.read)(file).data
     except UserError as error:
-        return Listed(name, file, problem=str(error))
+        return ListLine(name, file, problem=str(error))
     text = str(data.get("description") or "") if isinstance(data, dict) else ""
-    return Listed(name, file.parent if is_prompts else file, text.split("\n")[0])
+    return ListLine(name, file.parent if is_prompts else file, text.split("\n")[0])
 
 
-def _of_plugin(name: str, file: Path) -> Listed:
+def _of_plugin(name: str, file: Path) -> ListLine:
     """Name and docstring of the tagged class, read from the source."""
     try:
         tree = ast.parse(file.read_text("utf-8"))
     except (OSError, SyntaxError, ValueError) as error:
-        return Listed(name, file, problem=f"{type(error).__name__}: {error}")
+        return ListLine(name, file, problem=f"{type(error).__name__}: {error}")
     for node in tree.body:
         tags = (getattr(d, "id", getattr(d, "attr", None)) for d in getattr(node, "decorator_list", ()))
         if isinstance(node, ast.ClassDef) and "plugin" in tags:
-            return Listed(name, file, (ast.get_docstring(node) or "").split("\n")[0])
-    return Listed(name, file, problem="no class tagged @plugin")
+            return ListLine(name, file, (ast.get_docstring(node) or "").split("\n")[0])
+    return ListLine(name, file, problem="no class tagged @plugin")

@@ -55,7 +55,7 @@ class PromptSetEntry(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListLine:
     """A line of `harness list`. `problem` is set for a file that is broken; it is shown, never skipped."""
 
     name: str
@@ -113,7 +113,7 @@ class Project:
         folder = kind if offer is None else offer.value.get("home", f"registry/{kind}")
         return [project.root / folder for project in self.lineage()]
 
-    def listing(self, kind: str) -> list[Listed]:
+    def listing(self, kind: str) -> list[ListLine]:
         """Every plugin of a kind, spec or prompt set with its one-line description; nothing is imported."""
         from harness.config.listings import listed
 

@@ -126,7 +126,7 @@ def field_of(text: str, *called: str) -> Statement | None:
         label = within[0]
     if label is not None:
         end = line_end(lines, label.end())
-        if lines[label.end() : end].strip(WRAPPING) and _fence(lines, label.end()) is None:
+        if lines[label.end() : end].strip(WRAPPING) and _fenced_block(lines, label.end()) is None:
             return Statement(text[label.end() : end], label.end(), end, inline=True, label=label.start())
         bare = not lines[label.end() : end].strip(WRAPPING)
         if member is None and bare and text[label.end() : end].strip(WRAPPING):  # a message that is itself an object
@@ -317,7 +317,7 @@ def _headed(text: str, lines: str, names: _Names, begin: int) -> Statement | Non
 def _below(text: str, lines: str, at: int) -> Statement | None:
     """What is below a line that ends behind `at`: what a fence encloses, else the next line, or all lines up to
     that of another field."""
-    if (fence := _fence(lines, at)) is not None:
+    if (fence := _fenced_block(lines, at)) is not None:
         return _fenced(text, lines, *fence)
     start = end_of(BLANK, text, line_end(lines, at))
     if text[start : start + 1] == "{" and lines[start : start + 1] == " ":  # an object, which may be the field's text
@@ -339,7 +339,7 @@ def _below(text: str, lines: str, at: int) -> Statement | None:
     return Statement(text[start:first], start, first) if text[start:first].strip(WRAPPING) else None
 
 
-def _fence(lines: str, at: int) -> tuple[int, int, int] | None:
+def _fenced_block(lines: str, at: int) -> tuple[int, int, int] | None:
     """The fence that opens behind `at` on its line, or on the next one that is not empty, as (where it starts, where
     what it encloses does, where that ends); one that opens behind `at` must be closed."""
     end = line_end(lines, at)

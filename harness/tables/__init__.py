@@ -10,7 +10,7 @@ from .headline import HeadlineEntry, HeadlineSpec, check_headline
 from .keys import TableKey
 from .kinds import TableKind
 from .scores import NOT_RUN, CorpusRecord, EpisodeScore, Number, load_scores, rows
-from .spec import Derived, TableSpec, check
+from .spec import DerivedCell, TableSpec, check
 from .table import (
     SCHEMA,
     SIMULATED,
@@ -34,7 +34,7 @@ __all__ = [
     "Cell",
     "Column",
     "CorpusRecord",
-    "Derived",
+    "DerivedCell",
     "EpisodeScore",
     "ErrorKind",
     "HeadlineEntry",

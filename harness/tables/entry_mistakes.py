@@ -14,7 +14,7 @@ from harness.parameters import ValuePath, problems
 
 from .keys import TableKey, all_loaded
 from .kinds import TableKind, entry_type, is_key
-from .spec import Derived
+from .spec import DerivedCell
 
 
 def explained(
@@ -53,7 +53,7 @@ def wrong_kind(name: Any) -> str:
     return f"'kind' is {name!r}. {bringer(name, 'tables') or near(name, words)}"
 
 
-def no_cell(title: str, name: str, derived: Derived, found: object) -> PluginError:
+def no_cell(title: str, name: str, derived: DerivedCell, found: object) -> PluginError:
     """What is wrong with a `total` that gives no cell; the place is where the extension defines it."""
     total = derived.total.func if isinstance(derived.total, functools.partial) else derived.total
     code = getattr(total, "__code__", None) or getattr(type(total).__call__, "__code__", None)

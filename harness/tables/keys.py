@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from .axis import Axis, Key
     from .scores import EpisodeScore
-    from .spec import Derived, TableSpec
+    from .spec import DerivedCell, TableSpec
     from .table import Row
 
 
@@ -58,7 +58,7 @@ class TableKey:
         """An episode's labels as the table has them."""
         return labels
 
-    def cells(self) -> Mapping[str, Derived]:
+    def cells(self) -> Mapping[str, DerivedCell]:
         """New name, to be used in `cell` → how it is made."""
         return {}
 

@@ -28,7 +28,7 @@ _DRAWN: Final = frozenset({"panel", "x", "series"})
 
 
 @dataclass(frozen=True, slots=True)
-class Derived:
+class DerivedCell:
     """A cell that is made of metrics, as a key of the entry says. It has no error.
 
     Attributes:
@@ -55,7 +55,7 @@ class TableSpec:
     rows: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     cells: tuple[str, ...]
-    derived: Mapping[str, Derived] = field(default_factory=dict)
+    derived: Mapping[str, DerivedCell] = field(default_factory=dict)
     kind: TableKind | None = None
     added: tuple[TableKey, ...] = ()
     where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -188,7 +188,7 @@ def _parsed(entry: Any) -> tuple[TableSpec | None, list[str]]:
         return None, mistakes
     entry = kind.complete(entry) if kind else entry
     added = sorted((k.read(entry) for k in keys_in(entry).values()), key=lambda k: type(k).labels is TableKey.labels)
-    derived = [(name, Derived(kind, tuple(pair))) for kind in _PAIRS for name, pair in entry.get(kind, {}).items()]
+    derived = [(name, DerivedCell(kind, tuple(pair))) for kind in _PAIRS for name, pair in entry.get(kind, {}).items()]
     derived += [made for key in added for made in key.cells().items()]
     own = [field.name for field in fields(TableSpec) if entry.get(field.name) is not None and field.name != "kind"]
     spec = TableSpec(

@@ -77,7 +77,7 @@ def _score(share: float, n: float, quantile: float) -> Interval:
 
 
 @dataclass(frozen=True, slots=True)
-class Clustered:
+class ClusteredMean:
     """A mean over strata with its clustered standard error.
 
     Attributes:
@@ -95,7 +95,7 @@ class Clustered:
     df: int
 
 
-def clustered(strata: Iterable[Stratum]) -> Clustered:
+def clustered(strata: Iterable[Stratum]) -> ClusteredMean:
     """The mean of the strata's means, with a standard error that takes clusters as independent, not observations.
 
     With one stratum this is the clustered standard error of Miller (2024), "Adding error bars to evals", Section 2.2,
@@ -105,7 +105,7 @@ def clustered(strata: Iterable[Stratum]) -> Clustered:
     """
     filled = [list(stratum) for stratum in strata if stratum]
     if not filled:
-        return Clustered(None, None, 0, 0, 0)
+        return ClusteredMean(None, None, 0, 0, 0)
     means, sums, spare, certain = [], dict[Hashable, list[float]](), 0, True
     for stratum in filled:
         centre, count = statistics.fmean(x for _, x in stratum), len({cluster for cluster, _ in stratum})
@@ -117,7 +117,7 @@ def clustered(strata: Iterable[Stratum]) -> Clustered:
             sums.setdefault(cluster, []).append((x - centre) * scale)
     stderr = math.hypot(*map(math.fsum, sums.values())) if certain else None
     n = sum(map(len, filled))
-    return Clustered(statistics.fmean(means), stderr, n, len(sums), max(min(spare, len(sums) - 1), 1))
+    return ClusteredMean(statistics.fmean(means), stderr, n, len(sums), max(min(spare, len(sums) - 1), 1))
 
 
 def interval(

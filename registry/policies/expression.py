@@ -17,7 +17,7 @@ from harness.extensions.declared.contract import ActWithFields
 from harness.extensions.declared.expressions import (
     FUNCTIONS,
     RANDOM,
-    Compiled,
+    CompiledExpression,
     Expression,
     Names,
     compiled,
@@ -131,7 +131,7 @@ def _place(text: Expression | None) -> Place | None:
 
 
 @lru_cache(maxsize=1024)
-def _compiled(text: Expression, place: Place | None, known: frozenset[str]) -> Compiled:
+def _compiled(text: Expression, place: Place | None, known: frozenset[str]) -> CompiledExpression:
     """Compiled once for all agents whose turns have the same names; `place` keeps equal texts of two files apart."""
     return compiled(text, known, functions=RANDOM)
 

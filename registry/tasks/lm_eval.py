@@ -10,11 +10,11 @@ from typing import Annotated, Any, Final
 
 from harness.api import Action, Case, Facts, Grading, Outcome, Parsed, Protocol, Range, Reply, plugin
 from harness.errors import PluginError, near
-from harness.extensions.lm_eval import Leaf, LoadedTasks, load
-from harness.extensions.lm_eval.asked import Settings
+from harness.extensions.lm_eval import LoadedTasks, SingleTask, load
 from harness.extensions.lm_eval.cases import case_of, interleaved, likelihoods
 from harness.extensions.lm_eval.data import LocalData
 from harness.extensions.lm_eval.proposals import proposals
+from harness.extensions.lm_eval.requests import Settings
 from harness.extensions.lm_eval.values import pairs_of
 from harness.extensions.panels.panels import Panel, candidate
 from harness.extensions.panels.questions import GRADES, Question, QuestionTask, panel_grades
@@ -113,7 +113,7 @@ class LmEval(QuestionTask):
         return tasks
 
     @property
-    def leaves(self) -> Mapping[str, Leaf]:
+    def leaves(self) -> Mapping[str, SingleTask]:
         """The tasks that have documents, by name."""
         return self._tasks.leaves
 
@@ -165,15 +165,15 @@ class LmEval(QuestionTask):
         """A case a document; those of several tasks one of each in turn."""
         return interleaved([self._cases_of(leaf) for leaf in self.leaves.values()], limit)
 
-    def _cases_of(self, leaf: Leaf) -> Iterator[Case]:
-        return (case_of(leaf, asked) for asked in leaf.asked())
+    def _cases_of(self, leaf: SingleTask) -> Iterator[Case]:
+        return (case_of(leaf, request) for request in leaf.requests())
 
     def example(self) -> Case:
         """The first document if the data are the user's own files, otherwise an invented one: checks download nothing.
 
         The first document of every task that has such files is tried, so that checks find what is wrong with it.
         """
-        firsts = [next(leaf.asked(), None) if leaf.at_hand else None for leaf in self.leaves.values()]
+        firsts = [next(leaf.requests(), None) if leaf.at_hand else None for leaf in self.leaves.values()]
         leaf = next(iter(self.leaves.values()))
         return case_of(leaf, firsts[0] or leaf.example())
 
@@ -210,7 +210,7 @@ class LmEval(QuestionTask):
 
     # ---------------------------------------------------------------------------------------- answers
 
-    def _voting(self, leaf: Leaf) -> str:
+    def _voting(self, leaf: SingleTask) -> str:
         return self.filter if self.filter in leaf.filters else leaf.filters[0]
 
     def canonical(self, case: Case, action: Action) -> str:
@@ -267,7 +267,7 @@ class LmEval(QuestionTask):
             **panel_grades(outcome, lambda action: alone(action) == 1),
         }
 
-    def _score(self, leaf: Leaf, values: Mapping[str, Any]) -> float | None:
+    def _score(self, leaf: SingleTask, values: Mapping[str, Any]) -> float | None:
         value = values.get(f"{leaf.metrics[0]},{self._voting(leaf)}")
         return value if isinstance(value, (int, float)) and 0 <= value <= 1 else None
 

@@ -16,7 +16,7 @@ from harness.extensions.declared.contract import said_of
 from harness.extensions.declared.expressions import (
     FUNCTIONS,
     RANDOM,
-    Compiled,
+    CompiledExpression,
     Expression,
     ExpressionError,
     ExpressionLimitError,
@@ -168,7 +168,7 @@ class DeclaredNetwork(DeclaredTask, NetworkTask):
         if not self.constraints and not self.soft:
             raise PluginError("there are no constraints, and nothing soft to score", at=("constraints",))
 
-    def _compiled_facts(self) -> dict[str, Compiled]:
+    def _compiled_facts(self) -> dict[str, CompiledExpression]:
         """The facts, each after those that it needs."""
         texts = {**self.shared, **self.known, **self.hidden}
         facts = {

@@ -13,7 +13,7 @@ from harness.extensions.games.legal import LegalAction
 
 from ._openspiel.example import ExampleState
 from ._openspiel.listing import games
-from ._openspiel.loading import Loaded, load, package, seats
+from ._openspiel.loading import LoadedGame, load, package, seats
 from ._openspiel.rules import about, described, payoffs, rules_of
 from ._openspiel.skill import scales
 from ._openspiel.state import GameState, Rules
@@ -67,7 +67,7 @@ class OpenSpiel(GameTask):
         return [*games(word)]
 
     @property
-    def loaded(self) -> Loaded:
+    def loaded(self) -> LoadedGame:
         """The game. Raises `SetupError` if the package is missing."""
         return load(self.game)
 

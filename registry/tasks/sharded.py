@@ -11,7 +11,7 @@ from harness.api import Action, Case, Facts, Outcome, Range, Reply, plugin
 from harness.errors import PluginError, near
 from harness.extensions.declared.expressions import (
     RANDOM,
-    Compiled,
+    CompiledExpression,
     Expression,
     ExpressionError,
     Names,
@@ -141,7 +141,7 @@ class Sharded(DeclaredTask, ShardedTask):
         known = [*base]
         for name in self.draw:
             self._check_name("draw", name)
-        self._draws: list[tuple[str, Compiled]] = []
+        self._draws: list[tuple[str, CompiledExpression]] = []
         for name, text in self.draw.items():
             self._draws.append((name, _compiled(text, known, functions=RANDOM)))
             known.append(name)
@@ -155,7 +155,7 @@ class Sharded(DeclaredTask, ShardedTask):
         secret = {name: "Add it to `public`." for name in self.draw if name not in ("data", "shards")}
         self._asked = Wording("question", self.question, facts, remedies=secret)
         known = [*facts, "shards", "data"]
-        self._lets: list[tuple[str, Compiled]] = []
+        self._lets: list[tuple[str, CompiledExpression]] = []
         for name, text in self.let.items():
             self._check_name("let", name, (*facts, *self.draw))
             self._lets.append((name, self._solving(text, known)))
@@ -201,7 +201,7 @@ class Sharded(DeclaredTask, ShardedTask):
             if name not in drawn:
                 raise PluginError(f"{name!r} is not drawn", hint=near(name, drawn), at=("public", place))
 
-    def _solving(self, text: str, known: Sequence[str], arguments: Sequence[str] = ()) -> Compiled:
+    def _solving(self, text: str, known: Sequence[str], arguments: Sequence[str] = ()) -> CompiledExpression:
         """An expression over what agents hold."""
         try:
             return _compiled(text, known, arguments)
@@ -219,7 +219,7 @@ class Sharded(DeclaredTask, ShardedTask):
                 + (" Add it to public, or to the data, or work it out in let." if hidden else ""),
             ) from None
 
-    def _judging(self, text: str | None, known: Sequence[str]) -> Compiled | None:
+    def _judging(self, text: str | None, known: Sequence[str]) -> CompiledExpression | None:
         return None if text is None else self._solving(text, known, ("answer", "truth", "agent"))
 
     def _answer_form(self) -> AnswerForm:
@@ -269,7 +269,7 @@ class Sharded(DeclaredTask, ShardedTask):
             text = self.draw["data"] if self._by is None else self._by.text
             raise ExpressionError.of(text, error.message, error.hint) from None
 
-    def _places(self, drawn: Names, n: int, rng: random.Random) -> Callable[[Any], cuts.Places]:
+    def _places(self, drawn: Names, n: int, rng: random.Random) -> Callable[[Any], cuts.Positions]:
         if self._by is not None:
             number = self._by.on(drawn)
             return lambda values: cuts.keyed(values, n, number)
@@ -403,7 +403,7 @@ class Sharded(DeclaredTask, ShardedTask):
             raise ExpressionError.of(self.credit, f"credit is {value!r:.60}; it must be a number from 0 to 1")
         return min(1.0, max(0.0, float(value)))
 
-    def _judged(self, expression: Compiled, case: Case, agent: int, answer: Action) -> Any:
+    def _judged(self, expression: CompiledExpression, case: Case, agent: int, answer: Action) -> Any:
         """Its value for an answer; 0 for one of another form, or where it fails for this one and not for the truth."""
         if not self.answer_form(agent).fits(answer):
             return 0
@@ -420,7 +420,7 @@ class Sharded(DeclaredTask, ShardedTask):
 
 def _compiled(
     text: str, known: Sequence[str], arguments: Sequence[str] = (), functions: Collection[str] = ()
-) -> Compiled:
+) -> CompiledExpression:
     """Compile; a function's name that is a key here gets a hint. Raises `ExpressionError`."""
     try:
         return compiled(text, known, arguments, functions)

@@ -8,7 +8,16 @@ from typing import Any
 
 from harness.api import Action, Case, Protocol, Task, plugin
 from harness.extensions.sharded import ShardedTask
-from harness.extensions.transcripts.view_api import Edge, Flight, Node, RecordedTurn, Scene, Sheet, Transcript, View
+from harness.extensions.transcripts.view_api import (
+    Edge,
+    Node,
+    RecordedTurn,
+    Scene,
+    SentMessage,
+    Sheet,
+    Transcript,
+    View,
+)
 from harness.extensions.viewer.scenes import agents_at, brief, count, edges_of, places, verdict
 from harness.replies.reading import read
 
@@ -44,18 +53,18 @@ class Boards(View):
         for number, turns in enumerate(rounds):
             if any(turn.fresh and turn.index for turn in turns):
                 tally = _Tally(transcript, task, transcript.case)  # the second pass starts with empty channels
-            flights = tally.take(turns)
+            sent_messages = tally.take(turns)
             own = (turns[0].observation or {}).get("round", number + 1)
             caption = f"Round {number + 1}"
             if own != number + 1:
                 caption += f" (round {own} of the protocol)" if own else " (planning)"
-            caption += f": {'; '.join(tally.words(flights))}"
+            caption += f": {'; '.join(tally.words(sent_messages))}"
             if submitted := [turn.agent for turn in turns if turn.agent in tally.fresh]:
                 who = ", ".join(submitted) if len(submitted) <= 4 else count(len(submitted), "agent")
                 caption += f"; {who} {'submits' if len(submitted) == 1 else 'submit'}"
             if number == len(rounds) - 1 and transcript.finished:
                 caption += f". {verdict(transcript)}".removesuffix(".")
-            yield tally.scene(f"{caption}.", flights, turns)
+            yield tally.scene(f"{caption}.", sent_messages, turns)
 
 
 class _Tally:
@@ -76,36 +85,36 @@ class _Tally:
         self.stores = False
         self.judged = isinstance(case.target, list)  # one right answer per agent; else answers are judged together
 
-    def take(self, turns: Sequence[RecordedTurn]) -> tuple[Flight, ...]:
+    def take(self, turns: Sequence[RecordedTurn]) -> tuple[SentMessage, ...]:
         """Count a round; returns its messages."""
-        flights: list[Flight] = []
+        sent_messages: list[SentMessage] = []
         self.fresh, self.uses, self.reads = set(), [], []
         for turn in turns:
             calls = turn.move.action if turn.move is not None else None
             listed = [call for call in calls if isinstance(call, Mapping)] if isinstance(calls, list) else []
             for call in listed:
                 if "error" not in call:
-                    self._call(turn, call, flights)
+                    self._call(turn, call, sent_messages)
             unread = turn.move is not None and calls is None
             self.rows[turn.agent] += ("!" if unread else _glyphs(listed),)
         self.files |= self.written
         self.written.clear()
         width = max(map(len, self.rows.values()))
         self.rows = {agent: (*row, *("",) * (width - len(row))) for agent, row in self.rows.items()}
-        for agent in {flight.sender for flight in flights}:
+        for agent in {message.sender for message in sent_messages}:
             self.matrix[agent] = self._sent(agent)
-        return tuple(flights)
+        return tuple(sent_messages)
 
-    def _call(self, turn: RecordedTurn, call: Mapping[str, Any], flights: list[Flight]) -> None:
+    def _call(self, turn: RecordedTurn, call: Mapping[str, Any], sent_messages: list[SentMessage]) -> None:
         name, agent, text = call.get("call"), turn.agent, brief(call.get("content"), 280)
         if name == "broadcast_message":
             channel, topology = (turn.context or {}).get("channel") or {}, self.case.topology or {}
             bounded = channel.get("reach") == "neighbors"
-            flights += [Flight(agent, one, text) for one in (topology.get(agent, ()) if bounded else ("*",))]
+            sent_messages += [SentMessage(agent, one, text) for one in (topology.get(agent, ()) if bounded else ("*",))]
             for other in topology.get(agent, ()) if bounded else self.agents:
                 self.sent[agent][other] += other != agent
         elif name == "send_message" and (receiver := self._named(str(call.get("target_id", "")))) is not None:
-            flights.append(Flight(agent, receiver, text))
+            sent_messages.append(SentMessage(agent, receiver, text))
             self.sent[agent][receiver] += 1
         elif name in ("read_file", "write_file", "delete_file", "list_files"):
             self.stores = True
@@ -125,16 +134,16 @@ class _Tally:
                 self.answers[agent] = parsed.action
                 self.fresh.add(agent)
 
-    def words(self, flights: Sequence[Flight]) -> list[str]:
+    def words(self, sent_messages: Sequence[SentMessage]) -> list[str]:
         """What the last round had."""
         reads, readers = self.reads, sorted(set(self.reads))
-        said = [count(len(flights), "message")] if flights or not reads else []
+        said = [count(len(sent_messages), "message")] if sent_messages or not reads else []
         if reads:
             who = f"{readers[0]} reads" if len(readers) == 1 else f"{len(readers)} agents read"
             said.append(f"{who} {count(len(reads), 'file')}")
         return said
 
-    def scene(self, caption: str, flights: tuple[Flight, ...], turns: Sequence[RecordedTurn] = ()) -> Scene:
+    def scene(self, caption: str, sent_messages: tuple[SentMessage, ...], turns: Sequence[RecordedTurn] = ()) -> Scene:
         """The picture now."""
         acting = {turn.agent for turn in turns if turn.move is not None}
         marks = dict.fromkeys(acting, ("active",))
@@ -157,7 +166,7 @@ class _Tally:
         if self.judged:
             right = sum(self._right(i, self.answers.get(agent)) for i, agent in enumerate(self.agents))
             facts["right"] = str(right)
-        return Scene(caption, tuple(nodes), (*self.links, *self.uses), flights, sheets=tuple(sheets), facts=facts)
+        return Scene(caption, tuple(nodes), (*self.links, *self.uses), sent_messages, sheets=tuple(sheets), facts=facts)
 
     def _sent(self, agent: str) -> tuple[str, ...]:
         return agent, *("" if other == agent else str(n) for other, n in self.sent[agent].items())

@@ -39,9 +39,14 @@ class Games(View):
 
         yield Scene(f"{count(len(transcript.agents), 'player')} before the first move.", agents_acting(where, (), done))
         for number, turns in enumerate(rounds):
-            flights = messages(turns, transcript.agents)
+            sent_messages = messages(turns, transcript.agents)
             if turns[0].name == "talk":
-                yield Scene(f"Talk: {count(len(flights), 'message')}.", agents_acting(where, turns, done), (), flights)
+                yield Scene(
+                    f"Talk: {count(len(sent_messages), 'message')}.",
+                    agents_acting(where, turns, done),
+                    (),
+                    sent_messages,
+                )
                 continue
             words = {turn.agent: _words(turn) for turn in turns}
             done |= words
@@ -56,7 +61,9 @@ class Games(View):
                 caption, facts = " ".join(filter(None, (caption, end, winners(returns)))), _returns(returns)
                 seen = _ends(transcript) or seen
             listed = Sheet("Moves, the last one first", ("", "player", "move"), tuple(reversed(moves[-_LISTED:])))
-            yield Scene(caption, agents_acting(where, turns, done), (), flights, sheets=(*seen, listed), facts=facts)
+            yield Scene(
+                caption, agents_acting(where, turns, done), (), sent_messages, sheets=(*seen, listed), facts=facts
+            )
 
 
 def _words(turn: RecordedTurn) -> str:

@@ -39,12 +39,12 @@ class Networks(View):
                 continue
             options = {agent: task.reply(case, agent).options or () for agent in transcript.agents}
             colors = _every(options)
-            flights = messages(turns, transcript.agents)
+            sent_messages = messages(turns, transcript.agents)
             for turn in turns:
-                said = [flight.text for flight in flights if flight.sender == turn.agent]
+                said = [message.text for message in sent_messages if message.sender == turn.agent]
                 if (option := _stated(said, options[turn.agent])) is not None:
                     stated[turn.agent] = option
-            senders = {flight.sender for flight in flights}
+            senders = {message.sender for message in sent_messages}
             drawn = tuple(
                 replace(
                     node,
@@ -55,9 +55,9 @@ class Networks(View):
                 for node in nodes
             )
             silent = len(turns) - len(senders)
-            caption = f"Round {number + 1}: {count(len(flights), 'message')} to neighbors"
+            caption = f"Round {number + 1}: {count(len(sent_messages), 'message')} to neighbors"
             caption += f"; {count(silent, 'agent')} silent." if silent else "."
-            yield Scene(caption, drawn, edges, flights)
+            yield Scene(caption, drawn, edges, sent_messages)
 
     def _answers(
         self,

@@ -14,10 +14,10 @@ from harness.extensions.panels.with_confidence import split_confidence
 from harness.extensions.transcripts.view_api import (
     Bars,
     Edge,
-    Flight,
     Node,
     RecordedTurn,
     Scene,
+    SentMessage,
     Sheet,
     Transcript,
     View,
@@ -54,9 +54,9 @@ class Panels(View):
         yield panel.scene(brief(question, 400), ())
         rounds = transcript.rounds
         for number, turns in enumerate(rounds):
-            flights = panel.take(turns)
+            sent_messages = panel.take(turns)
             last = number == len(rounds) - 1 and transcript.finished
-            yield panel.scene(panel.caption(turns, last), flights, turns, last)
+            yield panel.scene(panel.caption(turns, last), sent_messages, turns, last)
 
 
 class _Panel:
@@ -75,7 +75,7 @@ class _Panel:
         outcome = transcript.outcome
         self.sent: Mapping[str, Any] | None = outcome.facts.get("sent") if outcome is not None else None
 
-    def take(self, turns: Sequence[RecordedTurn]) -> tuple[Flight, ...]:
+    def take(self, turns: Sequence[RecordedTurn]) -> tuple[SentMessage, ...]:
         """Note a round of turns; returns who read whose text."""
         writers = [agent for agent in self.agents if agent in self.answers]
         pairs = (
@@ -85,7 +85,7 @@ class _Panel:
             for writer in writers
             if writer != turn.agent and (turn.name not in _TALK or self._hears(turn.agent, writer))
         )
-        flights = [Flight(one, other, brief(self.answers[one], 80)) for one, other in islice(pairs, _EDGES)]
+        sent_messages = [SentMessage(one, other, brief(self.answers[one], 80)) for one, other in islice(pairs, _EDGES)]
         cells = dict.fromkeys(self.agents, "")
         for turn in turns:
             if isinstance(persona := (turn.context or {}).get("persona"), Mapping):
@@ -113,7 +113,7 @@ class _Panel:
             beside = "" if confidence is None else f" ({confidence:g})"
             cells[turn.agent] = f"{brief(answer, 40)}{beside}{mark}" if key is not None else "no answer"
         self._column(turns, cells)
-        return tuple(flights)
+        return tuple(sent_messages)
 
     def _column(self, turns: Sequence[RecordedTurn], cells: Mapping[str, str]) -> None:
         """Put a round's cells into a column of their own, or of the talk that goes on."""
@@ -146,7 +146,11 @@ class _Panel:
         return f"{said} {verdict(self.transcript)}"
 
     def scene(
-        self, caption: str, flights: tuple[Flight, ...], turns: Sequence[RecordedTurn] = (), last: bool = False
+        self,
+        caption: str,
+        sent_messages: tuple[SentMessage, ...],
+        turns: Sequence[RecordedTurn] = (),
+        last: bool = False,
     ) -> Scene:
         """The picture now."""
         acting, nodes = {turn.agent for turn in turns}, []
@@ -165,7 +169,7 @@ class _Panel:
         sheets = (Sheet("Answers", ("", *self.names), tuple(self.rows.values())),) if self.names else ()
         facts = self.transcript.outcome.facts if last and self.transcript.outcome is not None else {}
         return Scene(
-            caption, tuple(nodes), self._graph(facts), flights, tuple(self._bars(facts)),
+            caption, tuple(nodes), self._graph(facts), sent_messages, tuple(self._bars(facts)),
             (*sheets, *self._personas(), *self._scores(facts), *self.evidence), self._said(facts, last),
         )  # fmt: skip
 

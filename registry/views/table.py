@@ -37,8 +37,8 @@ class RoundTable(View):
         for number, turns in enumerate(rounds):
             game.catch_up(turns)
             if turns[0].name == "talk":
-                flights = messages(_said(turns), case.agents)
-                yield self._scene(game, {}, f"Talk: {count(len(flights), 'message')}.", (), turns)
+                sent_messages = messages(_said(turns), case.agents)
+                yield self._scene(game, {}, f"Talk: {count(len(sent_messages), 'message')}.", (), turns)
                 continue
             acts = game.act(turns)
             for agent in case.agents:

@@ -7,8 +7,17 @@ from collections.abc import Iterator, Sequence
 from harness.api import Action, Facts, Protocol, Task, plugin
 from harness.extensions.panels.questions import QuestionTask
 from harness.extensions.panels.with_confidence import split_confidence
-from harness.extensions.transcripts.view_api import Bars, Edge, Flight, RecordedTurn, Scene, Sheet, Transcript, View
-from harness.extensions.viewer.scenes import Places, agents_at, brief, count, ring, verdict
+from harness.extensions.transcripts.view_api import (
+    Bars,
+    Edge,
+    RecordedTurn,
+    Scene,
+    SentMessage,
+    Sheet,
+    Transcript,
+    View,
+)
+from harness.extensions.viewer.scenes import Positions, agents_at, brief, count, ring, verdict
 
 from ..protocols.team import Team
 from ._answers import Answers
@@ -16,7 +25,7 @@ from ._answers import Answers
 _COLUMNS = 10
 """The most levels that are drawn as columns; seats of a longer team stand on a ring."""
 _ROWS = 16
-_FLIGHTS = 400
+_MOST_MESSAGES = 400
 _SHORT = 24
 """Characters of a last line, such as a signal, that stands beside its seat."""
 _VERBS = {"work": "writes", "deliver": "answers", "rate": "rates"}
@@ -39,10 +48,12 @@ class Teams(View):
         yield team.scene(brief(question, 400), (), ())
         rounds = transcript.rounds
         for number, turns in enumerate(rounds):
-            flights = [flight for turn in turns for flight in _read(turn)]
+            sent_messages = [message for turn in turns for message in _read(turn)]
             team.take(turns)
             last = number == len(rounds) - 1 and transcript.finished
-            yield team.scene(team.caption(turns, len(flights), last), turns, tuple(flights[:_FLIGHTS]), last)
+            yield team.scene(
+                team.caption(turns, len(sent_messages), last), turns, tuple(sent_messages[:_MOST_MESSAGES]), last
+            )
 
 
 class _Team:
@@ -89,7 +100,7 @@ class _Team:
         return f"{said} {verdict(self.transcript)}".strip() if last else said
 
     def scene(
-        self, caption: str, turns: Sequence[RecordedTurn], flights: tuple[Flight, ...], last: bool = False
+        self, caption: str, turns: Sequence[RecordedTurn], sent_messages: tuple[SentMessage, ...], last: bool = False
     ) -> Scene:
         """The picture now."""
         outcome = self.transcript.outcome
@@ -111,7 +122,7 @@ class _Team:
             name: brief(facts[name], 40) for name in ("exit", "rounds", "tied") if facts.get(name) not in (None, "")
         }
         nodes = agents_at(self.where, texts=self.texts, marks=marks, colors=colors)
-        return Scene(caption, nodes, self.edges, flights, tuple(self._bars(facts)), sheets, shown)
+        return Scene(caption, nodes, self.edges, sent_messages, tuple(self._bars(facts)), sheets, shown)
 
     def _bars(self, facts: Facts) -> Iterator[Bars]:
         if counts := self.compared.counts(self.answers.values()):
@@ -120,20 +131,20 @@ class _Team:
             yield Bars("Mean rating", {agent: rating or 0.0 for agent, rating in ratings.items()})
 
 
-def _read(turn: RecordedTurn) -> Iterator[Flight]:
+def _read(turn: RecordedTurn) -> Iterator[SentMessage]:
     """The messages that a turn shows."""
     messages = (turn.observation or {}).get("messages")
     for message in messages if isinstance(messages, list) else ():
-        yield Flight(message["name"], turn.agent, brief(message["text"], 280))
+        yield SentMessage(message["name"], turn.agent, brief(message["text"], 280))
 
 
 def _edges(transcript: Transcript) -> tuple[Edge, ...]:
     """Who has read whom, in the whole episode."""
-    pairs = {(flight.sender, flight.receiver) for turn in transcript.turns for flight in _read(turn)}
+    pairs = {(message.sender, message.receiver) for turn in transcript.turns for message in _read(turn)}
     return tuple(Edge(one, other, directed=True) for one, other in sorted(pairs))
 
 
-def _places(transcript: Transcript) -> Places:
+def _places(transcript: Transcript) -> Positions:
     """Seats in columns, from left to right in the order in which they first act."""
     first: dict[str, int] = {}
     for turn in transcript.turns:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from harness.api import Action, Protocol, Task, plugin
-from harness.extensions.transcripts.view_api import Flight, RecordedTurn, Scene, Sheet, Transcript, View
+from harness.extensions.transcripts.view_api import RecordedTurn, Scene, SentMessage, Sheet, Transcript, View
 from harness.extensions.viewer.scenes import agents_acting, brief, count, edges_of, messages, places, verdict
 
 from ..tasks.world import DeclaredWorld
@@ -36,10 +36,13 @@ class Worlds(View):
         rounds = transcript.rounds
         for number, turns in enumerate(rounds):
             seen |= {turn.agent: (turn.observation or {}).get("view", {}) for turn in turns}
-            flights = _messages(turns, transcript)
+            sent_messages = _messages(turns, transcript)
             if turns[0].name == "talk":
                 yield Scene(
-                    f"Talk: {count(len(flights), 'message')}.", agents_acting(where, turns, done), edges, flights
+                    f"Talk: {count(len(sent_messages), 'message')}.",
+                    agents_acting(where, turns, done),
+                    edges,
+                    sent_messages,
                 )
                 continue
             step = (turns[0].observation or {}).get("timestep", number + 1)
@@ -54,7 +57,7 @@ class Worlds(View):
                 caption = f"{caption} {_ENDS.get(str(end), verdict(transcript)).rstrip('.')}."
             common, sheet = _seen(seen)
             sheets = (Sheet("Actions", ("", *steps), tuple(rows.values())), *sheet)
-            yield Scene(caption, agents_acting(where, turns, done), edges, flights, sheets=sheets, facts=common)
+            yield Scene(caption, agents_acting(where, turns, done), edges, sent_messages, sheets=sheets, facts=common)
 
 
 def _words(turn: RecordedTurn) -> str:
@@ -69,7 +72,7 @@ def _words(turn: RecordedTurn) -> str:
     return brief(action) or turn.move.error_kind or "nothing"
 
 
-def _messages(turns: Sequence[RecordedTurn], transcript: Transcript) -> tuple[Flight, ...]:
+def _messages(turns: Sequence[RecordedTurn], transcript: Transcript) -> tuple[SentMessage, ...]:
     """The messages of a round; in rounds of talk the action is the message."""
     turns = [
         replace(turn, move=replace(turn.move, action={"message": turn.move.action}))

@@ -13,7 +13,7 @@ from harness.config import resolve, spec
 from harness.config.project import builtin
 from harness.errors import SpecError
 from harness.extensions.papers.beside import cited
-from harness.extensions.papers.figures import Published, Record
+from harness.extensions.papers.figures import PublishedTable, Record
 from harness.report.render import grid
 from harness.tables import Cell, Table, TableSpec, build
 from tests.helpers import shipped
@@ -99,7 +99,7 @@ def test_every_published_table_is_named_by_some_spec() -> None:
 
 
 def made(records: list[Record], **entry: object) -> Table:
-    source = Published("p/t", "P, Table 1", "T", tuple(records))
+    source = PublishedTable("p/t", "P, Table 1", "T", tuple(records))
     parsed = TableSpec.parse({"title": "T", "rows": "model", "cell": "x", "published": "p/t", **entry})
     with_metric = {"x": resolve.metrics(spec.load("agentsnet", PROJECT), PROJECT)["solved"]}
     return build(cited(parsed, [source]), [], with_metric)
@@ -128,7 +128,7 @@ def test_each_reason_is_reported_with_its_count() -> None:
 
 def test_a_unit_and_digits_for_each_metric() -> None:
     records = [Record({"model": "m"}, "x", 0.043), Record({"model": "m"}, "y", 104373000)]
-    source = Published("p/t", "P, Table 1", "T", tuple(records))
+    source = PublishedTable("p/t", "P, Table 1", "T", tuple(records))
     solved = resolve.metrics(spec.load("agentsnet", PROJECT), PROJECT)["solved"]
     entry = {"title": "T", "rows": "model", "cell": ["x", "y"], "published": "p/t"}
     parsed = TableSpec.parse({**entry, "digits": {"x": 1, "y": 0}, "unit": {"x": "percent"}})

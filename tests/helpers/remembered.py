@@ -15,7 +15,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from harness import parameters
 from harness.config import listings, yamls
-from harness.config.project import Listed
+from harness.config.project import ListLine
 from harness.runtime import sources
 
 ROOT = Path(__file__).parents[2]
@@ -93,7 +93,7 @@ def _descriptions(patch: pytest.MonkeyPatch) -> None:
     describe = listings._of_plugin
     known = functools.cache(describe)
 
-    def described(name: str, file: Path) -> Listed:
+    def described(name: str, file: Path) -> ListLine:
         return (known if file.is_relative_to(ROOT) else describe)(name, file)
 
     patch.setattr(listings, "_of_plugin", described)

@@ -3,7 +3,7 @@
 import functools
 
 from harness.config.project import builtin
-from harness.extensions.papers.figures import Published
+from harness.extensions.papers.figures import PublishedTable
 from harness.extensions.papers.published import load_published
 
 
@@ -28,11 +28,11 @@ def two_of_each_family() -> list[str]:
 
 
 @functools.cache
-def published() -> list[Published]:
+def published() -> list[PublishedTable]:
     """The tables of published figures, of every file."""
     return [table for folder in builtin().published() for table in load_published(folder)]
 
 
-def published_by(paper: str) -> dict[str, Published]:
+def published_by(paper: str) -> dict[str, PublishedTable]:
     """Id of a paper's table → the table."""
     return {table.id: table for table in published() if table.id.startswith(f"{paper}/")}

@@ -11,7 +11,7 @@ from harness.extensions.charts.style import FAINT, label, ticks
 from harness.tables import SIMULATED, EpisodeScore, HeadlineSpec, text
 
 from .chart import Chart
-from .sources import ChartOptions, Material, Played
+from .sources import ChartOptions, Material, PlayedEpisode
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -95,7 +95,7 @@ def failures(material: Material, choice: ChartOptions) -> Chart:
     )
 
 
-def _ending(material: Material, headline: HeadlineSpec) -> Callable[[Played], str]:
+def _ending(material: Material, headline: HeadlineSpec) -> Callable[[PlayedEpisode], str]:
     """How an episode ended, by the headline where that lies from 0 to 1."""
     higher = headline.better == "higher"
     partial = [
@@ -121,7 +121,7 @@ def _ending(material: Material, headline: HeadlineSpec) -> Callable[[Played], st
         others = [score.number(name) for name in partial] if higher else []
         return PARTLY if good > 0 or any(x is not None and 0 < x < 1 for x in others) else UNSOLVED
 
-    def ending(one: Played) -> str:
+    def ending(one: PlayedEpisode) -> str:
         if one.score.failed:
             return FAILED
         end = quality(one.score)

@@ -71,7 +71,7 @@ class ChartOptions:
 
 
 @dataclass(frozen=True)
-class Played:
+class PlayedEpisode:
     """One finished episode: which run it is of (an index), its score under its model's name here, what it used."""
 
     run: int
@@ -109,14 +109,14 @@ class Material:
         """What each run's journals say; read once."""
         return [source.tally for source in self.sources]
 
-    def played(self) -> Iterator[Played]:
+    def played(self) -> Iterator[PlayedEpisode]:
         """Every episode that was played, also those that failed."""
         scores = iter(self.scores)
         for i, source in enumerate(self.sources):
             uses = self.tallies[i].uses
             for _, score in zip(source.run.scores, scores, strict=False):
                 if score.id in uses:
-                    yield Played(i, score, uses[score.id])
+                    yield PlayedEpisode(i, score, uses[score.id])
 
     @functools.cached_property
     def models(self) -> list[str]:

@@ -26,8 +26,6 @@ _BEFORE = (6, 12, 24)
 """Characters before an answer by which its place in a text is known."""
 _OCCURRENCES = 50
 
-Places = set[str]
-
 
 def cases_of(task: Task, seed: int) -> list[Case]:
     """Cases to compare, of several seeds where one gives few."""
@@ -58,7 +56,7 @@ def _agents(case: Case) -> Iterable[tuple[int, str]]:
 def _common(task: Task, samples: Iterable[tuple[Case, int, Any]]) -> list[str]:
     """The places that hold an answer in all samples: (case, number of the agent, what it is shown)."""
     values: dict[str, list[str]] = {}
-    places: dict[str, Places] = {}
+    places: dict[str, set[str]] = {}
     count = 0
     for case, number, seen in samples:
         count += 1

@@ -54,7 +54,7 @@ def _problems_of_scenes(view: View, task: Task, transcript: Transcript, what: st
         if len(set(names)) < len(names):
             broken.append(f"{what}: two nodes with one id")
         ends = {end for edge in scene.edges for end in (edge.source, edge.target)}
-        ends |= {end for flight in scene.flights for end in (flight.sender, flight.receiver) if end != "*"}
+        ends |= {end for message in scene.messages for end in (message.sender, message.receiver) if end != "*"}
         if strange := sorted(ends - set(names)):
             broken.append(f"{what}: an edge or a message without a node: {', '.join(strange)}")
         if any(not 0 <= place <= 1 for node in scene.nodes for place in (node.x, node.y) if place is not None):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypedDict
 from harness.config.keys import SpecKey
 from harness.parameters import Keywords
 from harness.printable import clean_name
-from harness.tables import Derived, EpisodeScore, TableKey, TableSpec
+from harness.tables import DerivedCell, EpisodeScore, TableKey, TableSpec
 from harness.tables.entry import Name
 
 from .costs import Parts, Prices, PricesEntry, cost, cost_notes, read_prices
@@ -72,10 +72,10 @@ class Cost(TableKey):
         """Read `cost:`, and the prices that the spec has given the table."""
         return cls(entry["cost"], read_prices(entry.get("prices")))
 
-    def cells(self) -> dict[str, Derived]:
+    def cells(self) -> dict[str, DerivedCell]:
         """The sums."""
         return {
-            name: Derived("cost", tuple(parts.values()), functools.partial(cost, parts, self.prices))
+            name: DerivedCell("cost", tuple(parts.values()), functools.partial(cost, parts, self.prices))
             for name, parts in self.costs.items()
         }
 

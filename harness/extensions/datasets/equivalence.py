@@ -8,7 +8,7 @@ import re
 from functools import cache, lru_cache
 
 from harness.errors import SetupError
-from harness.extensions.sandbox.clock import SECONDS, Clocked, UnreadableTextError
+from harness.extensions.sandbox.clock import SECONDS, ClockedFunction, UnreadableTextError
 
 from .mathematics import MAX_CHARS, math_canonical
 
@@ -60,7 +60,7 @@ def _check_setup() -> None:
         )
 
 
-_COMPARE = Clocked("harness.extensions.datasets._math_verify:comparing")
+_COMPARE = ClockedFunction("harness.extensions.datasets._math_verify:comparing")
 
 
 @lru_cache(maxsize=100_000)

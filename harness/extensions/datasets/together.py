@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.errors import PluginError
 from harness.extensions.sandbox import clock
-from harness.extensions.sandbox.clock import Clocked, UnreadableTextError
+from harness.extensions.sandbox.clock import ClockedFunction, UnreadableTextError
 from harness.replies.reading import guarded
 
 Pairs = Sequence[tuple[str, Sequence[str]]]
@@ -24,7 +24,7 @@ class Together:
 
     Args:
         name: the metric's, for errors.
-        make: "module:function", as for `Clocked`.
+        make: "module:function", as for `ClockedFunction`.
         arguments: of `make`.
         more: what the function takes beside the pairs when it is first tried, without an answer of a model.
     """
@@ -32,8 +32,8 @@ class Together:
     def __init__(self, name: str, make: str, *arguments: Any, more: tuple[Any, ...] = ()) -> None:
         self.name = name
         warm = ([("0", ["0"])], *more)
-        self._alone = Clocked(make, *arguments, warm=warm)
-        self._all = Clocked(make, *arguments, warm=warm)
+        self._alone = ClockedFunction(make, *arguments, warm=warm)
+        self._all = ClockedFunction(make, *arguments, warm=warm)
         self._endless: set[str] = set()
         self._seconds = MANY
 

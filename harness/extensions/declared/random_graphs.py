@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, NamedTuple, NotRequired, Required, TypedDict
 
 from harness.errors import Place, PluginError, near
-from harness.extensions.declared.expressions import Compiled, Expression, compiled, names
+from harness.extensions.declared.expressions import CompiledExpression, Expression, compiled, names
 
 from . import graph_bounds as bounds
 
@@ -72,7 +72,7 @@ class RandomGraph:
 
     def __init__(self, entry: RandomGraphs, at: tuple[str | int, ...] = ("graphs",), size: str = "size") -> None:
         self.name, self._at = entry["random"], at
-        self._parameters: dict[str, Compiled | list[Any]] = {}
+        self._parameters: dict[str, CompiledExpression | list[Any]] = {}
         parameters = entry.get("parameters", {})
         generator = GENERATORS.get(self.name)
         if generator is None:
@@ -87,14 +87,14 @@ class RandomGraph:
         if missing := [key for key in generator.needed if key not in parameters]:
             what = f"{self.name} needs the parameter{'s' * (len(missing) > 1)} {', '.join(missing)}"
             raise PluginError(what, at=(*at, "parameters") if parameters else at)
-        texts = (value.text for value in self._parameters.values() if isinstance(value, Compiled))
+        texts = (value.text for value in self._parameters.values() if isinstance(value, CompiledExpression))
         self.place: Place | None = next((text.place for text in texts if isinstance(text, Expression)), None)
 
     def arguments(self, size: int) -> dict[str, Any]:
         """The generator's arguments for so many agents, without the seed."""
         values = names({"n": size})
         found = {
-            key: value.value(values) if isinstance(value, Compiled) else value
+            key: value.value(values) if isinstance(value, CompiledExpression) else value
             for key, value in self._parameters.items()
         }
         return {**found, "n": size} if GENERATORS[self.name].sized else found

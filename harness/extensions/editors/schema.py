@@ -16,7 +16,7 @@ from typing import Any, Final
 from harness import parameters
 from harness.config.additions import ADDS
 from harness.config.keys import SpecKey
-from harness.config.project import Listed, Project
+from harness.config.project import ListLine, Project
 from harness.config.schema import SPEC, MetricEntry, key_shape
 from harness.config.spec import ALIASES
 from harness.errors import PluginError, UserError
@@ -95,7 +95,7 @@ def _body(project: Project, kind: str, name: str) -> Schema:
     return {**body, "properties": {**beside, **body["properties"]}}
 
 
-def _reference(kind: str, listed: Sequence[Listed], bodies: Mapping[str, Schema]) -> Schema:
+def _reference(kind: str, listed: Sequence[ListLine], bodies: Mapping[str, Schema]) -> Schema:
     """A plugin of this kind: its name, or a mapping with `use` and the parameters of that one."""
     names = _names(listed)
 
@@ -112,7 +112,7 @@ def _reference(kind: str, listed: Sequence[Listed], bodies: Mapping[str, Schema]
     }
 
 
-def _names(listed: Sequence[Listed]) -> Schema:
+def _names(listed: Sequence[ListLine]) -> Schema:
     return {"enum": [entry.name for entry in listed], "enumDescriptions": [entry.description for entry in listed]}
 
 

@@ -45,7 +45,7 @@ class _Test:
     welch: Comparison
     pairs: int
     keys: int
-    paired: paired.Paired
+    paired: paired.PairedTest
     cluster: tuple[str, ...]
 
     @property
@@ -165,7 +165,7 @@ def _by_pair(scores: Iterable[EpisodeScore], metric: str, paired_by: Sequence[st
     return {key: group for key, group in groups.items() if paired.number(group, metric) is not None}
 
 
-def _holm(tests: Sequence[Comparison | paired.Paired]) -> list[float | None]:
+def _holm(tests: Sequence[Comparison | paired.PairedTest]) -> list[float | None]:
     """The corrected p-values, None for what has none and so was not a test."""
     adjusted = iter(stats.holm([test.pvalue for test in tests if test.pvalue is not None]))
     return [None if test.pvalue is None else next(adjusted) for test in tests]
@@ -252,7 +252,7 @@ def _notes(
 
 
 def _undefined(
-    name: str, tests: Sequence[Comparison | paired.Paired], few: int, lacking: str, flat: str
+    name: str, tests: Sequence[Comparison | paired.PairedTest], few: int, lacking: str, flat: str
 ) -> Iterable[str]:
     """What Holm's correction runs over, and why rows have no p-value."""
     tested = sum(test.pvalue is not None for test in tests)

@@ -22,7 +22,7 @@ _NORMAL: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Paired:
+class PairedTest:
     """What paired differences came to.
 
     Attributes:
@@ -47,7 +47,7 @@ def minus(a: float, b: float) -> float:
     return 0.0 if math.isclose(a, b, rel_tol=1e-12) else a - b
 
 
-def paired(strata: Iterable[stats.Stratum], width: float = math.inf, *, binary: bool = False) -> Paired:
+def paired(strata: Iterable[stats.Stratum], width: float = math.inf, *, binary: bool = False) -> PairedTest:
     """Test paired differences, each with the cluster it belongs to, and say how large they are.
 
     The test is `sign_flip`. The interval is
@@ -79,7 +79,7 @@ def paired(strata: Iterable[stats.Stratum], width: float = math.inf, *, binary: 
     smallest = detectable(stat.stderr, stat.df) if stat.stderr and stat.clusters >= FEWEST else None
     if smallest is not None and smallest > width:
         smallest = None
-    return Paired(stat.value, pvalue, ends, smallest, stat.n, stat.clusters)
+    return PairedTest(stat.value, pvalue, ends, smallest, stat.n, stat.clusters)
 
 
 def detectable(stderr: float | None, df: int, power: float = 0.8) -> float | None:
@@ -90,7 +90,7 @@ def detectable(stderr: float | None, df: int, power: float = 0.8) -> float | Non
     return None if stderr is None else (stats.t_quantile(df) + stats.t_quantile(df, power)) * stderr
 
 
-def _adjusted(stat: stats.Clustered, width: float) -> stats.Interval:
+def _adjusted(stat: stats.ClusteredMean, width: float) -> stats.Interval:
     """Student's t interval of the clusters and two more, at −`width` and `width`."""
     mean, error, count = stat.value or 0.0, stat.stderr or 0.0, stat.clusters
     squares = error * error * count * (count - 1) + count * mean * mean + 2 * width * width
@@ -198,7 +198,7 @@ def test(
     bounds: tuple[float, float] = (-math.inf, math.inf),
     *,
     conditions: bool = False,
-) -> Paired:
+) -> PairedTest:
     """Test whether a metric differs between the second and the first side of pairs: second − first.
 
     A side that has several episodes counts with their mean, or with the ratio of all of them together. Pairs in which
@@ -225,11 +225,11 @@ def test(
 
 
 Number = float | Parts
-Seen = tuple[str, Hashable, Number]
+CaseNumber = tuple[str, Hashable, Number]
 """One side of a pair: its condition ("" if they are pooled), its cluster, its number."""
 
 
-def one_side(group: Group, metric: str, cluster: Sequence[str] = (), *, conditions: bool = False) -> Seen | None:
+def one_side(group: Group, metric: str, cluster: Sequence[str] = (), *, conditions: bool = False) -> CaseNumber | None:
     """What a test must know about one side; None if it has no number. Arguments as in `test`."""
     value = number(group, metric)
     if value is None:
@@ -239,7 +239,7 @@ def one_side(group: Group, metric: str, cluster: Sequence[str] = (), *, conditio
     return group[0].condition if conditions else "", key, value
 
 
-def differences(pairs: Iterable[tuple[Seen, Seen]]) -> list[stats.Stratum]:
+def differences(pairs: Iterable[tuple[CaseNumber, CaseNumber]]) -> list[stats.Stratum]:
     """Second − first of every pair, with the condition and the cluster of the first."""
     strata: dict[str, tuple[list[Hashable], list[Number], list[Number]]] = {}
     for (condition, cluster, first), (_, _, second) in pairs:

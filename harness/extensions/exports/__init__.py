@@ -16,7 +16,7 @@ from .form import ExportForm
 
 
 @dataclass(frozen=True)
-class Exported:
+class ExportResult:
     """What an export wrote.
 
     Attributes:
@@ -38,7 +38,7 @@ def export(
     overwrite: bool = False,
     repo: str | None = None,
     public: bool = False,
-) -> Exported:
+) -> ExportResult:
     """Write a finished run in the form of another tool.
 
     Args:
@@ -67,13 +67,13 @@ def export(
     if repo is not None and folder is None:
         with tempfile.TemporaryDirectory(prefix="harness-hub-") as temporary:
             done = export(run, to, temporary)
-            return Exported((), done.summary, hub.upload(Path(temporary), repo, public=public, overwrite=overwrite))
+            return ExportResult((), done.summary, hub.upload(Path(temporary), repo, public=public, overwrite=overwrite))
     folder = run.folder / "export" / to if folder is None else Path(folder)
     if form.in_place:
         with in_place(folder, form.files(run)[0], overwrite) as place:
             summary = form.write(run, place)
-        return Exported((place,), summary)
+        return ExportResult((place,), summary)
     with output(folder, form.files(run), overwrite) as target:
         summary = form.write(run, target.parts)
         address = None if repo is None else hub.upload(target.parts, repo, public=public, overwrite=overwrite)
-    return Exported(tuple(target.files), summary, address)
+    return ExportResult(tuple(target.files), summary, address)

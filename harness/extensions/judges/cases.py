@@ -81,7 +81,7 @@ def judged_lines(plan: Plan, folder: Path, metric: JudgedMetric) -> Iterator[Lin
             }
 
 
-class Answered:
+class AnsweredEpisode:
     """An episode that came to an outcome."""
 
     def __init__(
@@ -114,7 +114,7 @@ class Answered:
         return [action for agent, action in answers if agent not in self.case.unscored] or [None]
 
 
-def answered(plan: Plan, folder: Path) -> Iterator[Answered]:
+def answered(plan: Plan, folder: Path) -> Iterator[AnsweredEpisode]:
     """The episodes of a run that came to an outcome, one in memory at a time.
 
     Raises `DataError`, also for an outcome to which the recorded moves do not lead.
@@ -126,7 +126,7 @@ def answered(plan: Plan, folder: Path) -> Iterator[Answered]:
             condition, case, repeat = episodes[end["e"]]
             if (why := dispute(plan, condition, case, repeat, end, batches)) is not None:
                 refuse(plan, folder, {end["e"]: why})
-            yield Answered(end, batches, condition, case, outcome)
+            yield AnsweredEpisode(end, batches, condition, case, outcome)
 
 
 def question_of(condition: Condition, case: Case) -> str:

@@ -17,7 +17,7 @@ from harness.extensions.judges.tasks import answer_text, read_lines, shortened
 from harness.tables import Cell, Column, EpisodeScore, Row, Table, text
 from harness.tables.stats import wilson
 
-from .cases import Answered, Line, answered, question_of, reference_of
+from .cases import AnsweredEpisode, Line, answered, question_of, reference_of
 from .plans import CASES, COUNTED, judge_plan
 from .verdicts import scores_of
 
@@ -42,7 +42,7 @@ class PairSide:
     where: Mapping[str, str]
     label: str | None = None
 
-    def episodes(self) -> Iterator[tuple[Key, Answered]]:
+    def episodes(self) -> Iterator[tuple[Key, AnsweredEpisode]]:
         """(what the same episode of the other side has too, episode)."""
         for episode in answered(self.plan, self.folder):
             labels = {**episode.condition.labels, **episode.case.labels}

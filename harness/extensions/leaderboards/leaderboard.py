@@ -12,7 +12,7 @@ from harness.errors import DataError
 from harness.extensions.costs.costs import Price, Prices, read_prices
 from harness.extensions.costs.key import priced
 from harness.extensions.papers.beside import cited
-from harness.extensions.papers.figures import Published
+from harness.extensions.papers.figures import PublishedTable
 from harness.printable import shortened
 from harness.results import Run
 from harness.tables import EpisodeScore, HeadlineSpec, Table, TableSpec, build, text
@@ -64,7 +64,7 @@ class RunScores:
         return (min(values), max(values)) if len(values) > 1 else None
 
 
-def leaderboard(runs: Sequence[RunScores], published: Iterable[Published] = ()) -> list[Table]:
+def leaderboard(runs: Sequence[RunScores], published: Iterable[PublishedTable] = ()) -> list[Table]:
     """The tables of the runs' common spec over all their episodes.
 
     Tables that do not group by model are split by it. A model that was run more than once appears once for each
@@ -293,6 +293,6 @@ _MOST_NAMES: Final = 5
 """How many names a list shows."""
 
 
-def merged(runs: Sequence[Run], published: Iterable[Published]) -> list[Table]:
+def merged(runs: Sequence[Run], published: Iterable[PublishedTable]) -> list[Table]:
     """The tables of several finished runs, as `leaderboard`."""
     return leaderboard([RunScores.of(run) for run in runs], published)

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 from harness.extensions.costs.costs import Prices, cost
 from harness.extensions.effects import paired
 from harness.extensions.papers.beside import other_coverage
-from harness.extensions.papers.figures import Published
+from harness.extensions.papers.figures import PublishedTable
 from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Row, Table, stats, text
 from harness.tables.notes import clusters_in_words
 from harness.tables.scores import cluster_of
@@ -183,7 +183,7 @@ def standings(
     runs: Sequence[RunScores],
     baselines: Sequence[tuple[Role, RunScores]] = (),
     name: str | None = None,
-    published: Sequence[Published] = (),
+    published: Sequence[PublishedTable] = (),
 ) -> Standings:
     """Rank the models of comparable runs.
 
@@ -235,11 +235,11 @@ def _sampling(run: RunScores) -> str:
 
 
 def _published(
-    headline: HeadlineSpec, runs: Sequence[RunScores], published: Iterable[Published]
-) -> tuple[list[tuple[Standing, Published]], list[str]]:
+    headline: HeadlineSpec, runs: Sequence[RunScores], published: Iterable[PublishedTable]
+) -> tuple[list[tuple[Standing, PublishedTable]], list[str]]:
     """Published figures of the headline over a whole benchmark; why others are left out: they cover other episodes."""
     cited = {name for table in runs[0].tables for name in table.published}
-    rows: dict[str, tuple[Standing, Published]] = {}
+    rows: dict[str, tuple[Standing, PublishedTable]] = {}
     left_out: list[str] = []
     for reference in (table for table in published if table.id in cited and not headline.table.where):
         figures = [
@@ -257,7 +257,7 @@ def _published(
     return [*rows.values()], left_out
 
 
-def _other_episodes(reference: Published, runs: Sequence[RunScores]) -> str:
+def _other_episodes(reference: PublishedTable, runs: Sequence[RunScores]) -> str:
     """How the episodes of the runs are others than those behind a publication; empty if they are not known to be."""
     limit = ((runs[0].run.get("identity") or {}).get("spec") or {}).get("limit")
     few = [f"{reference.source} covers all cases; this run at most {limit} per condition"] if limit else []
@@ -327,7 +327,7 @@ def _significant(headline: HeadlineSpec, models: Mapping[str, Episodes]) -> _Pai
     """
     metric, cluster = headline.metric, headline.table.cluster
     conditions = headline.table.aggregate == "mean_of_conditions"
-    sides: dict[str, dict[str, paired.Seen]] = {}
+    sides: dict[str, dict[str, paired.CaseNumber]] = {}
     for model, episodes in models.items():
         seen = {
             name: paired.one_side((score,), metric, cluster, conditions=conditions) for name, score in episodes.items()

@@ -4,7 +4,7 @@ Nothing here imports `lm_eval` before it is needed: its import takes more than a
 """
 
 from .index import TaskEntry, entries
-from .leaf import Leaf
 from .loading import LoadedTasks, load, needed
+from .single_task import SingleTask
 
-__all__ = ["Leaf", "LoadedTasks", "TaskEntry", "entries", "load", "needed"]
+__all__ = ["LoadedTasks", "SingleTask", "TaskEntry", "entries", "load", "needed"]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from harness.errors import PluginError, near
 
-from .leaf import Leaf
 from .programs import confined, unsafe
+from .single_task import SingleTask
 
 
-def check(leaf: Leaf) -> None:
+def check(leaf: SingleTask) -> None:
     """Raise `PluginError` for a task that cannot be played here."""
     if leaf.config.process_results is None:
         _check_metrics(leaf)
@@ -19,7 +19,7 @@ def check(leaf: Leaf) -> None:
         raise PluginError(message, hint="Choose a task of text.", at=("task",))
 
 
-def _check_metrics(leaf: Leaf) -> None:
+def _check_metrics(leaf: SingleTask) -> None:
     """Raise `PluginError` for a metric that the package has no function for.
 
     Of likelihoods it takes the name alone, even if the function would be one of the package `evaluate`.

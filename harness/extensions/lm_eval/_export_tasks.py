@@ -10,7 +10,7 @@ from harness.api import Case, Task
 from harness.approvals import NotApprovedError
 from harness.config import resolve
 from harness.config.project import find
-from harness.extensions.lm_eval import Leaf
+from harness.extensions.lm_eval import SingleTask
 from harness.results import Run
 
 Json = dict[str, Any]
@@ -24,7 +24,7 @@ class OwnTasks:
         groups: group → the package's object.
     """
 
-    def __init__(self, leaves: Mapping[str, Leaf], groups: Mapping[str, Any]) -> None:
+    def __init__(self, leaves: Mapping[str, SingleTask], groups: Mapping[str, Any]) -> None:
         self.leaves, self.groups = leaves, groups
 
     def describe(self, results: Json, rows: Mapping[str, str]) -> None:
@@ -117,7 +117,7 @@ def own_tasks(run: Run) -> OwnTasks | None:
         plan = resolve.plan(run.spec, project, None if run.meta.get("policies_only") else Mock())
     except NotApprovedError:
         return None
-    leaves: dict[str, Leaf] = {}
+    leaves: dict[str, SingleTask] = {}
     groups: dict[str, Any] = {}
     for task in (condition.task for condition in plan.conditions):
         if not _is_of_package(task):
@@ -129,7 +129,7 @@ def own_tasks(run: Run) -> OwnTasks | None:
 
 def _is_of_package(task: Task) -> bool:
     leaves = getattr(task, "leaves", None)
-    return isinstance(leaves, Mapping) and all(isinstance(leaf, Leaf) for leaf in leaves.values())
+    return isinstance(leaves, Mapping) and all(isinstance(leaf, SingleTask) for leaf in leaves.values())
 
 
 def _arguments(case: Case) -> list[tuple[Any, ...]]:

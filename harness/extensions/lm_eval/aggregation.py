@@ -17,7 +17,7 @@ from harness.api import Statistic
 from harness.errors import Place, PluginError
 from harness.extensions.datasets.together import MANY, Together
 from harness.extensions.sandbox import clock
-from harness.extensions.sandbox.clock import Clocked, UnreadableTextError
+from harness.extensions.sandbox.clock import ClockedFunction, UnreadableTextError
 
 BOOTSTRAPS = 100_000
 """Resamples of a bootstrapped standard error, as in the package."""
@@ -43,7 +43,7 @@ class OfTexts:
     def __init__(self, metric: str, name: str | None, tasks: tuple[Sequence[str], Sequence[str]] = ((), ())) -> None:
         self._metric = metric
         self._pairs = Together(metric, f"{__name__}:of_pairs", name) if name in _OF_PAIRS else None
-        self._any = Clocked(f"{__name__}:_function", name, metric, *tasks)
+        self._any = ClockedFunction(f"{__name__}:_function", name, metric, *tasks)
 
     def __call__(self, items: Sequence[Any]) -> tuple[float, Sequence[Any]]:
         """The number, and the items that it aggregates. Raises whatever the aggregation raises."""

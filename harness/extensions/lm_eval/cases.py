@@ -9,8 +9,8 @@ from harness.api import Case
 from harness.errors import DataError
 from harness.replies import Continuation, Likelihoods
 
-from .asked import Asked, Chat
-from .leaf import Leaf
+from .requests import Chat, DocumentRequest
+from .single_task import SingleTask
 
 AGENT = "Agent-0"
 
@@ -32,22 +32,22 @@ def interleaved(tasks: Sequence[Iterator[Case]], limit: int | None) -> Iterator[
         raise DataError("the task has no documents", hint="Look at its process_docs, and at limit or samples.")
 
 
-def case_of(leaf: Leaf, asked: Asked) -> Case:
+def case_of(leaf: SingleTask, request: DocumentRequest) -> Case:
     """The case of a document: `TASK/NUMBER`, of one agent."""
-    public = _opened(asked.context)
-    if asked.kind != "generate_until":
-        public["continuations"] = [[text, _context(context)] for text, context in asked.continuations]
-        public["rolling"] = asked.kind == "loglikelihood_rolling"
-        if len(asked.continuations) > 1:
-            public["choices"] = _choices(asked)
-    name = "example" if asked.number is None else asked.number
+    public = _opened(request.context)
+    if request.kind != "generate_until":
+        public["continuations"] = [[text, _context(context)] for text, context in request.continuations]
+        public["rolling"] = request.kind == "loglikelihood_rolling"
+        if len(request.continuations) > 1:
+            public["choices"] = _choices(request)
+    name = "example" if request.number is None else request.number
     return Case(
         id=f"{leaf.name}/{name}",
         agents=(AGENT,),
         public=public,
-        target={"document": asked.number, "answer": asked.target},
+        target={"document": request.number, "answer": request.target},
         labels={"task": leaf.name},
-        sampling=asked.sampling,
+        sampling=request.sampling,
     )
 
 
@@ -74,10 +74,10 @@ def _context(context: str | None) -> str | list[Mapping[str, str]] | None:
     return list(context.messages) if isinstance(context, Chat) else context
 
 
-def _choices(asked: Asked) -> list[str]:
+def _choices(request: DocumentRequest) -> list[str]:
     """The options: the continuations, or where all have the same text, the ends of their contexts."""
-    texts = [text.strip() for text, context in asked.continuations if context != ""]
+    texts = [text.strip() for text, context in request.continuations if context != ""]
     if len(set(texts)) > 1:
         return texts
-    contexts = [asked.context if context is None else context for _, context in asked.continuations]
+    contexts = [request.context if context is None else context for _, context in request.continuations]
     return [context.strip().rpartition("\n")[2] for context in contexts]

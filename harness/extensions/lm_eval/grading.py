@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import PluginError
-from harness.extensions.sandbox.clock import Clocked, UnreadableTextError
+from harness.extensions.sandbox.clock import ClockedFunction, UnreadableTextError
 from harness.replies.reading import guarded
 
 from .values import plain
 
 if TYPE_CHECKING:
-    from .leaf import Leaf
+    from .single_task import SingleTask
 
 PYTHON_SEED, NUMPY_SEED = 0, 1234
 """What `lm_eval` seeds Python's and NumPy's global chance with, which some tasks draw from."""
@@ -58,7 +58,7 @@ class Reads:
         more: dict[str, Any] = {"wall": None} if programs else {}
         empty = (0, [""], None, False, "process")
         self._name = name
-        self._read = Clocked(f"{__name__}:reader", origin, name, warm=None if programs else empty, **more)
+        self._read = ClockedFunction(f"{__name__}:reader", origin, name, warm=None if programs else empty, **more)
         self._endless: set[tuple[int, str]] = set()
 
     def filtered(self, number: int, texts: Sequence[str], name: str) -> Any:
@@ -118,10 +118,10 @@ def reader(origin: Origin, name: str) -> Callable[..., Any]:
     return functools.partial(_read, leaf)
 
 
-_LOADED: dict[int, Mapping[str, Leaf]] = {}
+_LOADED: dict[int, Mapping[str, SingleTask]] = {}
 
 
-def _leaves(origin: Origin) -> Mapping[str, Leaf]:
+def _leaves(origin: Origin) -> Mapping[str, SingleTask]:
     """The tasks of one call of `load`, which is repeated here once."""
     from .loading import load
 
@@ -131,7 +131,7 @@ def _leaves(origin: Origin) -> Mapping[str, Leaf]:
 
 
 def _read(
-    leaf: Leaf, number: int, texts: Sequence[str], names: Sequence[str] | None, only_filter: bool, sandbox: str
+    leaf: SingleTask, number: int, texts: Sequence[str], names: Sequence[str] | None, only_filter: bool, sandbox: str
 ) -> Any:
     import numpy
 
@@ -147,17 +147,17 @@ def _read(
 # ------------------------------------------------------------------------------------- the package's grading
 
 
-def filtered(leaf: Leaf, number: int, texts: Sequence[str], name: str) -> Any:
+def filtered(leaf: SingleTask, number: int, texts: Sequence[str], name: str) -> Any:
     """What a filter makes of the replies to a document. Raises whatever it raises."""
     from lm_eval.api.instance import Instance
 
-    instance = Instance("generate_until", leaf.seen(number), ("", {}), 0, (leaf.name, number, len(texts)))
+    instance = Instance("generate_until", leaf.recent_document(number), ("", {}), 0, (leaf.name, number, len(texts)))
     instance.resps.extend(texts)
     leaf.ensemble(name).apply([instance])
     return instance.filtered_resps[name]
 
 
-def values(leaf: Leaf, number: int, samples: Sequence[Any], names: Sequence[str]) -> dict[str, Any]:
+def values(leaf: SingleTask, number: int, samples: Sequence[Any], names: Sequence[str]) -> dict[str, Any]:
     """(metric, filter) as "METRIC,FILTER" → the document's value.
 
     Args:
@@ -173,7 +173,7 @@ def values(leaf: Leaf, number: int, samples: Sequence[Any], names: Sequence[str]
 
     found: dict[str, Any] = {}
     with leaf.explaining(f"document {number} is graded"):
-        document = leaf.seen(number)
+        document = leaf.recent_document(number)
         metadata = (leaf.name, number, len(samples))
         if leaf.output_type == "generate_until":
             instances = [Instance(leaf.output_type, document, ("", {}), 0, metadata, list(samples))]
@@ -193,7 +193,7 @@ def values(leaf: Leaf, number: int, samples: Sequence[Any], names: Sequence[str]
     return found
 
 
-def with_means(leaf: Leaf, found: dict[str, Any]) -> dict[str, Any]:
+def with_means(leaf: SingleTask, found: dict[str, Any]) -> dict[str, Any]:
     """The values; of those that `metric_list` lacks the numbers alone, of which the package shows a mean."""
     declared = {*leaf.metrics} - {*leaf.undeclared}
     for key, value in tuple(found.items()):

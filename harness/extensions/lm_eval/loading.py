@@ -19,12 +19,12 @@ from harness.errors import PluginError, UserError
 from . import _package, index, needed_approvals
 from ._checks import check
 from ._mistakes import UnreadableDataError, explained
-from .asked import Settings
 from .data import LocalData
 from .grading import Origin
-from .leaf import Leaf
 from .needed_approvals import as_approved
 from .programs import in_place_of_the_metric
+from .requests import Settings
+from .single_task import SingleTask
 
 _LOCK = threading.Lock()
 _COUNT = itertools.count()
@@ -39,7 +39,7 @@ class LoadedTasks:
         groups: the package's `Group` objects by name, those of groups in groups too.
     """
 
-    leaves: Mapping[str, Leaf] = field(default_factory=dict)
+    leaves: Mapping[str, SingleTask] = field(default_factory=dict)
     groups: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -98,7 +98,7 @@ def load(
     data, settings = data or LocalData(), settings or Settings()
     arguments = (tuple(names), tuple(include_path), dict(metadata or {}), data, settings)
     origin = Origin(next(_COUNT), arguments)
-    leaves = {name: Leaf(name, task, data, settings, origin) for name, task in loaded["tasks"].items()}
+    leaves = {name: SingleTask(name, task, data, settings, origin) for name, task in loaded["tasks"].items()}
     for leaf in leaves.values():
         check(leaf)
     approvals.require(_needed(wanted, known, data))  # no file was another one meanwhile

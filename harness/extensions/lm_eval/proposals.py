@@ -10,8 +10,8 @@ from harness.api import Facts, Protocol
 from harness.extensions.panels.panels import Panel
 
 from .aggregation import name_of
-from .leaf import Leaf
 from .loading import LoadedTasks
+from .single_task import SingleTask
 
 SHARES = frozenset(("acc", "acc_norm", "acc_bytes", "acc_mutual_info", "exact_match"))
 """The package's own metrics whose documents' numbers lie between 0 and 1."""
@@ -88,11 +88,11 @@ def _table(tasks: LoadedTasks, part: Sequence[str], several: bool) -> dict[str, 
     return {**entry, **some, **({"groups": groups} if groups else {})}
 
 
-def _names(leaf: Leaf) -> list[str]:
+def _names(leaf: SingleTask) -> list[str]:
     return [f"{metric},{filter}" for filter in leaf.filters for metric in leaf.metrics]
 
 
-def _metric(name: str, leaf: Leaf, task: Mapping[str, Any]) -> dict[str, Any]:
+def _metric(name: str, leaf: SingleTask, task: Mapping[str, Any]) -> dict[str, Any]:
     """The entry of a metric. A plain mean is a number of each episode, which tests and intervals can use."""
     metric, _, filter = name.partition(",")
     if leaf.is_mean(metric):
@@ -127,7 +127,7 @@ def _groups(tasks: LoadedTasks, part: Sequence[str]) -> list[dict[str, Any]]:
     return rows
 
 
-def _description(leaf: Leaf, title: str, count: int) -> str:
+def _description(leaf: SingleTask, title: str, count: int) -> str:
     version = (leaf.config.metadata or {}).get("version")
     which = f", version {version}" if count == 1 and version is not None else f", {count} tasks" if count > 1 else ""
     return f"lm-eval's {title}{which}."

@@ -15,7 +15,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Final
 
-from harness.absent import Broken
+from harness.absent import BrokenExtension
 from harness.errors import Place, PluginError, UserError, near
 from harness.manifests import GROUP, MANIFEST, OWN, POINTS, Extension, core, read
 
@@ -85,9 +85,9 @@ OF_THE_CORE: Final[Mapping[str, Set[str]]] = {
 """Point → names that the core uses besides those of its own manifest; no extension can offer them."""
 
 
-def beside(shipped: Mapping[str, Extension]) -> tuple[Mapping[str, Extension], tuple[Broken, ...]]:
+def beside(shipped: Mapping[str, Extension]) -> tuple[Mapping[str, Extension], tuple[BrokenExtension, ...]]:
     """All extensions, and the disabled ones. If two offer the same name, the one that is found later is disabled."""
-    found, broken = dict(shipped), list[Broken]()
+    found, broken = dict(shipped), list[BrokenExtension]()
     of_the_core = [(point, name) for point, names in OF_THE_CORE.items() for name in names]
     taken = dict.fromkeys([*of_the_core, *claims(core().points)], "the harness")
     for one in shipped.values():
@@ -105,7 +105,7 @@ def beside(shipped: Mapping[str, Extension]) -> tuple[Mapping[str, Extension], t
                 owner = taken.get(clash, "it")
                 raise PluginError(f"{'.'.join(clash)}: {owner} has one of that name already", place=place)
         except UserError as error:
-            broken.append(Broken(entry.name, error, _names_in(entry.file)))
+            broken.append(BrokenExtension(entry.name, error, _names_in(entry.file)))
         else:
             found[one.name] = one
             taken |= _claimed(one)

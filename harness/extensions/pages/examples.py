@@ -9,7 +9,7 @@ from html import escape
 from typing import Final
 
 from harness.extensions.charts import Material
-from harness.extensions.charts.sources import Played
+from harness.extensions.charts.sources import PlayedEpisode
 from harness.extensions.transcripts.reader import Transcripts
 from harness.extensions.transcripts.view_api import RecordedTurn, Transcript
 from harness.printable import clean
@@ -29,7 +29,7 @@ class Example:
     """An episode, and why it is here."""
 
     why: str
-    played: Played
+    played: PlayedEpisode
 
 
 def chosen(material: Material, headline: HeadlineSpec) -> list[Example]:
@@ -52,9 +52,9 @@ def chosen(material: Material, headline: HeadlineSpec) -> list[Example]:
     return picked
 
 
-def _different(played: Sequence[Played], count: int) -> list[Played]:
+def _different(played: Sequence[PlayedEpisode], count: int) -> list[PlayedEpisode]:
     """The first ones, of different models and then conditions as far as possible."""
-    picked: list[Played] = []
+    picked: list[PlayedEpisode] = []
     for _ in range(min(count, len(played))):
         models = {one.score.model for one in picked}
         conditions = {one.score.condition for one in picked}

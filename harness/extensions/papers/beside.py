@@ -11,7 +11,7 @@ from harness.errors import SpecError, near
 from harness.tables import Cell, EpisodeScore, Row, TableKey, TableSpec, error_of, text
 from harness.tables.axis import Axis, Key
 
-from .figures import Published, Record
+from .figures import PublishedTable, Record
 
 Figures = dict[Key, dict[tuple[Key | None, str], Record]]
 """Row → (column, None for the overall one; metric) → figure."""
@@ -26,7 +26,7 @@ class References(TableKey):
         unplaced: reason → how many figures have no cell for it.
     """
 
-    tables: Sequence[Published]
+    tables: Sequence[PublishedTable]
     unplaced: Counter[str] = field(default_factory=Counter)
     _placed: list[tuple[str, Axis, Figures]] = field(default_factory=list)  # (source, the table's rows, its figures)
 
@@ -89,7 +89,7 @@ class References(TableKey):
             yield f"† {count} of {every} published figures are not placed in this table: {listed}."
 
 
-def cited(table: TableSpec, published: Iterable[Published]) -> TableSpec:
+def cited(table: TableSpec, published: Iterable[PublishedTable]) -> TableSpec:
     """The table with the published tables that it names beside it, to be filled once; unchanged if none are given.
 
     Raises `SpecError` for a name that is not there.
@@ -104,7 +104,9 @@ def cited(table: TableSpec, published: Iterable[Published]) -> TableSpec:
     return replace(table, added=(beside, *table.added))
 
 
-def other_coverage(reference: Published, scores: Sequence[EpisodeScore], apart: Sequence[str] = ()) -> Iterable[str]:
+def other_coverage(
+    reference: PublishedTable, scores: Sequence[EpisodeScore], apart: Sequence[str] = ()
+) -> Iterable[str]:
     """For each label but `apart`: which values a publication covers, where the episodes have others."""
     for label, values in reference.covers.items():
         theirs = list(map(text, values))

@@ -24,7 +24,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedTable:
     """One published table.
 
     Attributes:

@@ -19,7 +19,7 @@ from harness.parameters import OPEN, fields, problems
 from harness.results import Run
 from harness.tables import text
 
-from .figures import Published, Record
+from .figures import PublishedTable, Record
 
 _Figure = Annotated[float, Range(ge=-1e15, le=1e15)]
 
@@ -36,7 +36,7 @@ class RecordEntry(TypedDict):
 
 
 class PublishedEntry(TypedDict):
-    """A published table as YAML writes it (`figures.Published`)."""
+    """A published table as YAML writes it (`figures.PublishedTable`)."""
 
     id: str
     source: str
@@ -53,7 +53,7 @@ class PublishedFile(TypedDict):
     tables: list[Annotated[PublishedEntry, OPEN]]
 
 
-def load_published(path: Path) -> list[Published]:
+def load_published(path: Path) -> list[PublishedTable]:
     """Read one file, or every `*.yaml` of a folder (none if there is no such folder).
 
     A table's id is `<file name>/<id>`, e.g. "agentsnet/table2".
@@ -87,7 +87,7 @@ def load_published(path: Path) -> list[Published]:
         covers = {label: tuple(values) for label, values in entry.get("covers", {}).items()}
         warnings = tuple(entry.get("warnings", ()))
         table_id = f"{path.stem}/{entry['id']}"
-        tables.append(Published(id=table_id, records=tuple(records), covers=covers, warnings=warnings, **own))
+        tables.append(PublishedTable(id=table_id, records=tuple(records), covers=covers, warnings=warnings, **own))
     return tables
 
 
@@ -97,7 +97,7 @@ def _record(entry: Mapping[str, Any]) -> Record:
     return Record(labels, **{key: value for key, value in entry.items() if key in keys})
 
 
-def of_run(run: Run) -> list[Published]:
+def of_run(run: Run) -> list[PublishedTable]:
     """All published tables, `against` a run."""
     return against((table for file in _files(find()) for table in _read(file, file.stat().st_mtime_ns)), run)
 
@@ -127,13 +127,13 @@ def _files(project: Project) -> list[Path]:
 
 
 @functools.lru_cache(256)
-def _read(file: Path, changed: int) -> list[Published]:
+def _read(file: Path, changed: int) -> list[PublishedTable]:
     return load_published(file)
 
 
-def against(published: Iterable[Published], run: Run) -> list[Published]:
+def against(published: Iterable[PublishedTable], run: Run) -> list[PublishedTable]:
     """Published tables; those that a run's tables show with what it plays otherwise than the profile behind each
-    (`Published.differs`).
+    (`PublishedTable.differs`).
 
     Compared are task, protocol and prompts of the conditions that run and profile share, and the parameters of the
     metrics that have figures.
@@ -152,7 +152,7 @@ def against(published: Iterable[Published], run: Run) -> list[Published]:
     return tables
 
 
-def _differs(table: Published, run: Spec, profile: Spec, project: Project) -> str | None:
+def _differs(table: PublishedTable, run: Spec, profile: Spec, project: Project) -> str | None:
     """One line on what is not as in the profile; None if all is."""
     metrics = {record.metric for record in table.records}
     theirs = {variant.id: variant for variant in profile.variants()}

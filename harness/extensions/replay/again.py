@@ -38,7 +38,7 @@ from .taking_over import first_differing
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ReplayRequest:
     """What is to be played again, and how it is to differ.
 
     Attributes:
@@ -125,13 +125,13 @@ def replayed(
     parent = Parent.open(folder, project or (run.project if isinstance(run, Run) else None))
     drops = [one if isinstance(one, tuple) else (one, None) for one in drop]
     names = (episode,) if isinstance(episode, str) else tuple(episode)
-    wanted = Wanted(names, dict(change or {}), drops, dict(swap or {}), since, sample)
+    wanted = ReplayRequest(names, dict(change or {}), drops, dict(swap or {}), since, sample)
     return play_again(parent, wanted, model, options or Options(), on_score)
 
 
 @session()
 def play_again(
-    parent: Parent, wanted: Wanted, model: Engine | None, options: Options, on_score: OnScore | None = None
+    parent: Parent, wanted: ReplayRequest, model: Engine | None, options: Options, on_score: OnScore | None = None
 ) -> Run:
     """As `replayed`."""
     names = list(wanted.episodes) or [score.id for score in parent.run.scores if score.error is None]
@@ -162,7 +162,7 @@ def play_again(
 
 
 @session()
-def taken_over(parent: Parent, wanted: Wanted, policy: Reference) -> Wanted:
+def taken_over(parent: Parent, wanted: ReplayRequest, policy: Reference) -> ReplayRequest:
     """The same with a policy for each agent of a model, from the first turn on whose prompt comes to differ.
 
     Args:
@@ -202,7 +202,7 @@ def _without_kept(error: BudgetReachedError, plan: Plan) -> BudgetReachedError:
     return BudgetReachedError(BudgetSpentError(said["by"], said["at"]), usage, said["episodes"], said["of"])
 
 
-def _changes(parent: Parent, names: Sequence[str], wanted: Wanted) -> dict[str, list[Change]]:
+def _changes(parent: Parent, names: Sequence[str], wanted: ReplayRequest) -> dict[str, list[Change]]:
     """Episode → its changed turns. Raises `DataError`."""
     found: dict[str, list[Change]] = {}
     if wanted.since is not None or wanted.change or wanted.drop:
@@ -222,7 +222,11 @@ def _changes(parent: Parent, names: Sequence[str], wanted: Wanted) -> dict[str, 
 
 
 def _spec(
-    parent: Parent, names: Sequence[str], wanted: Wanted, changes: Mapping[str, Sequence[Change]], folder: Path | None
+    parent: Parent,
+    names: Sequence[str],
+    wanted: ReplayRequest,
+    changes: Mapping[str, Sequence[Change]],
+    folder: Path | None,
 ) -> Spec:
     """The spec of the run, with what is changed under `replay:`."""
     before = parent.run.spec
@@ -264,7 +268,7 @@ def _folder(parent: Parent, spec: Spec, model: Engine | None, one_model: bool) -
 def _plan(
     parent: Parent,
     spec: Spec,
-    wanted: Wanted,
+    wanted: ReplayRequest,
     changes: Mapping[str, Sequence[Change]],
     model: Engine | None,
     options: Options,

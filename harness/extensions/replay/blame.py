@@ -348,7 +348,7 @@ def blamed(
     return replace(blames[0], further=tuple(blames[1:]))
 
 
-def _check_samples(looked: _Looked, sample: int, samples: int) -> None:
+def _check_samples(looked: _Scope, sample: int, samples: int) -> None:
     if (samples > 1 or sample) and looked.reference is not None:
         hint = "A policy does the same in each; leave --sample and --samples out, or take --by model."
         raise SpecError("only another sample of a model differs from sample to sample", place=Place("--by"), hint=hint)
@@ -367,7 +367,7 @@ class _Choice:
 
 
 @dataclass(frozen=True)
-class _Looked:
+class _Scope:
     """What `blamed` and `planned` work on: the run, the chosen episodes, the reference and the number.
 
     `is_relative`: only the reference's number says which of these failed; `most` of them are wanted.
@@ -391,7 +391,7 @@ def _look(
     project: Project | None,
     allow_code_execution: bool,
     sandbox: str,
-) -> _Looked:
+) -> _Scope:
     """Arguments and errors as in `blamed`."""
     folder = run.folder if isinstance(run, Run) else run
     parent = Parent.open(folder, project or (run.project if isinstance(run, Run) else None))
@@ -418,7 +418,7 @@ def _look(
     label = "another sample" if given == MODEL else policy_name(given)
     use, arguments = split(given)
     policy = {"use": use, **arguments}
-    return _Looked(parent, names, reference, label, policy, name, lower, is_relative, most)
+    return _Scope(parent, names, reference, label, policy, name, lower, is_relative, most)
 
 
 def _is_lower(run: Run, name: str, better: Better | None) -> bool:
@@ -507,7 +507,7 @@ async def _verdicts(
     search: Search,
     kept: Mapping[str, Kept],
     on_verdict: OnVerdict,
-    looked: _Looked,
+    looked: _Scope,
 ) -> list[tuple[list[BlameVerdict], int]]:
     """For each sample the verdicts of episodes that failed, and how many others were looked at."""
     results: list[tuple[list[BlameVerdict], int]] = []

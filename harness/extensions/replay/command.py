@@ -17,7 +17,7 @@ from harness.printable import clean_name
 from harness.results import Run
 from harness.runtime.options import Options
 
-from .again import Wanted, count, play_again
+from .again import ReplayRequest, count, play_again
 from .changes import listed
 from .parent import Parent
 
@@ -102,7 +102,7 @@ def _list(parent: Parent, episodes: Sequence[str]) -> int:
     return 0
 
 
-def wanted_of(options: argparse.Namespace) -> Wanted:
+def wanted_of(options: argparse.Namespace) -> ReplayRequest:
     """What the options say. Raises `SpecError`."""
     change: dict[int, str] = {}
     for word in options.change:
@@ -125,7 +125,7 @@ def wanted_of(options: argparse.Namespace) -> Wanted:
         if agent in swap:
             raise SpecError(f"agent {agent!r} is swapped twice", place=Place("--swap"))
         swap[agent] = policy_of(player, "--swap")
-    return Wanted(tuple(dict.fromkeys(options.episode)), change, drop, swap, options.since, options.sample)
+    return ReplayRequest(tuple(dict.fromkeys(options.episode)), change, drop, swap, options.since, options.sample)
 
 
 def policy_of(text: str, option: str) -> Any:

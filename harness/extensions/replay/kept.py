@@ -36,7 +36,7 @@ from harness.runtime.steps import Recorded, Steps, by_turn
 from .key import KeepsReplies
 from .parent import Parent
 
-Asked = Request | LikelihoodRequest
+AnyRequest = Request | LikelihoodRequest
 Journaled = Mapping[str, Recorded]
 _ERRORS: Mapping[str, type[EngineError]] = {
     error.kind: error for error in (EngineError, ContextLengthError, RequestError, RefusedError)
@@ -72,7 +72,7 @@ class Memory:
                 if self.since is not None and number >= self.since:
                     self._forgotten.add(name)
 
-    async def said(self, request: Asked) -> Completion | EngineError | None:
+    async def said(self, request: AnyRequest) -> Completion | EngineError | None:
         """What a model said to the very same prompt in this turn; None if nothing is kept."""
         if request.id not in self._said or request.id in self._forgotten:
             return None
@@ -133,7 +133,7 @@ async def _learn(plan: Plan, job: Job, episode: str, recorder: _Recorder) -> Non
     await play(game, players, {}, lambda *_: None, limits=condition.limits)
 
 
-def _digest(request: Asked) -> bytes:
+def _digest(request: AnyRequest) -> bytes:
     """A digest of all that a model sees of a request; of a conversation only what came since the last call is read."""
     thread = request.thread
     done, running = thread.memo.get("replay") or (0, hashlib.sha256())
@@ -158,7 +158,7 @@ class _Recorder(Engine, CallsTools, ComputesLikelihoods, ContinuesText):
     def __init__(self, said: Mapping[str, Completion | EngineError], prompts: dict[str, bytes]) -> None:
         self.said, self.prompts = said, prompts
 
-    async def complete(self, request: Asked) -> Completion:
+    async def complete(self, request: AnyRequest) -> Completion:
         known = self.said.get(request.id)
         if known is None:
             raise EngineFatalError(f"the recorded run holds no answer to {request.id!r}: its code was another one")
@@ -206,7 +206,7 @@ class Kept(Engine, KeepsReplies, CallsTools, ComputesLikelihoods, ContinuesText)
     def model(self) -> str:
         return self._model
 
-    async def complete(self, request: Asked) -> Completion:
+    async def complete(self, request: AnyRequest) -> Completion:
         """The changed, the recorded or a new reply.
 
         Raises:
@@ -233,7 +233,7 @@ class Kept(Engine, KeepsReplies, CallsTools, ComputesLikelihoods, ContinuesText)
     async def loglikelihood(self, request: LikelihoodRequest) -> Completion:
         return await self.complete(request)
 
-    async def _ask(self, request: Asked) -> Completion:
+    async def _ask(self, request: AnyRequest) -> Completion:
         agent, index = request.id.split("/")[-3:-1]
         if self.inner is None:
             why = f"{agent} is asked something else in its own turn {index} than in the recorded run, and"

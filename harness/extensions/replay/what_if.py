@@ -21,7 +21,7 @@ from harness.replies import likelihoods_of
 from harness.runtime.manifest import META
 from harness.runtime.options import Options
 
-from .again import Wanted, count, play_again, taken_over
+from .again import ReplayRequest, count, play_again, taken_over
 from .blame import reference_of, try_policy
 from .changes import call_of, receivers, turn_at, without_messages
 from .parent import Parent
@@ -115,7 +115,7 @@ def play(
             raise DataError(f"{clean_name(policy)!r:.80} cannot play on here", hint=near(policy, known))
     change = {} if text is None else {turn: text}
     # Whoever the reader chose answers alone: "offline" is true also where the spec names models of its own.
-    wanted = Wanted((episode,), change, [(turn, None)] if text is None else [], one_model=True)
+    wanted = ReplayRequest((episode,), change, [(turn, None)] if text is None else [], one_model=True)
     if engine is not None and parent.run.meta.get("policies_only"):
         engine = None
     try:

@@ -39,7 +39,7 @@ class UnreadableTextError(Exception):
     """Third-party code did not finish reading a text in time, or ended its process."""
 
 
-class Clocked:
+class ClockedFunction:
     """A function of code that is not ours, in another process and under a clock. Threads may share it.
 
     Args:

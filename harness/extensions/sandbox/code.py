@@ -89,9 +89,9 @@ class Code(Reply):
         text = _with_plain_breaks(text)
         program = _from_json(text)
         if program is None:
-            program = self._from_fence(text)
+            program = self._from_fenced_block(text)
         elif _FENCE.search(program):
-            program = self._from_fence(program)
+            program = self._from_fenced_block(program)
         if program is None:
             program = _without_prose(text, self.entry_point)
         code = _trimmed(program or "")
@@ -101,7 +101,7 @@ class Code(Reply):
         """Any text."""
         return isinstance(action, str)
 
-    def _from_fence(self, text: str) -> str | None:
+    def _from_fenced_block(self, text: str) -> str | None:
         blocks = _blocks(text)
         blocks = [block for block in blocks if block[0] in _PYTHON] or blocks
         bodies = [_from_json(body) or body for _, body in blocks]

@@ -14,7 +14,7 @@ from typing import Any
 from harness.errors import PluginError
 
 Sequenced = list[Any] | str
-Places = Sequence[Sequence[int]]
+Positions = Sequence[Sequence[int]]
 """For each agent the places of its items in the input."""
 
 
@@ -29,14 +29,14 @@ def interleaved(size: int, agents: int) -> Sequence[range]:
     return [range(i, size, agents) for i in range(agents)]
 
 
-def shuffled(size: int, agents: int, rng: random.Random) -> Places:
+def shuffled(size: int, agents: int, rng: random.Random) -> Positions:
     """Consecutive parts of the items in random order."""
     order = list(range(size))
     rng.shuffle(order)
     return [order[part.start : part.stop] for part in contiguous(size, agents)]
 
 
-def keyed(values: Sequence[Any], agents: int, number: Callable[[Any, int], Any]) -> Places:
+def keyed(values: Sequence[Any], agents: int, number: Callable[[Any, int], Any]) -> Positions:
     """Every item to the agent that `number(item, place)` names.
 
     Raises:
@@ -54,7 +54,7 @@ def keyed(values: Sequence[Any], agents: int, number: Callable[[Any, int], Any])
     return places
 
 
-def cut(values: Any, agents: int, places: Callable[[Sequenced], Places]) -> list[Any]:
+def cut(values: Any, agents: int, places: Callable[[Sequenced], Positions]) -> list[Any]:
     """Return the shards of an input.
 
     Args:

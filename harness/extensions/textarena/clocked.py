@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from harness.extensions.sandbox.clock import Clocked, UnreadableTextError
+from harness.extensions.sandbox.clock import ClockedFunction, UnreadableTextError
 from harness.replies.reading import guarded
 
 from .live import LiveGame, Position, lost
@@ -87,9 +87,9 @@ def _trail(position: Position) -> list[tuple[int, str]]:
 
 
 @functools.cache
-def _clock(name: str) -> Clocked:
+def _clock(name: str) -> ClockedFunction:
     """What the actions of an environment take says what the next one may; starting one is another matter ("")."""
-    return Clocked(f"{__name__}:games")
+    return ClockedFunction(f"{__name__}:games")
 
 
 # ------------------------------------------------------------------------------ in the process of the clock

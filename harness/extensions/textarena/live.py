@@ -64,7 +64,7 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
+class _Display:
     """What the environment shows: whose turn it is, its text (or, without wrappers, messages), what of it is new, and
     at the end the rewards."""
 
@@ -141,7 +141,7 @@ class LiveGame:
         self._wrong = True
         return self._reached(position, "", shown)
 
-    def _reached(self, position: Position, action: str, shown: _Shown) -> Position:
+    def _reached(self, position: Position, action: str, shown: _Display) -> Position:
         found = self._position((position, action), shown)
         if found.rewards is None and found.wrong >= PATIENCE:
             found = _lost(found, position.player, f"Player {position.player} sent {PATIENCE} invalid actions in a row.")
@@ -188,23 +188,23 @@ class LiveGame:
                 self._environment.get_observation()
         self._at = position
 
-    def _do(self, action: str) -> _Shown:
+    def _do(self, action: str) -> _Display:
         """Act, and read the new observations. Raises whatever the environment raises."""
         with self._chance():
             self._wrong = False
             done, _ = self._environment.step(action)
             return self._look(bool(done))
 
-    def _look(self, done: bool = False) -> _Shown:
+    def _look(self, done: bool = False) -> _Display:
         state = self._environment.state
         if done:
             rewards = state.close()[0]
-            return _Shown(state.current_player_id, "", [], rewards if isinstance(rewards, Mapping) else {})
+            return _Display(state.current_player_id, "", [], rewards if isinstance(rewards, Mapping) else {})
         news = list(state.observations[state.current_player_id])
         player, text = self._environment.get_observation()
-        return _Shown(player, text, news, None)
+        return _Display(player, text, news, None)
 
-    def _position(self, before: tuple[Position, str] | None, shown: _Shown) -> Position:
+    def _position(self, before: tuple[Position, str] | None, shown: _Display) -> Position:
         last = before[0] if before else None
         invalid, wrong = last.invalid if last else (0,) * self.players, 0
         if last and self._wrong:

@@ -11,7 +11,7 @@ from harness.tables import stats
 from harness.tables.table import Cell, Column, NumberForm
 
 from .kinds import OPPONENT, CrossPlayTable
-from .ratings import Rated
+from .ratings import RatingRows
 from .results import RatedGames
 
 _Numbers = list[tuple[Hashable, float]]
@@ -61,7 +61,7 @@ def columns(names: Sequence[str], title: Callable[[str], str], metric: str) -> l
     return [Column({OPPONENT: name}, (title(name),), metric) for name in names]
 
 
-def matrix(how: CrossPlayTable, part: RatedGames, opponents: Sequence[str]) -> Rated:
+def matrix(how: CrossPlayTable, part: RatedGames, opponents: Sequence[str]) -> RatingRows:
     """For each contestant what it came to against each opponent: its share of points, or its mean return."""
     found = _pairs(how, part)
     within = (0.0, 1.0) if how.value == "points" else (-math.inf, math.inf)
@@ -78,7 +78,7 @@ def matrix(how: CrossPlayTable, part: RatedGames, opponents: Sequence[str]) -> R
                 Cell(value, n=len(numbers), low=low, high=high, uses_ground_truth=part.uses_ground_truth, blank=blank)
             )
         rows.append((name, cells))
-    return Rated(rows, [*_matrix_notes(how, part, found)])
+    return RatingRows(rows, [*_matrix_notes(how, part, found)])
 
 
 def _matrix_notes(how: CrossPlayTable, part: RatedGames, found: Mapping[tuple[str, str], _Numbers]) -> Iterable[str]:
@@ -118,7 +118,7 @@ def gap_columns() -> list[Column]:
     return [Column({"statistic": name}, (title,), form=form) for name, (title, form) in _GAPS.items()]
 
 
-def gaps(part: RatedGames) -> Rated:
+def gaps(part: RatedGames) -> RatingRows:
     """For each contestant the mean return of games with itself alone, of games with others, and the difference.
 
     The interval is Student's t of the difference of two means with errors clustered by case: what both kinds of games
@@ -147,7 +147,7 @@ def gaps(part: RatedGames) -> Rated:
         "Gap: mean return in games that a contestant plays with itself alone, minus that in games with others; in "
         "brackets its 95 % interval (clustered by case)."
     ]
-    return Rated(rows, notes + [f"{', '.join(lacking)}: games of one kind are missing."] * bool(lacking))
+    return RatingRows(rows, notes + [f"{', '.join(lacking)}: games of one kind are missing."] * bool(lacking))
 
 
 def _half(alone: Sequence[tuple[str, float]], mixed: Sequence[tuple[str, float]]) -> float | None:

@@ -41,7 +41,7 @@ _NO_ERROR: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Rated:
+class RatingRows:
     """The rows of one part, the best first, and what a reader must know about them."""
 
     rows: Sequence[tuple[str, Sequence[Cell]]]
@@ -59,7 +59,7 @@ def columns(parts: Iterable[RatedGames]) -> list[Column]:
     return [Column({"statistic": name}, (COLUMNS[name][0],), form=COLUMNS[name][1]) for name in statistics_of(parts)]
 
 
-def rated(how: RatingTable, part: RatedGames, statistics: Sequence[str] = tuple(COLUMNS)) -> Rated:
+def rated(how: RatingTable, part: RatedGames, statistics: Sequence[str] = tuple(COLUMNS)) -> RatingRows:
     """Rate the contestants of games by `how.model`.
 
     Bradley–Terry and Elo take games of two contestants, the others of several (Plackett–Luce of up to `MOST_SIDES`).
@@ -83,7 +83,7 @@ def rated(how: RatingTable, part: RatedGames, statistics: Sequence[str] = tuple(
         cells = {"rating": ratings.get(name, Cell()), "rank": ranks.get(name, Cell()), **_counts(name, own)}
         cells |= {what: Cell(part.share(name, what)) for what in TURNS}
         rows.append((name, [_of(cells[column], len(own), part) for column in statistics]))
-    return Rated(rows, [*_notes(how, part, names, used, found)])
+    return RatingRows(rows, [*_notes(how, part, names, used, found)])
 
 
 def _of(cell: Cell, n: int, part: RatedGames) -> Cell:

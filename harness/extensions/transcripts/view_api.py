@@ -14,7 +14,7 @@ from typing import Any
 from harness.api import Case, Facts, Outcome, Protocol, Task
 from harness.runtime.prompt_reader import RecordedTurn
 
-__all__ = ["Bars", "Edge", "Flight", "Node", "RecordedTurn", "Scene", "Sheet", "Transcript", "View"]
+__all__ = ["Bars", "Edge", "Node", "RecordedTurn", "Scene", "SentMessage", "Sheet", "Transcript", "View"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True)
-class Flight:
+class SentMessage:
     """A message on its way from one agent to another; `receiver` is "*" for all others."""
 
     sender: str
@@ -194,7 +194,7 @@ class Scene:
 
     Attributes:
         caption: one sentence on what happened.
-        nodes, edges, flights, bars, sheets: the parts; any may be empty.
+        nodes, edges, messages, bars, sheets: the parts; any may be empty.
         facts: name → value as text, such as "meals" → "3".
 
     Parts that do not change should be the same objects in every scene: only changed parts are sent.
@@ -203,7 +203,7 @@ class Scene:
     caption: str = ""
     nodes: tuple[Node, ...] = ()
     edges: tuple[Edge, ...] = ()
-    flights: tuple[Flight, ...] = ()
+    messages: tuple[SentMessage, ...] = ()
     bars: tuple[Bars, ...] = ()
     sheets: tuple[Sheet, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)

@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.api import Action, Task
-from harness.extensions.transcripts.view_api import Edge, Flight, Node, RecordedTurn, Transcript
+from harness.extensions.transcripts.view_api import Edge, Node, RecordedTurn, SentMessage, Transcript
 from harness.printable import cut
 
-Places = Mapping[str, tuple[float, float]]
+Positions = Mapping[str, tuple[float, float]]
 """Name → (x, y), each from 0 to 1, from the top left."""
 _STRESS = 40  # agents up to which places are drawn by Kamada and Kawai's method: beyond, it takes seconds
 _LARGE, _LARGEST = 300, 2000  # agents beyond which places are drawn in fewer steps, or all on a ring
-_FLIGHTS = 600
+_MOST_MESSAGES = 600
 _VALUE = 12
 _MESSAGE = 280
 
@@ -40,7 +40,7 @@ def count(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
-def ring(names: Sequence[str], radius: float = 0.42, turn: float = 0.0) -> Places:
+def ring(names: Sequence[str], radius: float = 0.42, turn: float = 0.0) -> Positions:
     """Places on a circle, clockwise from the top; `turn` shifts them, in steps from one to the next.
 
     A single one is in the middle.
@@ -53,7 +53,7 @@ def ring(names: Sequence[str], radius: float = 0.42, turn: float = 0.0) -> Place
     }
 
 
-def places(transcript: Transcript) -> Places:
+def places(transcript: Transcript) -> Positions:
     """Where the agents stand: those of a network so that neighbors are near, all others on a ring."""
     topology = transcript.case.topology if transcript.case is not None else None
     if topology is None or not any(topology.values()) or set(topology) != set(transcript.agents):
@@ -64,7 +64,7 @@ def places(transcript: Transcript) -> Places:
 
 
 @functools.lru_cache(maxsize=64)
-def _layout(topology: tuple[tuple[str, tuple[str, ...]], ...]) -> Places:
+def _layout(topology: tuple[tuple[str, tuple[str, ...]], ...]) -> Positions:
     import networkx as nx
 
     graph = nx.from_dict_of_lists(dict(topology))
@@ -83,7 +83,7 @@ def _layout(topology: tuple[tuple[str, tuple[str, ...]], ...]) -> Places:
 
 
 def agents_at(
-    where: Places,
+    where: Positions,
     *,
     texts: Mapping[str, Any] | None = None,
     marks: Mapping[str, Sequence[str]] | None = None,
@@ -111,7 +111,7 @@ def agents_at(
     )
 
 
-def agents_acting(where: Places, turns: Sequence[RecordedTurn], texts: Mapping[str, Any]) -> tuple[Node, ...]:
+def agents_acting(where: Positions, turns: Sequence[RecordedTurn], texts: Mapping[str, Any]) -> tuple[Node, ...]:
     """A node for every agent, with marks: "active" for those that have these turns, "wrong" where one has failed."""
     marks: dict[str, list[str]] = {}
     for turn in turns:
@@ -127,21 +127,21 @@ def edges_of(transcript: Transcript) -> tuple[Edge, ...]:
     return tuple(Edge(one, other) for one, other in sorted(pairs))
 
 
-def messages(turns: Sequence[RecordedTurn], agents: Sequence[str]) -> tuple[Flight, ...]:
+def messages(turns: Sequence[RecordedTurn], agents: Sequence[str]) -> tuple[SentMessage, ...]:
     """The messages in the actions of a round: {receiver: text}, or {"message": text} to all neighbors."""
-    names, flights = set(agents), list[Flight]()
+    names, sent_messages = set(agents), list[SentMessage]()
     for turn in turns:
         action = turn.move.action if turn.move is not None else None
         if not isinstance(action, Mapping):
             continue
         if isinstance(said := action.get("message"), str) and said:
-            flights.append(Flight(turn.agent, "*", brief(said, _MESSAGE)))
-        flights += [
-            Flight(turn.agent, receiver, brief(text, _MESSAGE))
+            sent_messages.append(SentMessage(turn.agent, "*", brief(said, _MESSAGE)))
+        sent_messages += [
+            SentMessage(turn.agent, receiver, brief(text, _MESSAGE))
             for receiver, text in action.items()
             if receiver in names and isinstance(text, str) and text
         ]
-    return tuple(flights[:_FLIGHTS])
+    return tuple(sent_messages[:_MOST_MESSAGES])
 
 
 def answer_of(action: Action) -> Action:

@@ -9,7 +9,7 @@ from typing import Any
 from harness.api import Action, Policy, Task, Turn
 from harness.extensions.contracts import ActionWithMessage
 
-from ...tasks._openspiel.loading import Loaded, load, package
+from ...tasks._openspiel.loading import LoadedGame, load, package
 from ...tasks._openspiel.state import choices, move_of
 from ...tasks.openspiel import OpenSpiel
 
@@ -24,10 +24,10 @@ class Follower(Policy):
     _known = 0
 
     @abstractmethod
-    def step(self, loaded: Loaded, state: Any, seat: int, rng: random.Random) -> int:
+    def step(self, loaded: LoadedGame, state: Any, seat: int, rng: random.Random) -> int:
         """The number of the action in this state."""
 
-    def unplayable(self, loaded: Loaded) -> str | None:
+    def unplayable(self, loaded: LoadedGame) -> str | None:
         """Why it cannot play a game that hides nothing; None if it can."""
         return None
 

@@ -9,7 +9,7 @@ from typing import Any
 from harness.api import plugin
 from harness.errors import PluginError, near
 
-from ...tasks._openspiel.loading import Loaded, package
+from ...tasks._openspiel.loading import LoadedGame, package
 from ._follower import Follower
 
 
@@ -31,7 +31,7 @@ class Bot(Follower):
             raise PluginError(f"OpenSpiel has no bot {self.bot!r}", hint=near(self.bot, names), at=("bot",))
         self._bot: Any = None
 
-    def step(self, loaded: Loaded, state: Any, seat: int, rng: random.Random) -> int:
+    def step(self, loaded: LoadedGame, state: Any, seat: int, rng: random.Random) -> int:
         """What the bot does."""
         import pyspiel
 

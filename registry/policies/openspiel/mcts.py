@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from harness.api import Range, plugin
 
-from ...tasks._openspiel.loading import Loaded
+from ...tasks._openspiel.loading import LoadedGame
 from ._follower import Follower
 
 
@@ -29,11 +29,11 @@ class MCTS(Follower):
     exploration: Annotated[float, Range(ge=0)] = 2.0
     rollouts: Annotated[int, Range(ge=1, le=10_000)] = 1
 
-    def unplayable(self, loaded: Loaded) -> str | None:
+    def unplayable(self, loaded: LoadedGame) -> str | None:
         """Simultaneous games."""
         return f"{loaded.name} is simultaneous, and this search is for one at a time" if loaded.simultaneous else None
 
-    def step(self, loaded: Loaded, state: Any, seat: int, rng: random.Random) -> int:
+    def step(self, loaded: LoadedGame, state: Any, seat: int, rng: random.Random) -> int:
         """The action that the search visited most."""
         import pyspiel
 

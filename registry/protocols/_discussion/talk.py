@@ -34,15 +34,16 @@ class Message(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Ear:
+class _Inbox:
     """What an agent has heard.
 
-    `unread`: what none of its turns has shown; `read`: what its last turn was the first to show; `recent`: with its own
-    words, the rounds that a new conversation shows; `latest`: the last answer of another agent; `own`: its last words.
+    `unread`: what none of its turns has shown; `newest`: what its last turn was the first to show; `recent`: with its
+    own words, the rounds that a new conversation shows; `latest`: the last answer of another agent; `own`: its last
+    words.
     """
 
     unread: list[Message] = field(default_factory=list)
-    read: list[Message] = field(default_factory=list)
+    newest: list[Message] = field(default_factory=list)
     recent: list[Message] = field(default_factory=list)
     latest: Message | None = None
     own: Message | None = None
@@ -84,7 +85,7 @@ class Talk:
     ) -> None:
         self._panel, self._task, self._case = panel, task, case
         self._hears, self._visible, self._labels = hears, visible, labels
-        self._ears = {agent: _Ear() for agent in (*hears, *([chair] if chair is not None else ()))}
+        self._inboxes = {agent: _Inbox() for agent in (*hears, *([chair] if chair is not None else ()))}
         self._listeners: dict[str, list[str]] = {agent: [] if chair is None else [chair] for agent in hears}
         for listener, speakers in hears.items():
             for speaker in speakers:
@@ -113,7 +114,7 @@ class Talk:
 
     def adopted(self, agent: str) -> str | None:
         """The answer to which an agent's last words agree, if they do no more than that."""
-        own = self._ears[agent].own
+        own = self._inboxes[agent].own
         return None if own is None else own.adopted
 
     def speak(self, number: int, agents: Sequence[str], style: Style, proposer: str | None = None) -> Batch:
@@ -129,17 +130,17 @@ class Talk:
 
     def choose(self, number: int, chair: str, reply: Reply) -> Generator[list[Turn], list[Move], Action]:
         """Yield one turn, `moderate`: the chair reads what was said, with names, and chooses. Returns its action."""
-        ear = self._ears[chair]
-        messages = self._listen(number, ear)
+        inbox = self._inboxes[chair]
+        messages = self._listen(number, inbox)
         observation = {
             "messages": _shown(messages, chair, {agent: agent for agent in self._hears}),
             "plain": False,
-            "restated": self._visible is not None or not ear.opened,
+            "restated": self._visible is not None or not inbox.opened,
             "dated": self._dated,
             "speakers": [{"name": agent, "persona": self.more[agent].get("persona")} for agent in self._hears],
             "reminded": False,
         }
-        turn = self._ask(chair, "moderate", observation, ear, {})
+        turn = self._ask(chair, "moderate", observation, inbox, {})
         [move] = yield [replace(turn, reply=reply)]
         return move.action
 
@@ -147,10 +148,10 @@ class Talk:
 
     def _turn(self, number: int, agent: str, style: Style, proposer: str | None) -> Turn:
         """The turn in which an agent speaks: alone, or after what it has heard."""
-        ear, more = self._ears[agent], self.more[agent]
-        messages = self._listen(number, ear)
-        if not messages and (self._visible is not None or not ear.opened):
-            return self._ask(agent, "answer", {"style": style} if style in ALONE else {}, ear, more)
+        inbox, more = self._inboxes[agent], self.more[agent]
+        messages = self._listen(number, inbox)
+        if not messages and (self._visible is not None or not inbox.opened):
+            return self._ask(agent, "answer", {"style": style} if style in ALONE else {}, inbox, more)
         shown = _shown(messages, agent, self._labels)
         own = sum(message["own"] for message in shown)
         adopted = any(message.adopted is not None for message in messages)
@@ -163,14 +164,14 @@ class Talk:
             "others": others,
             "own": own > 0,
             "plain": not (own or adopted or self._labels or self._dated),
-            "restated": self._visible is not None or not ear.opened,
+            "restated": self._visible is not None or not inbox.opened,
             "dated": self._dated,
-            "answered": ear.own is not None or (ear.opened and self._visible is None),
+            "answered": inbox.own is not None or (inbox.opened and self._visible is None),
             "style": "free" if style == "critical" and not others else style,
             "proposal": None if proposal is None else _quoted(proposal.opinion.answer),
             "leading": leading(held),
         }
-        turn = self._ask(agent, "talk", observation, ear, more)
+        turn = self._ask(agent, "talk", observation, inbox, more)
         form = turn.reply
         assert isinstance(form, AnswerWithConfidence)
         if proposal is not None:
@@ -181,27 +182,27 @@ class Talk:
 
     def _on_table(self, agent: str, proposer: str | None) -> Message | None:
         """The proposer's last words, if the agent hears it and they have an answer; else the last answer it heard."""
-        own = self._ears[proposer].own if proposer in self._hears[agent] else None
-        return own if own is not None and own.opinion.answer is not None else self._ears[agent].latest
+        own = self._inboxes[proposer].own if proposer in self._hears[agent] else None
+        return own if own is not None and own.opinion.answer is not None else self._inboxes[agent].latest
 
-    def _ask(self, agent: str, name: str, observation: Facts, ear: _Ear, more: Facts) -> Turn:
-        for message in ear.read:
+    def _ask(self, agent: str, name: str, observation: Facts, inbox: _Inbox, more: Facts) -> Turn:
+        for message in inbox.newest:
             self.traffic.note(message.opinion.agent, [agent], message.opinion.text)
-        fresh, ear.opened = ear.opened and self._visible is not None, True
-        texts = [message.opinion.text for message in ear.read]
+        fresh, inbox.opened = inbox.opened and self._visible is not None, True
+        texts = [message.opinion.text for message in inbox.newest]
         return self._panel.ask(
             self._task, self._case, agent, name, observation, peer_texts=texts, fresh=fresh, more=more
         )
 
-    def _listen(self, number: int, ear: _Ear) -> Sequence[Message]:
+    def _listen(self, number: int, inbox: _Inbox) -> Sequence[Message]:
         """The messages that the next turn shows, oldest first; they count as read."""
         if self._visible is None:
-            ear.read, ear.unread = ear.unread, []
-            return ear.read
-        ear.read, ear.unread = [m for m in ear.unread if self._is_visible(number, m)], []
-        ear.recent = [m for m in ear.recent if self._is_visible(number, m)]
-        forgotten = ear.own is not None and not self._is_visible(number, ear.own)
-        return [ear.own, *ear.recent] if forgotten and ear.own is not None else ear.recent
+            inbox.newest, inbox.unread = inbox.unread, []
+            return inbox.newest
+        inbox.newest, inbox.unread = [m for m in inbox.unread if self._is_visible(number, m)], []
+        inbox.recent = [m for m in inbox.recent if self._is_visible(number, m)]
+        forgotten = inbox.own is not None and not self._is_visible(number, inbox.own)
+        return [inbox.own, *inbox.recent] if forgotten and inbox.own is not None else inbox.recent
 
     def _is_visible(self, number: int, message: Message | None) -> bool:
         if message is None:
@@ -220,9 +221,9 @@ class Talk:
         `held`: what each member held when the turn began.
         """
         agent, opinion = move.agent, self._panel.read(self._task, self._case, move)
-        ear, before = self._ears[agent], self.current.get(agent)
+        inbox, before = self._inboxes[agent], self.current.get(agent)
         if before is not None and before.candidate != opinion.candidate:
-            heard = (m.opinion.agent for m in ear.read if m.opinion.candidate == opinion.candidate is not None)
+            heard = (m.opinion.agent for m in inbox.newest if m.opinion.candidate == opinion.candidate is not None)
             self.changes.append(
                 {
                     "round": number,
@@ -243,11 +244,11 @@ class Talk:
         assert isinstance(reply, AnswerWithConfidence)
         agrees = isinstance(reply.inner, AgreeOrCounter) and reply.inner.agrees(reply.statement(opinion.text))
         message = Message(number, opinion, opinion.peer_text, _quoted(opinion.answer) if agrees else None)
-        ear.own = message
+        inbox.own = message
         if self._visible is not None:
-            ear.recent.append(message)
+            inbox.recent.append(message)
         for listener in self._listeners[agent]:
-            other = self._ears[listener]
+            other = self._inboxes[listener]
             other.unread.append(message)
             if self._visible is not None:
                 other.recent.append(message)

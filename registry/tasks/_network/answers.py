@@ -15,7 +15,7 @@ from harness.errors import PluginError
 from harness.extensions.datasets.boxed import Boxed
 from harness.extensions.datasets.number import Number
 from harness.extensions.datasets.pattern import Pattern
-from harness.extensions.declared.expressions import Compiled, Expression, ExpressionError, Names, compiled
+from harness.extensions.declared.expressions import CompiledExpression, Expression, ExpressionError, Names, compiled
 from harness.extensions.panels.statements import endings
 from harness.extensions.sharded.answers import Answer, AnswerForm, normalize
 from harness.replies import ANSWER, Choice, FreeText, field_of, spoken
@@ -247,8 +247,8 @@ class AnswerRule:
         if not self.marker.strip():
             raise PluginError("the marker is empty", at=("answer", "marker"))
         self._words = entry.get("words")
-        self._bounds: dict[str, Compiled] = {}
-        self._choice: Compiled | None = None
+        self._bounds: dict[str, CompiledExpression] = {}
+        self._choice: CompiledExpression | None = None
         self._facts: Mapping[str, Any] = {}
         if self.form in ("choice", "several"):
             choice: Any = entry[self.form]  # type: ignore[literal-required]

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, NotRequired, Required, TypedDict
 from harness.api import Range
 from harness.errors import PluginError
 from harness.extensions.declared.expressions import (
-    Compiled,
+    CompiledExpression,
     Expression,
     ExpressionError,
     ExpressionLimitError,
@@ -53,8 +53,8 @@ class Rule:
 
     name: str
     entry: Constraint
-    holds: Compiled
-    where: Compiled | None
+    holds: CompiledExpression
+    where: CompiledExpression | None
     free: bool
 
     @classmethod

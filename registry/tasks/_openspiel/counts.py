@@ -9,20 +9,20 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from .loading import Loaded
+from .loading import LoadedGame
 
-Counter = Callable[[Loaded, Any, int], str]
+Counter = Callable[[LoadedGame, Any, int], str]
 _PROPOSED = re.compile(r"^Player (\d) proposes: (\[[^\]]*\])(?: utters: (\[[^\]]*\]))?", re.MULTILINE)
 _POINTS = re.compile(r"^Points \(Solo / Team\): \((\d+) / (\d+)\)", re.MULTILINE)
 
 
-def skat(loaded: Loaded, state: Any, seat: int) -> str:
+def skat(loaded: LoadedGame, state: Any, seat: int) -> str:
     """The points of tricks, which all have seen; those of the cards laid aside come at the end."""
     found = None if state.is_terminal() else _POINTS.search(str(state))
     return f"Points in tricks so far: the soloist {found[1]}, the others {found[2]}." if found else ""
 
 
-def negotiation(loaded: Loaded, state: Any, seat: int) -> str:
+def negotiation(loaded: LoadedGame, state: Any, seat: int) -> str:
     """All proposals, each with what was said to it."""
     said = [
         f"Player-{who} {proposal}{f' (utterance {words})' if words else ''}"
@@ -31,21 +31,21 @@ def negotiation(loaded: Loaded, state: Any, seat: int) -> str:
     return f"Proposals so far: {'; '.join(said) or 'none'}"
 
 
-def battleship(loaded: Loaded, state: Any, seat: int) -> str:
+def battleship(loaded: LoadedGame, state: Any, seat: int) -> str:
     """How many shots the seat has made, in which it may have hit a square twice."""
     made = sum(move.player == seat for move in state.full_history())
     ships = loaded.parameters["ship_sizes"].count(";") + 1
     return f"You have made {max(0, made - ships)} of {loaded.parameters['num_shots']} shots."
 
 
-def repeated(loaded: Loaded, state: Any, seat: int) -> str:
+def repeated(loaded: LoadedGame, state: Any, seat: int) -> str:
     """The round, and what the rounds before it gave."""
     returns = ", ".join(f"Player-{i} {value:g}" for i, value in enumerate(state.returns()))
     number = state.move_number() + (not state.is_terminal())
     return f"Round {number} of {loaded.parameters['num_repetitions']}. Returns so far: {returns}."
 
 
-def ludo(loaded: Loaded, state: Any, seat: int) -> str:
+def ludo(loaded: LoadedGame, state: Any, seat: int) -> str:
     """The numbers of the fields with pieces: each player's from its own start, and from the reader's."""
     rows, apart = state.observation_string(seat).split("\n"), 10
     if loaded.players == 2 and loaded.parameters["twoPlayersOpposite"]:
@@ -79,7 +79,7 @@ _GOALS = ((5, 1, 0, 1), (1, 5, 1, 0), (5, 9, 0, -1), (9, 5, -1, 0))
 def turns(limit: str, what: str) -> Counter:
     """The number of a turn, or of a joint one, where the game ends after as many as a parameter says."""
 
-    def counted(loaded: Loaded, state: Any, seat: int) -> str:
+    def counted(loaded: LoadedGame, state: Any, seat: int) -> str:
         number = state.move_number()
         if loaded.chance:
             number = sum(move.player >= 0 for move in state.full_history())
@@ -108,7 +108,7 @@ LONG: dict[str, Counter] = {
 """Games whose moves are all shown, until there are too many."""
 
 
-def counted(loaded: Loaded, state: Any, seat: int, is_long: bool) -> str:
+def counted(loaded: LoadedGame, state: Any, seat: int, is_long: bool) -> str:
     """The line of a game, if it has one. `is_long`: whether the first moves are no longer shown."""
     counter = ALWAYS.get(loaded.name) or (LONG.get(loaded.name) if is_long else None)
     return counter(loaded, state, seat) if counter else ""

@@ -56,7 +56,7 @@ while not state.is_terminal() and time.monotonic() < end:
 
 
 @dataclass(frozen=True, eq=False)
-class Loaded:
+class LoadedGame:
     """A game that can be played.
 
     Attributes:
@@ -117,7 +117,7 @@ def seats(text: str) -> int | None:
 
 
 @functools.lru_cache(maxsize=1024)
-def load(text: str) -> Loaded:
+def load(text: str) -> LoadedGame:
     """Return the game that a text such as "hanabi(players=3)" means.
 
     Raises:
@@ -216,7 +216,7 @@ def _default(kind: Any, name: str) -> str:
     return "…" if isinstance(value, dict) else repr(value)[:40]
 
 
-def _loaded(game: Any, kind: Any, pyspiel: Any) -> Loaded:
+def _loaded(game: Any, kind: Any, pyspiel: Any) -> LoadedGame:
     own = game.get_type()
     if game.num_players() not in PLAYERS:
         hint = "Set its parameters for two players or more." if kind.max_num_players > 1 else None
@@ -229,7 +229,7 @@ def _loaded(game: Any, kind: Any, pyspiel: Any) -> Loaded:
         bounds = None
     if bounds is not None and not (all(map(math.isfinite, bounds)) and bounds[0] < bounds[1]):
         bounds = None
-    return Loaded(
+    return LoadedGame(
         game=game,
         name=kind.short_name,
         title=own.long_name,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .loading import Loaded
+from .loading import LoadedGame
 
 _FILE = Path(__file__).with_name("rules.md")
 _KEYS = ("observes", "cooperative", "returns", "memory", "bounds")
@@ -26,7 +26,7 @@ _WRAPPED = {
 
 
 @dataclass(frozen=True)
-class Described:
+class RulesSection:
     """A section of `rules.md`: rules, which text an agent sees, whether all can reach the greatest return at once,
     whether all get the same return where the game's type does not say so, whether the text leaves out what an agent has
     to remember, and whether no play reaches the bounds that the game states."""
@@ -40,7 +40,7 @@ class Described:
 
 
 @functools.lru_cache(maxsize=1)
-def described() -> dict[str, Described]:
+def described() -> dict[str, RulesSection]:
     """Game → its section."""
     sections = {}
     for section in _FILE.read_text("utf-8").split("\n## ")[1:]:
@@ -51,7 +51,7 @@ def described() -> dict[str, Described]:
         same = cooperative or keys.get("returns") == "same"
         paragraphs = "\n".join(lines[len(keys) :]).split("\n\n")
         text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
-        sections[name] = Described(text, keys.get("observes"), cooperative, same, "memory" in keys, "bounds" in keys)
+        sections[name] = RulesSection(text, keys.get("observes"), cooperative, same, "memory" in keys, "bounds" in keys)
     return sections
 
 
@@ -71,7 +71,7 @@ def rules_of(name: str, parameters: dict[str, Any]) -> str:
     return found.rules.format_map(_Parameters(parameters)) if found else ""
 
 
-def about(loaded: Loaded) -> list[str]:
+def about(loaded: LoadedGame) -> list[str]:
     """What the game's type says, in sentences."""
     utility = {
         "zero_sum": "What one player wins, the others lose.",
@@ -93,7 +93,7 @@ def about(loaded: Loaded) -> list[str]:
     return sentences
 
 
-def reachable(loaded: Loaded) -> tuple[float, float] | None:
+def reachable(loaded: LoadedGame) -> tuple[float, float] | None:
     """The bounds of returns that the game states, if play can reach both; None where it cannot, or they are unknown."""
     inner = loaded.parameters.get(_WRAPPED[loaded.name][0]) or {} if loaded.name in _WRAPPED else {}
     ours = described().get(str(inner.get("name", loaded.name)))
@@ -101,7 +101,7 @@ def reachable(loaded: Loaded) -> tuple[float, float] | None:
 
 
 @functools.lru_cache(maxsize=256)
-def payoffs(loaded: Loaded, seat: int) -> tuple[str, ...]:
+def payoffs(loaded: LoadedGame, seat: int) -> tuple[str, ...]:
     """The payoffs of a small matrix game of two players, one line for each pair of choices, as one of them sees it."""
     game = loaded.game
     if loaded.name == "repeated_game":

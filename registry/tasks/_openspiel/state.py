@@ -16,10 +16,10 @@ from harness.extensions.games.legal import LegalAction
 from harness.extensions.worlds import World
 
 from .counts import counted
-from .loading import Loaded
+from .loading import LoadedGame
 from .readable import readable
 from .spoken import also, variants
-from .witness import Played, Seen, witness
+from .witness import ObservedLines, Played, witness
 
 _NOTHING = re.compile(r"Non-terminal|Terminal\. History string: .*")
 """What games with a single joint move have for a state."""
@@ -65,7 +65,7 @@ class Rules:
 
     def __init__(
         self,
-        loaded: Loaded,
+        loaded: LoadedGame,
         agents: tuple[str, ...],
         seed: int,
         invalid: Invalid,
@@ -91,12 +91,12 @@ class Rules:
         state = self.loaded.with_seed(self.seed).new_initial_state()
         course = Course()
         events = self.draw(state, 0, course)
-        seen, texts = self.watched(tuple(Seen() for _ in self.agents), (), state, {})
+        seen, texts = self.watched(tuple(ObservedLines() for _ in self.agents), (), state, {})
         return GameState(self, state, events, course, {}, seen=seen, texts=texts)
 
     def watched(
-        self, seen: tuple[Seen, ...], before: tuple[str, ...], after: Any, moves: Mapping[int, str]
-    ) -> tuple[tuple[Seen, ...], tuple[str, ...]]:
+        self, seen: tuple[ObservedLines, ...], before: tuple[str, ...], after: Any, moves: Mapping[int, str]
+    ) -> tuple[tuple[ObservedLines, ...], tuple[str, ...]]:
         """What each seat has seen once these moves, seat → name, have led to a state, and what the game shows each now.
 
         `before` has the same texts of the state before; none at the start.
@@ -154,7 +154,7 @@ class GameState(World):
         counts: Mapping[str, int],
         pending: Mapping[str, int] | None = None,
         forfeited: str | None = None,
-        seen: tuple[Seen, ...] = (),
+        seen: tuple[ObservedLines, ...] = (),
         texts: tuple[str, ...] = (),
     ) -> None:
         self.rules, self.state, self.events, self.course, self.counts = rules, state, events, course, counts
@@ -289,7 +289,7 @@ class GameState(World):
         return self.forfeited is not None or bool(self.state.is_terminal())
 
 
-def choices(loaded: Loaded, state: Any, seat: int) -> tuple[list[int], tuple[str, ...]]:
+def choices(loaded: LoadedGame, state: Any, seat: int) -> tuple[list[int], tuple[str, ...]]:
     """The legal actions of a seat and their names, in OpenSpiel's order; of backgammon one action for each name."""
     actions = state.legal_actions(seat)
     if loaded.name != "backgammon":

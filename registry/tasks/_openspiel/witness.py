@@ -44,21 +44,21 @@ Witness = Callable[[Played], list[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ObservedLines:
     """The lines that a seat has observed, and how many of them since its last turn."""
 
     lines: tuple[str, ...] = ()
     since: int = 0
 
-    def turn(self) -> Seen:
+    def turn(self) -> ObservedLines:
         """The same after a turn of the seat."""
-        return Seen(self.lines, 0)
+        return ObservedLines(self.lines, 0)
 
-    def add(self, lines: Sequence[str], keep: int) -> Seen:
+    def add(self, lines: Sequence[str], keep: int) -> ObservedLines:
         """With more lines; keeps those since the last turn, and `keep` in all if there are fewer."""
         since = self.since + len(lines)
         most = max(keep, since)
-        return Seen((*self.lines, *lines)[-most:] if most else (), since)
+        return ObservedLines((*self.lines, *lines)[-most:] if most else (), since)
 
     def last(self, least: int) -> list[str]:
         """The lines since the last turn; more of them if these are fewer than `least`."""

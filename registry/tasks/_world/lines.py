@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.errors import PluginError, near
-from harness.extensions.declared.expressions import RANDOM, Compiled, ExpressionError, Names, compiled
+from harness.extensions.declared.expressions import RANDOM, CompiledExpression, ExpressionError, Names, compiled
 
 AGENT = ("me", "number", "mine")
 """What an expression about one agent takes: its name, its position from 0, and its own variables."""
@@ -38,7 +38,7 @@ class Compiler:
 
     def __call__(
         self, text: str, variables: Iterable[str], arguments: Sequence[str] = (), chance: bool = False
-    ) -> Compiled:
+    ) -> CompiledExpression:
         """Compile. Raises `ExpressionError`, also for an own variable that there is not."""
         variables = frozenset(variables)
         try:
@@ -67,7 +67,7 @@ class Line:
 
     variable: str
     own: bool
-    value: Compiled
+    value: CompiledExpression
 
 
 class Block:
@@ -157,7 +157,7 @@ class Together:
     What fails is evaluated again alone, for its place.
     """
 
-    def __init__(self, entries: Mapping[str, Compiled], arguments: Sequence[str]) -> None:
+    def __init__(self, entries: Mapping[str, CompiledExpression], arguments: Sequence[str]) -> None:
         self.entries, self._all = entries, None
         if entries:
             text = ", ".join(f"{name!r}: ({one.text}\n)" for name, one in entries.items())

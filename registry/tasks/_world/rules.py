@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypedDict
 
 from harness.api import Action, Range, Reply
 from harness.errors import KEY, PluginError, near
-from harness.extensions.declared.expressions import Compiled, Expression, ExpressionError, Names, is_number
+from harness.extensions.declared.expressions import CompiledExpression, Expression, ExpressionError, Names, is_number
 from harness.extensions.declared.fields import ReplyFields
 from harness.extensions.worlds.actions import ActionForm, ActionParameter, Actions
 from harness.replies import Labelled
@@ -82,7 +82,7 @@ class Parameter:
 
     name: str
     kind: str
-    bounds: tuple[Compiled, ...]
+    bounds: tuple[CompiledExpression, ...]
     ready: ActionParameter | None
     chars: int
     means: str
@@ -129,9 +129,9 @@ class ActionRules:
     name: str
     means: str
     parameters: tuple[Parameter, ...]
-    when: Compiled | None
+    when: CompiledExpression | None
     effects: Block
-    backoff: Compiled | None
+    backoff: CompiledExpression | None
     ready: ActionForm | None
 
     @property
@@ -192,7 +192,7 @@ class Rules:
         self.noop = self._noop(keys["noop"])
         self.reports = {name: compiler(text, names) for name, text in keys["reports"].items()}
         graded = {*names, "end", "timesteps", "honest"} - self.clock
-        self.scores: dict[str, Compiled] = {}
+        self.scores: dict[str, CompiledExpression] = {}
         for name, text in keys["scores"].items():
             self.scores[name] = compiler(text, graded)
             graded.add(name)
@@ -259,7 +259,9 @@ class Rules:
                         f"{name!r} is not a plain word", at=(key, name), hint="Templates use it as a name."
                     )
 
-    def _series(self, texts: Mapping[str, str], names: set[str], arguments: Sequence[str] = ()) -> dict[str, Compiled]:
+    def _series(
+        self, texts: Mapping[str, str], names: set[str], arguments: Sequence[str] = ()
+    ) -> dict[str, CompiledExpression]:
         """Values that are worked out in order: each sees the ones before."""
         done, known = {}, set(names)
         for name, text in texts.items():
@@ -305,7 +307,7 @@ class Rules:
         ready = ActionForm(name, tuple(k for k in known if k is not None), means) if None not in known else None
         return ActionRules(name, means, tuple(parameters), when, effects, backoff, ready)
 
-    def _condition(self, text: Expression, arguments: Sequence[str], name: str) -> Compiled:
+    def _condition(self, text: Expression, arguments: Sequence[str], name: str) -> CompiledExpression:
         try:
             return self.compiler(text, self.names, AGENT)
         except ExpressionError as error:

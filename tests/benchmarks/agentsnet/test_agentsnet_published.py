@@ -17,7 +17,7 @@ from harness.config import spec
 from harness.config.project import builtin
 from harness.errors import DataError
 from harness.extensions.papers.beside import cited
-from harness.extensions.papers.figures import Published, Record
+from harness.extensions.papers.figures import PublishedTable, Record
 from harness.extensions.papers.published import load_published
 from harness.report import render
 from harness.tables import EpisodeScore, TableSpec, build, check, stats
@@ -324,7 +324,7 @@ def test_a_folder_is_read_file_by_file(tmp_path: Path) -> None:
     write(tmp_path, {"tables": [GOOD]}, "b.yaml")
     write(tmp_path, {"tables": [GOOD]}, "a.yaml")
     record = Record({"model": "m"}, "x", 1)
-    assert load_published(tmp_path) == [Published(f"{f}/t", "S", "T", (record,)) for f in ("a", "b")]
+    assert load_published(tmp_path) == [PublishedTable(f"{f}/t", "S", "T", (record,)) for f in ("a", "b")]
     assert load_published(tmp_path / "none") == []
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from harness.errors import Place, PluginError
-from harness.extensions.sandbox.clock import LEAST, PATIENCE, Clocked, UnreadableTextError
+from harness.extensions.sandbox.clock import LEAST, PATIENCE, ClockedFunction, UnreadableTextError
 
 HERE = "tests.core.replies.test_clock"
 ENDLESS = "a" * 45 + "b"
@@ -55,7 +55,7 @@ def unmakable() -> Any:
 
 
 def test_a_text_that_takes_for_ever_is_unreadable_and_the_next_one_is_read() -> None:
-    read = Clocked(f"{HERE}:searching", "(a+)+$")
+    read = ClockedFunction(f"{HERE}:searching", "(a+)+$")
     for _ in range(2):
         with pytest.raises(UnreadableTextError):
             read(ENDLESS, seconds=0.05)
@@ -64,7 +64,7 @@ def test_a_text_that_takes_for_ever_is_unreadable_and_the_next_one_is_read() -> 
 
 def test_many_endless_texts_take_less_and_less() -> None:
     """The bound of the first few is given up once it is known how long readable texts take."""
-    read = Clocked(f"{HERE}:searching", "(a+)+$")
+    read = ClockedFunction(f"{HERE}:searching", "(a+)+$")
     for _ in range(PATIENCE):
         with pytest.raises(UnreadableTextError):
             read(ENDLESS, seconds=0.01)
@@ -75,14 +75,14 @@ def test_many_endless_texts_take_less_and_less() -> None:
 
 @pytest.mark.parametrize("what", ["exit", "crash"])
 def test_a_text_that_ends_the_process_is_unreadable(what: str, tmp_path: Path) -> None:
-    act = Clocked(f"{HERE}:hostile", str(tmp_path))
+    act = ClockedFunction(f"{HERE}:hostile", str(tmp_path))
     with pytest.raises(UnreadableTextError):
         act(what)
     assert act("still here") == "still here"
 
 
 def test_what_is_raised_or_printed_there(tmp_path: Path) -> None:
-    act = Clocked(f"{HERE}:hostile", str(tmp_path))
+    act = ClockedFunction(f"{HERE}:hostile", str(tmp_path))
     with pytest.raises(PluginError, match="no such thing") as caught:
         act("raise")
     assert (caught.value.place, caught.value.hint, caught.value.at) == (Place("file", 3), "Look.", ("here",))
@@ -94,11 +94,11 @@ def test_what_is_raised_or_printed_there(tmp_path: Path) -> None:
         act("memory")
     assert act("print") == b"" and len(act("big")) == 3_000_000
     with pytest.raises(PluginError, match="cannot be made"):
-        Clocked(f"{HERE}:unmakable")("text")
+        ClockedFunction(f"{HERE}:unmakable")("text")
 
 
 def test_functions_share_the_process_and_threads_wait_for_each_other() -> None:
-    reads = [Clocked(f"{HERE}:searching", f"{letter}+") for letter in "abcd"]
+    reads = [ClockedFunction(f"{HERE}:searching", f"{letter}+") for letter in "abcd"]
     found: dict[int, list[str]] = {}
 
     def work(k: int) -> None:
@@ -114,7 +114,7 @@ def test_functions_share_the_process_and_threads_wait_for_each_other() -> None:
 
 def test_first_work_is_not_counted(tmp_path: Path) -> None:
     """What a function imports and loads when it is first used is no fault of a text; a copy does it again."""
-    read = Clocked(f"{HERE}:lazy", warm=("",))
+    read = ClockedFunction(f"{HERE}:lazy", warm=("",))
     assert read("text", seconds=0.2) == "text"
     with pytest.raises(UnreadableTextError):
         read("forever", seconds=0.05)
@@ -140,7 +140,7 @@ def test_a_fork_and_the_end_of_a_program(tmp_path: Path) -> None:
     program = (
         "import os, signal, sys\n"
         "from harness.extensions.sandbox import clock\n"
-        "read = clock.Clocked('operator:methodcaller', 'upper')\n"
+        "read = clock.ClockedFunction('operator:methodcaller', 'upper')\n"
         "assert read('baa') == 'BAA'\n"
         "first = clock._PROCESS._process.pid\n"
         "child = os.fork()\n"

@@ -262,7 +262,7 @@ def test_degrees_of_freedom_are_those_of_clusters(sizes: list[tuple[str, ...]], 
 
 
 def test_without_observations_there_is_nothing() -> None:
-    assert stats.clustered([[], []]) == stats.Clustered(None, None, 0, 0, 0)
+    assert stats.clustered([[], []]) == stats.ClusteredMean(None, None, 0, 0, 0)
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0])

@@ -20,7 +20,7 @@ from harness.api import Episode, Metric
 from harness.errors import SpecError
 from harness.extensions.pages.html import page
 from harness.extensions.papers.beside import cited
-from harness.extensions.papers.figures import Published, Record
+from harness.extensions.papers.figures import PublishedTable, Record
 from harness.report import FORMATS, render
 from harness.tables import NOT_RUN, EpisodeScore, Table, TableSpec, build, check
 
@@ -356,7 +356,7 @@ def test_building_refuses_labels_that_no_episode_has() -> None:
 
 
 def test_published_figures_stay_away() -> None:
-    paper = Published("x/t", "Paper", "T", (Record({"backend": "p2p"}, "solved", 0.5),))
+    paper = PublishedTable("x/t", "Paper", "T", (Record({"backend": "p2p"}, "solved", 0.5),))
     table = build(cited(TableSpec.parse(ENTRY), [paper]), BOTH, METRICS)
     assert table == made(BOTH)
 

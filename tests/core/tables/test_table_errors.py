@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from harness.api import Episode, Metric, Statistic
 from harness.extensions.papers.beside import cited
-from harness.extensions.papers.figures import Published, Record
+from harness.extensions.papers.figures import PublishedTable, Record
 from harness.report import render
 from harness.tables import EpisodeScore, Table, TableSpec, build, check
 from harness.tables.spec import RESERVED
@@ -50,7 +50,7 @@ SIM = episodes("sim", *({"deadlock": d, "meals": x, "fair": x, "calls": x} for d
 SEQ = episodes("seq", {"deadlock": 1.0, "meals": 5.0, "fair": 5.0, "calls": 5.0})
 
 
-def made(scores: Sequence[EpisodeScore], papers: Sequence[Published] = (), **entry: Any) -> Table:
+def made(scores: Sequence[EpisodeScore], papers: Sequence[PublishedTable] = (), **entry: Any) -> Table:
     basic = {"title": "T", "rows": "code", "cell": list(METRICS), "aggregate": "pooled"}
     return build(cited(TableSpec.parse({**basic, **entry}), papers), scores, METRICS)
 
@@ -262,7 +262,7 @@ def test_errors_enclose_the_mean_and_are_never_negative(values: list[float], kin
 
 # ----------------------------------------------------------------------------------------- published
 
-PAPER = Published(
+PAPER = PublishedTable(
     "paper/t4",
     "Paper, Table 4",
     "Extended",

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from harness.api import Episode, Metric, Statistic
 from harness.errors import PluginError, SpecError
 from harness.extensions.papers.beside import cited
-from harness.extensions.papers.figures import Published, Record
+from harness.extensions.papers.figures import PublishedTable, Record
 from harness.tables import (
     NOT_RUN,
-    Derived,
+    DerivedCell,
     EpisodeScore,
     Table,
     TableSpec,
@@ -57,7 +57,7 @@ def condition(name: str, values: Iterable[float], **labels: Any) -> list[Episode
     return [score(condition=name, solved=value, **labels) for value in values]
 
 
-def made(scores: Sequence[EpisodeScore], papers: Iterable[Published] = (), **entry: Any) -> Table:
+def made(scores: Sequence[EpisodeScore], papers: Iterable[PublishedTable] = (), **entry: Any) -> Table:
     return build(cited(TableSpec.parse({**SOLVED, **entry}), papers), scores, METRICS)
 
 
@@ -216,7 +216,7 @@ def test_a_metric_without_any_number_leaves_the_cells_empty_and_says_so() -> Non
 
 # ----------------------------------------------------------------------------------------- published
 
-PAPER = Published(
+PAPER = PublishedTable(
     "paper/t2",
     "Paper, Table 2",
     "Solved",
@@ -376,11 +376,11 @@ def _no_cell(scores: Sequence[EpisodeScore], failed: int) -> Any:
 
 @pytest.mark.parametrize("total", [_no_cell, functools.partial(_no_cell)])
 def test_a_total_that_is_no_cell_is_a_mistake_with_its_place(total: Any) -> None:
-    table = TableSpec(title="T", rows=("model",), cells=("cost",), derived={"cost": Derived("cost", (), total)})
+    table = TableSpec(title="T", rows=("model",), cells=("cost",), derived={"cost": DerivedCell("cost", (), total)})
     line = _no_cell.__code__.co_firstlineno
     words = rf"{__file__}:{line}:1: .*table 'T': `total` of cost 'cost' gives 0.0, not a Cell"
     with pytest.raises(PluginError, match=words):
         build(table, [score()], METRICS)
-    broken = TableSpec(title="T", rows=("model",), cells=("cost",), derived={"cost": Derived("cost", (), 3)})  # type: ignore[arg-type]
+    broken = TableSpec(title="T", rows=("model",), cells=("cost",), derived={"cost": DerivedCell("cost", (), 3)})  # type: ignore[arg-type]
     with pytest.raises(PluginError, match="table 'T': TypeError: 'int' object is not callable"):
         build(broken, [score()], METRICS)

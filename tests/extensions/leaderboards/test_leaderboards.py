@@ -11,7 +11,7 @@ import pytest
 from harness.api import Episode, Metric
 from harness.errors import DataError
 from harness.extensions.leaderboards.leaderboard import RunScores, leaderboard
-from harness.extensions.papers.figures import Published, Record
+from harness.extensions.papers.figures import PublishedTable, Record
 from harness.tables import EpisodeScore, Table, TableSpec
 
 
@@ -40,7 +40,7 @@ def values(table: Table) -> dict[tuple[str, ...], list[float | None]]:
     return {row.names: [cell.value for cell in row.cells] for row in table.rows}
 
 
-def board(*runs: RunScores, published: Sequence[Published] = ()) -> list[Table]:
+def board(*runs: RunScores, published: Sequence[PublishedTable] = ()) -> list[Table]:
     return leaderboard(runs, published)
 
 
@@ -74,7 +74,7 @@ def test_differing_generation_settings_are_reported_and_equal_ones_are_not() -> 
 
 
 def test_published_rows_can_stand_below() -> None:
-    paper = Published(
+    paper = PublishedTable(
         "paper/t", "Paper, Table 1", "T", (Record({"model": "X", "problem": "p", "size": 4}, "solved", 0.1),)
     )
     _, second = board(run("r1", 1), run("r2", 0, model="b"), published=[paper])

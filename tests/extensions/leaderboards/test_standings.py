@@ -18,7 +18,7 @@ from harness.extensions.leaderboards.leaderboard import RunScores
 from harness.extensions.leaderboards.overall import overall
 from harness.extensions.leaderboards.standings import standings
 from harness.extensions.pages.html import page
-from harness.extensions.papers.figures import Published, Record
+from harness.extensions.papers.figures import PublishedTable, Record
 from harness.report import render
 from harness.tables import EpisodeScore, HeadlineSpec, TableSpec, check_headline
 
@@ -183,7 +183,7 @@ def test_published_figures_of_the_whole_benchmark_stand_among_the_models() -> No
         Record({"model": "Paper", "kind": 1}, "solved", 0.1),
         Record({"model": "Other"}, "score", 0.2, overall=True),
     )
-    paper = Published("paper/t", "Paper, Table 1", "T", records, warnings=("Mind this.",))
+    paper = PublishedTable("paper/t", "Paper, Table 1", "T", records, warnings=("Mind this.",))
     table = TableSpec.parse({"title": "T", "rows": "model", "cell": "solved", "published": "paper/t"})
     board = standings([replace(run("a", HALF), tables=[table])], published=[paper])
     assert [(row.rank, row.model, row.cell.value) for row in board.rows] == [("–", "Paper", 0.8), ("1", "a", 0.5)]

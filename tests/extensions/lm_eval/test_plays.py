@@ -103,7 +103,7 @@ def test_prompts_that_take_too_much_room_are_worked_out_again(tmp_path: Path) ->
     early = small.cases(None, 0)
     first = [next(early) for _ in range(5)]
     assert list(small.cases(None, 0)) == list(task.cases(None, 0)) == [*first, *early]
-    assert leaf._kept is None and next(iter(task.leaves.values()))._kept is not None
+    assert leaf._requests is None and next(iter(task.leaves.values()))._requests is not None
 
 
 def test_filters_get_replies_in_which_the_first_finds_nothing(tmp_path: Path) -> None:

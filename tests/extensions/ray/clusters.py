@@ -32,7 +32,7 @@ def killing(folder: Path, after: Callable[[int], list[int]]) -> Any:
     """For `on_score`: kills the workers that `after` names when so many episodes are finished."""
     count = 0
 
-    def told(score: Any, total: int) -> None:
+    def on_score(score: Any, total: int) -> None:
         nonlocal count
         count += score is not None
         for worker in after(count) if score is not None else ():
@@ -40,4 +40,4 @@ def killing(folder: Path, after: Callable[[int], list[int]]) -> Any:
                 process = json.loads(worker_locks.path_of(folder, worker).read_text())["pid"]
                 os.kill(process, signal.SIGKILL)
 
-    return told
+    return on_score

@@ -263,7 +263,7 @@ def endless_games() -> Any:
 @pytest.mark.slow
 def test_an_action_with_which_an_environment_never_ends_is_invalid(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clock, "SECONDS", 0.3)
-    endless = clock.Clocked(f"{__name__}:endless_games")
+    endless = clock.ClockedFunction(f"{__name__}:endless_games")
     monkeypatch.setattr(clocked, "_clock", lambda name: endless)
     game, plain = ClockedGame("SecretMafia-v0", 6, 3, {}), LiveGame("SecretMafia-v0", 6, 3, {})
     at, there = game.after(game.start(), "Hello."), plain.after(plain.start(), "Hello.")

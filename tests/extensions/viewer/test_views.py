@@ -169,7 +169,7 @@ def test_networks_show_what_decides_their_grade(name: str, changes: list[str], t
         if problem == "coloring" and name == "agentsnet_quick":
             bad = sum(edge.state == "conflict" for edge in last.edges)
             assert transcript.grade["score"] == pytest.approx(1 - bad / len(last.edges))
-        assert sum(len(scene.flights) for scene in scenes) == transcript.outcome.facts["messages"]
+        assert sum(len(scene.messages) for scene in scenes) == transcript.outcome.facts["messages"]
 
 
 @pytest.mark.slow
@@ -203,14 +203,14 @@ def test_boards_count_messages_and_right_answers(tmp_path: Path) -> None:
             right = sum("right" in node.marks for node in scenes[-1].nodes)
             assert right / len(transcript.agents) == pytest.approx(transcript.grade["success"]), transcript.id
             facts = transcript.outcome.facts
-            flights = sum(len(scene.flights) for scene in scenes[facts["final_from"] + 1 :])
+            sent_messages = sum(len(scene.messages) for scene in scenes[facts["final_from"] + 1 :])
             sent = sum(n for line in facts["sent"].values() for n, _ in line.values())
             later = " ".join(scene.caption for scene in scenes[facts["final_from"] + 1 :])
             read = sum(int(n) for n in re.findall(r"reads? (\d+) file", later))
             if facts["reads"] is None:
-                assert flights == sent and read == 0
+                assert sent_messages == sent and read == 0
             else:  # who reads a file gets no message from its writer, who may have left
-                assert flights == 0 and read == sum(sum(line.values()) for line in facts["reads"].values())
+                assert sent_messages == 0 and read == sum(sum(line.values()) for line in facts["reads"].values())
             assert all(scene.caption.startswith(f"Round {i}") for i, scene in enumerate(scenes) if i)
 
 
@@ -237,9 +237,9 @@ def test_a_discussion_shows_who_hears_whom_and_who_is_who(tmp_path: Path) -> Non
     players = {"use": "simulated", "accuracy": 0.5}
     harness.evaluate({**spec, "protocol": protocol, "baseline": players}, output_path=tmp_path / "run", limit=1)
     [(_, scenes, _)] = drawn(tmp_path / "run")
-    flights = {(flight.sender, flight.receiver) for scene in scenes for flight in scene.flights}
+    sent_messages = {(message.sender, message.receiver) for scene in scenes for message in scene.messages}
     chain = {("Agent-0", "Agent-1"), ("Agent-1", "Agent-2"), ("Agent-2", "Agent-3")}
-    assert flights == chain | {(f"Agent-{i}", "Moderator") for i in range(4)}
+    assert sent_messages == chain | {(f"Agent-{i}", "Moderator") for i in range(4)}
     sheets = {sheet.title: sheet for sheet in scenes[-1].sheets}
     assert sheets["Answers"].columns == ("", "answer", "talk", "talk"), "a column a round, though each speaks alone"
     assert [row[0] for row in sheets["Personas"].rows] == ["Agent-0", "Agent-1"]
@@ -254,7 +254,7 @@ def test_a_team_stands_in_levels_and_shows_who_reads_whom(tmp_path: Path) -> Non
     assert columns["lead"] < columns["head"] < columns["worker"]
     pairs = {(edge.source, edge.target) for edge in scenes[0].edges}
     assert ("lead", "head-1") in pairs and ("worker-3", "head-1") in pairs and ("worker-3", "lead") not in pairs
-    assert {(flight.sender, flight.receiver) for flight in scenes[2].flights} == {
+    assert {(message.sender, message.receiver) for message in scenes[2].messages} == {
         ("lead", "head-0"),
         ("lead", "head-1"),
     }
@@ -268,7 +268,7 @@ def test_scenes_are_sent_as_changes(tmp_path: Path) -> None:
     for _, scenes, _ in drawn(tmp_path / "run"):
         now: dict[str, Any] = {}
         sent = as_json(scenes)
-        assert sent[0].keys() == {"caption", "nodes", "edges", "flights", "bars", "sheets", "facts"}
+        assert sent[0].keys() == {"caption", "nodes", "edges", "messages", "bars", "sheets", "facts"}
         for scene, changes in zip(scenes, sent, strict=True):
             now = {name: whole(now.get(name), changes[name]) if name in changes else now[name] for name in sent[0]}
             assert now["caption"] == scene.caption
@@ -376,12 +376,12 @@ def test_boards_show_the_links_of_a_network_and_judge_no_single_answer_of_it(tmp
         assert len(found[0].edges) == 8 and "right" not in found[-1].facts
         assert not any({"right", "wrong"} & {*node.marks} for node in found[-1].nodes)
         assert found[-1].facts["submitted"] == "8 of 8"
-    assert len(sparse[1].flights) == 16 and {flight.receiver for flight in wide[1].flights} == {"*"}
+    assert len(sparse[1].messages) == 16 and {message.receiver for message in wide[1].messages} == {"*"}
 
 
 def test_a_broadcast_in_a_network_flies_to_neighbors(tmp_path: Path) -> None:
     small = ["matrix.topology=[ring]", "matrix.loss=[0]", "task.samples=1"]
     harness.evaluate("cross/links", output_path=tmp_path / "run", overrides=small)
     [scenes] = [found for transcript, found, _ in drawn(tmp_path / "run") if "Broadcast" in transcript.condition]
-    assert len(scenes[1].flights) == 16 and all(flight.receiver != "*" for flight in scenes[1].flights)
+    assert len(scenes[1].messages) == 16 and all(message.receiver != "*" for message in scenes[1].messages)
     assert scenes[-1].facts["right"] == "8"

@@ -8,13 +8,13 @@ An expression has no statements, no attributes of objects and no functions but t
 value everywhere: sets are iterated in order, and chance comes from `random_functions` alone.
 """
 
-from ._compile import Compiled, Names, compiled, names, renew
+from ._compile import CompiledExpression, Names, compiled, names, renew
 from ._errors import Expression, ExpressionError, ExpressionLimitError
 from ._functions import FUNCTIONS
 from ._guards import is_number
 from ._random import RANDOM, random_functions
 
 __all__ = [
-    "FUNCTIONS", "RANDOM", "Compiled", "Expression", "ExpressionError", "ExpressionLimitError",
+    "FUNCTIONS", "RANDOM", "CompiledExpression", "Expression", "ExpressionError", "ExpressionLimitError",
     "Names", "compiled", "is_number", "names", "random_functions", "renew",
 ]  # fmt: skip

@@ -55,7 +55,7 @@ def renew(values: Names) -> None:
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompiledExpression:
     """A checked expression over variables, and over arguments that it takes each time.
 
     Attributes:
@@ -133,7 +133,7 @@ class Compiled:
 
 def compiled(
     text: str, variables: Iterable[str] = (), arguments: Sequence[str] = (), functions: Iterable[str] = ()
-) -> Compiled:
+) -> CompiledExpression:
     """Check and compile an expression.
 
     Args:
@@ -164,7 +164,7 @@ def compiled(
     except SyntaxError as error:  # what the compiler refuses, not the parser: an argument twice, many loops in one
         raise ExpressionError(clean(f"{cut(text)}: no expression: {error.msg}"), place=pinpoint(text, 0)) from None
     inner = next(constant for constant in code.co_consts if isinstance(constant, types.CodeType))
-    return Compiled(text, known, arguments, more, frozenset(checker.used & known), inner)
+    return CompiledExpression(text, known, arguments, more, frozenset(checker.used & known), inner)
 
 
 # ----------------------------------------------------------------------------------------- guards

@@ -1,5 +1,5 @@
 """Specs of this project for tasks of other harnesses."""
 
-from .lm_eval import Converted, Note, convert
+from .lm_eval import Conversion, Note, convert
 
-__all__ = ["Converted", "Note", "convert"]
+__all__ = ["Conversion", "Note", "convert"]

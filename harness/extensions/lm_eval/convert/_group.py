@@ -10,7 +10,7 @@ from harness.errors import Place, PluginError
 from harness.extensions.lm_eval.index import TaskEntry
 
 from ._source import Entry, file_of, lookup, overridden, read
-from ._task import Converted, Note, TaskConversion, word
+from ._task import Conversion, Note, TaskConversion, word
 
 
 @dataclass
@@ -22,7 +22,7 @@ class GroupConversion:
     tasks: dict[str, TaskConversion] = field(default_factory=dict)
     rows: list[dict[str, Any]] = field(default_factory=list)
 
-    def spec(self, name: str, keys: Mapping[str, Entry]) -> Converted:
+    def spec(self, name: str, keys: Mapping[str, Entry]) -> Conversion:
         """One spec with a matrix over the group's tasks."""
         self._add(name, keys, {})
         if not self.tasks:
@@ -60,7 +60,9 @@ class GroupConversion:
             "headline": next(c.spec["headline"] for c in specs.values() if c.spec["headline"]["cell"] == first),
             "tables": [{**table, "groups": [self._shown(row, cells) for row in self.rows]}],
         }
-        return Converted(spec, tuple(dict.fromkeys((*self.notes, *(note for c in specs.values() for note in c.notes)))))
+        return Conversion(
+            spec, tuple(dict.fromkeys((*self.notes, *(note for c in specs.values() for note in c.notes))))
+        )
 
     def _shown(self, row: dict[str, Any], cells: Mapping[str, Any]) -> dict[str, Any]:
         """A group's row with the metrics that it aggregates."""

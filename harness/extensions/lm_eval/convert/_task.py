@@ -54,7 +54,7 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Converted:
+class Conversion:
     """A spec, and what a reader must know about it.
 
     Attributes:
@@ -101,7 +101,7 @@ class TaskConversion:
     keys: Mapping[str, Entry]
     notes: list[Note] = field(default_factory=list)
 
-    def spec(self, name: str) -> Converted:
+    def spec(self, name: str) -> Conversion:
         """The whole spec."""
         task, rest = self.task(), {"protocol": self._protocol(), "prompts": self._prompts()}
         sampling = self._sampling()
@@ -116,7 +116,7 @@ class TaskConversion:
             "headline": self._headline(metrics[0]["name"]),
         }
         order = {key: i for i, key in enumerate(self.keys)}
-        return Converted(spec, tuple(sorted(self.notes, key=lambda note: order.get(note.key.split(".")[0], 0))))
+        return Conversion(spec, tuple(sorted(self.notes, key=lambda note: order.get(note.key.split(".")[0], 0))))
 
     def task(self) -> dict[str, Any]:
         """The parameters of `dataset_qa`."""

@@ -11,12 +11,12 @@ from harness.extensions.lm_eval.index import entries, unknown
 
 from ._group import GroupConversion
 from ._source import Entry, file_of, lookup, read
-from ._task import ITSELF, Converted, Note, TaskConversion
+from ._task import ITSELF, Conversion, Note, TaskConversion
 
-__all__ = ["Converted", "Note", "convert"]
+__all__ = ["Conversion", "Note", "convert"]
 
 
-def convert(name: str, include_path: Sequence[Path] = ()) -> Converted:
+def convert(name: str, include_path: Sequence[Path] = ()) -> Conversion:
     """The spec of a task, a group or a tag.
 
     Args:

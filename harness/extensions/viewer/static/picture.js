@@ -230,12 +230,12 @@ export class Picture {
   /** Sender and receiver of every message; one to all others is one a receiver. */
   routes(scene) {
     const agents = scene.nodes.filter((node) => node.kind === "agent").map((node) => node.id);
-    return scene.flights.flatMap((flight) =>
-      flight.receiver === "*"
-        ? (this.topology?.[flight.sender] ?? agents)
-            .filter((agent) => agent !== flight.sender)
-            .map((agent) => [flight.sender, agent, flight.text])
-        : [[flight.sender, flight.receiver, flight.text]],
+    return scene.messages.flatMap((message) =>
+      message.receiver === "*"
+        ? (this.topology?.[message.sender] ?? agents)
+            .filter((agent) => agent !== message.sender)
+            .map((agent) => [message.sender, agent, message.text])
+        : [[message.sender, message.receiver, message.text]],
     );
   }
 
@@ -305,7 +305,7 @@ export class Picture {
       ["conflict", "chosen", "held", "wanted"].includes(state),
     );
     const words = { conflict: "conflict", chosen: "chosen", held: "holds or uses", wanted: "wants" };
-    const key = JSON.stringify([marks, states, scene.flights.length]);
+    const key = JSON.stringify([marks, states, scene.messages.length]);
     if (key === this.key) return;
     this.key = key;
     const many = this.routes(scene).length;
@@ -319,7 +319,7 @@ export class Picture {
         h(
           "li",
           {},
-          h("span", { class: "stroke flight", "aria-hidden": "true" }),
+          h("span", { class: "stroke message", "aria-hidden": "true" }),
           many > ARROWS ? `${many} messages (arrows are hidden)` : "message",
         ),
     );

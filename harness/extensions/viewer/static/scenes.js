@@ -3,7 +3,7 @@
 /** All scenes, whole. Parts that did not change are the same objects, so drawing can skip them. */
 export function whole(sent) {
   const scenes = [];
-  let now = { caption: "", nodes: [], edges: [], flights: [], bars: [], sheets: [], facts: {} };
+  let now = { caption: "", nodes: [], edges: [], messages: [], bars: [], sheets: [], facts: {} };
   for (const changes of sent) {
     now = { ...now };
     for (const [name, value] of Object.entries(changes)) now[name] = merged(now[name], value);

@@ -168,7 +168,7 @@ def test_more_groups_than_colors_look_different(page: Page) -> None:
           const picture = new Picture(() => {});
           const same = { kind: "agent", label: "", text: "", marks: [], x: 0, y: 0 };
           const node = (_, i) => ({ ...same, id: `n${i}`, color: i });
-          const scene = { nodes: Array.from({ length: 32 }, node), edges: [], flights: [] };
+          const scene = { nodes: Array.from({ length: 32 }, node), edges: [], messages: [] };
           picture.draw(scene, { topology: {}, selected: null });
           const look = (n) => n.getAttribute("class") + (n.querySelector(".ring")?.getAttribute("class") ?? "");
           return [...picture.svg.querySelectorAll(".node")].map(look);

@@ -19,20 +19,20 @@ from . import _package, grading
 from ._mistakes import explained
 from ._returned import returned_names
 from .aggregation import registered
-from .asked import Asked, Settings, as_chat
 from .data import LocalData
 from .grading import NUMPY_SEED, PYTHON_SEED
+from .requests import DocumentRequest, Settings, as_chat
 from .values import pairs_of, sampling_of
 
 LOCAL = ("json", "csv", "parquet", "text")
 """Data sets that are files: `dataset_path` names their form."""
-MOST_KEPT = 30_000_000
-"""Characters of prompts that are kept, so that a run's second look at its cases takes no time."""
+MOST_CHARACTERS = 30_000_000
+"""Characters of prompts that a task keeps, so that a run's second look at its cases takes no time."""
 INVALID = "[invalid]"
 """The package's answer of a regex filter for a reply without a match."""
 
 
-class Leaf:
+class SingleTask:
     """A task that has documents (a leaf of groups).
 
     Attributes:
@@ -47,9 +47,9 @@ class Leaf:
         self._chance: tuple[Any, Any] | None = None
         self._documents: Any = None
         self._last: tuple[int, Any] | None = None
-        self._kept: list[Asked] | None = []
-        self._source: Iterator[Asked] | None = None
-        self._room = MOST_KEPT
+        self._requests: list[DocumentRequest] | None = []
+        self._source: Iterator[DocumentRequest] | None = None
+        self._room = MOST_CHARACTERS
 
     # ------------------------------------------------------------------------------ what the YAML says
 
@@ -231,38 +231,40 @@ class Leaf:
                 return
             yield number, document
 
-    def asked(self) -> Iterator[Asked]:
+    def requests(self) -> Iterator[DocumentRequest]:
         """What is asked about each document, in order: the same every time.
 
-        It is computed once for all callers, as long as that takes no more than `MOST_KEPT` characters.
+        It is computed once for all callers, as long as that takes no more than `MOST_CHARACTERS` characters.
         """
         position = 0
-        while self._kept is not None:
-            if position == len(self._kept) and not self._keep_next():
+        while self._requests is not None:
+            if position == len(self._requests) and not self._request_next():
                 return
-            if self._kept is not None:
-                yield self._kept[position]
+            if self._requests is not None:
+                yield self._requests[position]
                 position += 1
         yield from itertools.islice(self._work_out(), position, None)
 
-    def _keep_next(self) -> bool:
+    def _request_next(self) -> bool:
         """Work out what is asked about one more document. False: there is none."""
         if self._source is None:
             self._source = self._work_out()
         try:
-            asked = next(self._source, None)
+            request = next(self._source, None)
         except BaseException:
-            self._kept, self._source, self._room = [], None, MOST_KEPT
+            self._requests, self._source, self._room = [], None, MOST_CHARACTERS
             raise
-        if asked is None or self._kept is None:
+        if request is None or self._requests is None:
             return False
-        self._kept.append(asked)
-        self._room -= len(asked.context) + sum(len(text) + len(context or "") for text, context in asked.continuations)
+        self._requests.append(request)
+        self._room -= len(request.context) + sum(
+            len(text) + len(context or "") for text, context in request.continuations
+        )
         if self._room < 0:
-            self._kept = self._source = None
+            self._requests = self._source = None
         return True
 
-    def _work_out(self) -> Iterator[Asked]:
+    def _work_out(self) -> Iterator[DocumentRequest]:
         self.open()
         self.task.set_fewshot_seed(self.settings.fewshot_seed)
         sampler = getattr(self.task, "sampler", None)
@@ -274,11 +276,11 @@ class Leaf:
             if sampler is not None:
                 sampler.rnd = drawn[1]
             with self.explaining(f"document {number} is asked about"), self._own_chance(state=chance) as after:
-                asked = self._ask(number, document)
+                request = self._ask(number, document)
             chance = after[0]
-            yield asked
+            yield request
 
-    def _ask(self, number: int, document: Any) -> Asked:
+    def _ask(self, number: int, document: Any) -> DocumentRequest:
         task, settings, chat = self.task, self.settings, self.settings.apply_chat_template
         context = task.fewshot_context(
             document,
@@ -305,20 +307,20 @@ class Leaf:
         target = self._target(document)
         first = instances[0].args
         if kind == "generate_until":
-            return Asked(number, kind, first[0], (), sampling_of(first[1]), target)
+            return DocumentRequest(number, kind, first[0], (), sampling_of(first[1]), target)
         if kind == "loglikelihood_rolling":
-            return Asked(number, kind, "", ((str(first[0]), None),), {}, target)
+            return DocumentRequest(number, kind, "", ((str(first[0]), None),), {}, target)
         pairs = tuple((i.args[1], None if i.args[0] == first[0] else i.args[0]) for i in instances)
-        return Asked(number, kind, first[0], pairs, {}, target)
+        return DocumentRequest(number, kind, first[0], pairs, {}, target)
 
-    def example(self) -> Asked:
+    def example(self) -> DocumentRequest:
         """What could be asked about an invented document."""
         source = f"(a document of {self.config.dataset_path or self.name})"
         if self.output_type == "generate_until":
-            return Asked(None, self.output_type, source, (), sampling_of(self.config.generation_kwargs or {}))
+            return DocumentRequest(None, self.output_type, source, (), sampling_of(self.config.generation_kwargs or {}))
         kind = "loglikelihood" if self.output_type == "multiple_choice" else self.output_type
         texts = (" one", " two") if self.output_type == "multiple_choice" else (" one",)
-        return Asked(None, kind, "" if "rolling" in kind else source, tuple((text, None) for text in texts))
+        return DocumentRequest(None, kind, "" if "rolling" in kind else source, tuple((text, None) for text in texts))
 
     def _target(self, document: Any) -> Any:
         try:
@@ -329,7 +331,7 @@ class Leaf:
 
     # ---------------------------------------------------------------------------------------- grading
 
-    def seen(self, number: int) -> Any:
+    def recent_document(self, number: int) -> Any:
         """A document for code that only reads it; several questions about the same one follow each other."""
         last = self._last  # other threads may grade meanwhile
         if last is None or last[0] != number:

@@ -49,7 +49,7 @@ def as_chat(messages: Any, **_: Any) -> Chat:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class DocumentRequest:
     """What is asked about one document.
 
     Attributes:
