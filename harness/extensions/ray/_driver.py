@@ -146,9 +146,9 @@ class Driver:
         await self._place(number, actor)
         here, root = str(Path.cwd()), str(self.work.plan.project.root)
         pings = asyncio.create_task(self._keep_pinging(actor))
-        update, last_limit = None, None
+        update, last_limit, told = None, None, frozenset(self.work.known)
         try:
-            failure = await actor.start.remote(number, here, root, self.config, self.spent, self.work.known)
+            failure = await actor.start.remote(number, here, root, self.config, self.spent, told)
             if failure is not None:
                 raise failure
             self.started[number] = {"worker": number, **self.placed[number], "episodes": 0}
@@ -156,10 +156,11 @@ class Driver:
             while True:
                 changed, assignments = self.changed, self.scheduler.take(number)
                 limit = self.spent or (self.budget.limit(number) if self.scheduler.active[number] else last_limit)
-                if limit is not None and (assignments or limit != last_limit):
+                known = frozenset(self.work.known)
+                if limit is not None and (assignments or limit != last_limit or known != told):
                     assigned = [(each.job[0].id, *each.job[1:], each.moves) for each in assignments]
-                    await actor.add.remote(assigned, limit)
-                    last_limit = limit
+                    await actor.add.remote(assigned, limit, known)
+                    last_limit, told = limit, known
                 update = update or asyncio.ensure_future(actor.updates.remote())
                 await asyncio.wait({update, changed}, return_when=asyncio.FIRST_COMPLETED)
                 if update.done():
@@ -183,6 +184,8 @@ class Driver:
 
     def _keep(self, number: int, update: WorkerUpdate) -> None:
         """Note what a worker reports. Raises its failure."""
+        before = len(self.work.known)
+        self.work.known |= update.known
         if number in self.scheduler.active:
             finished = self.scheduler.finish(number, [score.id for score in update.scores])
             self.scheduler.pause(number, update.paused)
@@ -191,6 +194,8 @@ class Driver:
                 if score.id in finished:
                     self.work.on_score(score)
             self._count(number, update.used)
+        if len(self.work.known) > before:  # what others are refused is a result then
+            self._notify()
         if update.failure is not None:
             raise update.failure
 
@@ -243,7 +248,7 @@ class Driver:
         if why is not None:  # answers in flight may take long, but their worker has to be there
             await asyncio.gather(*map(self._ping, workers.values()))
         patience = ENDING_TIMEOUT if why is None else None
-        ends = [asyncio.wait_for(actor.end.remote(why, now), patience) for actor in workers.values()]
+        ends = [asyncio.wait_for(actor.end.remote(why, now, self.work.known), patience) for actor in workers.values()]
         failures: list[Failure] = []
         for number, update in zip(workers, await asyncio.gather(*ends, return_exceptions=True), strict=True):
             if isinstance(update, WorkerUpdate):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness import __version__, approvals
+from harness import __version__, approvals, storage
 from harness.api import Case, Facts
 from harness.config import project, resolve
 from harness.config.permissions import check_execution
@@ -59,6 +59,7 @@ class WorkerUpdate:
             (`harness.storage.pending`), or the budget is used up.
         failure: why it plays no more.
         used: calls and tokens since the worker began.
+        known: names of the models that have answered.
         reports: what each engine reports of itself, at the worker's end.
     """
 
@@ -66,6 +67,7 @@ class WorkerUpdate:
     paused: list[str] = field(default_factory=list)
     failure: Failure | None = None
     used: Used = (0, 0)
+    known: frozenset[str] = frozenset()
     reports: dict[str, Facts] = field(default_factory=dict)
 
 
@@ -139,14 +141,16 @@ class Worker:
         ready.cancel()
         return self._failure()
 
-    async def add(self, assigned: list[Assigned], limit: Used | BudgetSpentError) -> None:
+    async def add(self, assigned: list[Assigned], limit: Used | BudgetSpentError, known: Iterable[str] = ()) -> None:
         """Play these too.
 
         Args:
             assigned: episodes.
             limit: calls and tokens that the worker may use in all; or that the budget is used up. What needs no new
                 call is still played then, unless the time is over.
+            known: as of `start`, with what other workers have reported since.
         """
+        self._know(known)
         if isinstance(limit, BudgetSpentError):
             self._use_up(limit)
         else:
@@ -173,15 +177,19 @@ class Worker:
                 failure = error
         return self._update(failure)
 
-    async def end(self, why: str | BudgetSpentError | None = None, now: bool = False) -> WorkerUpdate:
+    async def end(
+        self, why: str | BudgetSpentError | None = None, now: bool = False, known: Iterable[str] = ()
+    ) -> WorkerUpdate:
         """Come to an end as a run in a single process does: close the engines and the journal.
 
         Args:
             why: the run stops. No new call is made; answers in flight are paid for, are waited for and recorded. None:
                 there is nothing left to play; failures that are pending, and what goes wrong even now, are reported.
             now: wait for nothing. What is recorded of open episodes stays.
+            known: as of `add`.
         """
         if self._playing is not None:
+            self._know(known)
             if why is not None:
                 while not self._jobs.empty():
                     self._jobs.get_nowait()
@@ -223,6 +231,21 @@ class Worker:
         self._scores.append(score)
         self._news.set()
 
+    def _know(self, models: Iterable[str]) -> None:
+        """Models have answered elsewhere, so what they refused here, before they had answered anything, is a result.
+        Not so where other failures of theirs are pending."""
+        if not self._ready.is_set() or self._playing is None or self._playing.done():
+            return  # no journal is open
+        episodes = self._episodes
+        episodes.work.known.update(models)
+        failures = episodes.pending.failures()
+        for name in sorted(episodes.gates.keys() & models):
+            kinds = {line["error_kind"] for line in failures if line["engine"][0] == name}
+            if episodes.gates[name].answered == 0 and kinds.issubset(storage.REFUSALS):
+                episodes.gates[name].answered = 1  # later failures are pending until it answers here
+                if kinds:
+                    episodes.record(storage.refusals_line(name))
+
     def _use_up(self, spent: BudgetSpentError) -> None:
         self._usage.halt(spent)
         if spent.by == "max_time":
@@ -230,7 +253,8 @@ class Worker:
 
     def _update(self, failure: Failure | None, reports: dict[str, Facts] | None = None) -> WorkerUpdate:
         self._reported = len(self._scores), len(self._paused)
-        return WorkerUpdate(self._scores.copy(), self._paused.copy(), failure, self._usage.used, reports or {})
+        known = frozenset(name for name, gate in self._episodes.gates.items() if gate.answered)
+        return WorkerUpdate(self._scores.copy(), self._paused.copy(), failure, self._usage.used, known, reports or {})
 
     def _failure(self) -> Failure | None:
         """Why nothing is played any more. A bug is raised as it is."""

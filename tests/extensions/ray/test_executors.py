@@ -4,7 +4,7 @@ import asyncio
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -14,6 +14,7 @@ from harness.cli import main
 from harness.config.plan import Plan
 from harness.engines.mock import Mock
 from harness.errors import (
+    BudgetSpentError,
     ContextLengthError,
     EngineFatalError,
     RequestError,
@@ -228,6 +229,56 @@ def test_refusals_are_results_at_once_where_the_model_has_answered_elsewhere(
 
     news = with_worker(tmp_path, Full(text="a"), act, known=known)
     assert (len(news.scores), len(news.paused)) == ((1, 0) if known else (0, 1))
+
+
+class Deaf(Mock):
+    """Refuses everything, then fails at everything."""
+
+    refusals: ClassVar[int] = 0
+
+    async def complete(self, request: Any) -> Any:
+        Deaf.refusals -= 1
+        raise ContextLengthError("too long") if Deaf.refusals >= 0 else RequestError("no answer")
+
+
+@pytest.mark.parametrize("told", ["add", "end"])
+def test_refusals_are_results_once_another_worker_has_had_an_answer(tmp_path: Path, told: str) -> None:
+    """Also where the budget is spent, which would leave them to be asked again otherwise."""
+
+    async def act(worker: Worker, made: Plan) -> tuple[list[str], WorkerUpdate]:
+        await worker.add(assigned(made)[:1], (900, 0))
+        paused = (await worker.updates()).paused
+        spent = BudgetSpentError("max_calls", 1000)
+        if told == "add":
+            await worker.add([], spent, ["model", "another"])
+            return paused, await worker.updates()
+        return paused, await worker.end(spent, known=["model"])
+
+    paused, news = with_worker(tmp_path, Full(text="a"), act, options=Options(max_concurrency=2, max_calls=1000))
+    assert [score.id for score in news.scores] == paused and len(paused) == 1 and news.failure is None
+    assert set(storage.JournalState(*storage.journals(tmp_path)).ends) == set(paused)
+
+
+def test_a_worker_that_is_refused_everything_goes_on_if_others_are_answered(tmp_path: Path) -> None:
+    """Refusals of all its first requests stop no run whose model has answered elsewhere; failures still do."""
+
+    async def act(worker: Worker, made: Plan) -> tuple[list[int], Any]:
+        Deaf.refusals = len(assigned(made)) * 100
+        await worker.add(assigned(made)[:1], NOTHING)
+        counts = [len((await worker.updates()).paused)]
+        await worker.add(assigned(made)[1:7], NOTHING, ["model"])
+        scores: set[str] = set()
+        while len(scores) < 7:
+            scores |= {score.id for score in (await worker.updates()).scores}
+        Deaf.refusals = 0
+        await worker.add(assigned(made)[7:], NOTHING, ["model"])
+        news = await worker.updates()
+        while not news.paused:
+            news = await worker.updates()
+        return [*counts, len(scores), len(news.paused)], (await worker.end()).failure
+
+    counts, failure = with_worker(tmp_path, Deaf(text="a"), act)
+    assert counts == [1, 7, 1] and isinstance(failure, EngineFatalError)
 
 
 def test_answers_under_way_are_recorded_when_the_run_stops(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """Budgets with Ray's workers: what comes out is what one process gives, and what may be asked is never exceeded."""
 
+import contextlib
 import json
+import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -159,6 +161,32 @@ def test_requests_that_wait_for_a_share_end_with_an_engine_gone_elsewhere(tmp_pa
     with pytest.raises(RunStoppedError, match="this one is gone"):
         run(tmp_path / "r", Mock(function=answer), max_calls=6)
     assert asked(tmp_path / "r")[0] == log.stat().st_size == 6
+
+
+def test_refusals_are_not_asked_again_if_another_worker_was_answered(tmp_path: Path) -> None:
+    """Of three workers one has an answer, and the budget ends the run before the others have any."""
+    log, first = tmp_path / "log", tmp_path / "first"
+
+    async def answer(request: Request) -> str:
+        import asyncio
+
+        from harness.errors import RefusedError
+
+        with log.open("a") as file:
+            file.write(request.id + "\n")
+        with contextlib.suppress(FileExistsError):
+            first.open("x").write(str(os.getpid()))
+        while len(log.read_text().split()) < 3:  # each worker asks something
+            await asyncio.sleep(0.01)
+        if not (tmp_path / "on").exists() and first.read_text() != str(os.getpid()):
+            raise RefusedError("not these words")
+        return "a"
+
+    with pytest.raises(BudgetReachedError):
+        run(tmp_path / "r", Mock(function=answer), max_calls=6, max_error_rate=0.9)
+    (tmp_path / "on").touch()
+    run(tmp_path / "r", Mock(function=answer), "local", max_error_rate=0.9)
+    assert set(Counter(log.read_text().split()).values()) == {1}, "nothing twice"
 
 
 def test_policies_cost_nothing(tmp_path: Path) -> None:
