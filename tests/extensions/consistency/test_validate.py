@@ -1,0 +1,52 @@
+"""`harness validate`: what only an example shows, which is played with idle agents."""
+
+import contextlib
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.commands import ROOT, TOY, invoke
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ("task: {broken: context}", "no context for S1 (registry/tasks/pick.py:"),
+        ("task: {broken: cases}", "no cases today"),
+        ("agents: {default: model, o: {policy: coin, agents: [S99]}}", "no free agent 'S99'"),
+        ("agents: {default: model, o: {policy: coin, count: 99}}", "wants 99 agents; "),
+    ],
+)
+def test_validate_finds_what_an_example_shows(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, changed: str, says: str
+) -> None:
+    (tmp_path / "bad.yaml").write_text(f"extends: toy\nname: x\n{changed}")
+    with contextlib.chdir(TOY):
+        code, out, err = invoke(capsys, "validate", str(tmp_path / "bad.yaml"))
+    assert code == 2 and ": 1 problem\n" in out
+    assert says in err and "bad.yaml" in err and "Traceback" not in err
+
+
+def test_validate_finds_groups_of_agents_that_are_not_on_the_panel(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    panel = (
+        "extends: arithmetic\nname: x\nprompts: ensembles/standard\nprotocol: discussion\nagents:\n  default: model\n"
+    )
+    (tmp_path / "bad.yaml").write_text(f"{panel}  odd: {{agents: [Agnt-1]}}\n")
+    with contextlib.chdir(ROOT):
+        code, _, err = invoke(capsys, "validate", str(tmp_path / "bad.yaml"))
+    assert code == 2 and "bad.yaml:7:17: group 'odd': no free agent 'Agnt-1'" in err and "Did you mean Agent-1" in err
+
+
+def test_validate_finds_a_template_variable_without_a_value(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    project = tmp_path / "p"
+    (project / "prompts" / "typo").mkdir(parents=True)
+    (project / "harness.yaml").write_text(f"name: p\nparents: [{TOY}]\n")
+    (project / "prompts" / "typo" / "prompts.yaml").write_text("base: toy/base\n")
+    (project / "prompts" / "typo" / "retry.j2").write_text("\n{% if round > 99 %}{{ eror }}{% endif %}")
+    (project / "s.yaml").write_text("extends: toy\nname: s\nprompts: typo\n")
+    with contextlib.chdir(project):
+        code, _, err = invoke(capsys, "validate", "s.yaml")
+    assert code == 2
+    assert "retry.j2:2:1: prompt set 'typo': undefined variable 'eror'" in err and "Did you mean error" in err
