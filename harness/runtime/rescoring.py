@@ -12,6 +12,7 @@ from harness.errors import DataError
 from harness.replies.reading import note_bugs
 from harness.runtime.scoring import grade, labels, score, turns_of
 from harness.runtime.verification import dispute, refuse
+from harness.storage import finished
 from harness.storage.plugin_errors import ERRORS, ErrorLog, forget_scoring
 from harness.tables import EpisodeScore
 
@@ -27,7 +28,7 @@ def rescore(plan: Plan, folder: Path, provider: str = "process") -> list[Episode
     episodes = {episode_id(*episode): episode for episode in plan.episodes()}
     scored: dict[str, EpisodeScore] = {}
     disputed: dict[str, str] = {}
-    for end, batches in storage.batches(*storage.journals(folder)):
+    for end, batches in finished.batches(*storage.journals(folder)):
         name = end["e"]
         note_bugs(functools.partial(errors.record, episode=name))
         if name not in episodes:

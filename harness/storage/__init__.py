@@ -25,7 +25,7 @@ from .journal import (
     whole,
 )
 from .pending import PASSING, REFUSALS, PendingFailures, refusals_line
-from .reading import JournalState, batches, confirmed, in_batches, located, read_places
+from .reading import JournalState
 
 __all__ = [
     "JOURNAL",
@@ -39,21 +39,16 @@ __all__ = [
     "JournalState",
     "Line",
     "PendingFailures",
-    "batches",
-    "confirmed",
     "end_line",
     "first_damaged",
-    "in_batches",
     "journals",
     "lines",
-    "located",
     "move_line",
     "move_of",
     "of_worker",
     "outcome_line",
     "outcome_of",
     "read_json",
-    "read_places",
     "refusals_line",
     "sealed",
     "whole",

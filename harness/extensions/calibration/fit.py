@@ -30,6 +30,7 @@ from harness.extensions.panels.questions import is_right, score_of
 from harness.runtime.manifest import identity, plain_folder
 from harness.runtime.options import Options
 from harness.runtime.session import session
+from harness.storage import finished
 
 _OWN = ("prompts", "models", "baseline", "generation_kwargs", "constrained", "seed", "executor")
 """The keys of a spec that decide how agents answer, besides task, protocol and agents; and where they do."""
@@ -182,7 +183,7 @@ def _played(plan: Plan, folder: Path) -> list[CalibrationEpisode]:
     cases = {episode_id(condition, case, repeat): case for condition, case, repeat in plan.episodes()}
     task = plan.conditions[0].task
     played: dict[str, CalibrationEpisode] = {}
-    for end, batches in storage.batches(*storage.journals(folder)):
+    for end, batches in finished.batches(*storage.journals(folder)):
         if end["error"] is not None:
             message = f"the calibration question {end['case']!r} failed: {end['error']}"
             raise DataError(message, hint="Remove the cause, and fit again.")

@@ -20,6 +20,7 @@ from harness.extensions.panels.panels import Panel, candidate
 from harness.extensions.panels.questions import is_right, score_of
 from harness.extensions.panels.with_confidence import split_confidence
 from harness.replies.likelihoods import shares
+from harness.storage import finished
 from harness.tables import text
 from harness.tables.stats import wilson
 
@@ -137,7 +138,7 @@ def _answers(source: ChartRun) -> Iterator[tuple[str, str, float, bool]]:
         games[episode_id(condition, case, repeat)] = (condition.task, case)
     verdicts: dict[tuple[int, str, str], bool] = {}
     answers: dict[tuple[str, str], Action] = {}  # of agents whose confidence is a turn of its own
-    for _, line in chain.from_iterable(map(storage.confirmed, storage.journals(source.folder))):
+    for _, line in chain.from_iterable(map(finished.confirmed, storage.journals(source.folder))):
         if line.get("k") != "move" or (game := games.get(line["e"])) is None:
             continue
         (task, case), action, key = game, line.get("a"), (line["e"], line["s"])

@@ -14,6 +14,7 @@ from typing import Any
 from harness import storage
 from harness.errors import DataError, near
 from harness.printable import csv_cell
+from harness.storage import finished
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ def messages(folder: Path, condition: str | None = None) -> Iterator[MessageCoun
     """
     recorded = False
     conditions: dict[str, None] = {}
-    for _, line in chain.from_iterable(map(storage.confirmed, storage.journals(folder))):
+    for _, line in chain.from_iterable(map(finished.confirmed, storage.journals(folder))):
         if line.get("k") != "end" or line.get("outcome") is None:
             continue
         conditions[str(line.get("condition"))] = None

@@ -14,6 +14,7 @@ from harness.api import Move
 from harness.errors import DataError
 from harness.extensions.charts import messages as traffic
 from harness.replies.likelihoods import sums
+from harness.storage import finished
 
 _TOKENS = ("input", "output", "reasoning", "cached")
 
@@ -68,7 +69,7 @@ class Tally:
         talk: (condition, agents) → how much they said, where the protocol records who sent to whom.
         stated: agent → its moves that state a confidence, or have the log-likelihoods of options.
         paths: the journals.
-        ends, moves: episode → the places of its end and of its moves, for `harness.storage.read_places`.
+        ends, moves: episode → the places of its end and of its moves, for `harness.storage.finished.read_places`.
     """
 
     paths: list[Path]
@@ -80,7 +81,7 @@ class Tally:
 
     def lines(self, places: Iterable[int]) -> Iterator[storage.Line]:
         """The journals' lines at these places."""
-        return storage.read_places(self.paths, places)
+        return finished.read_places(self.paths, places)
 
     def end(self, episode: str) -> storage.Line:
         """The end of a finished episode."""
@@ -88,14 +89,14 @@ class Tally:
 
     def batches(self, episode: str) -> list[list[Move]]:
         """The moves of a finished episode, batch by batch. Raises `DataError` if some are gone."""
-        return storage.in_batches(self.end(episode), self.lines(self.moves.get(episode, ())), self.paths[0])
+        return finished.in_batches(self.end(episode), self.lines(self.moves.get(episode, ())), self.paths[0])
 
 
 def tally(folder: Path) -> Tally:
     """Read a run's journals once, a line at a time. Raises `DataError` if one is damaged."""
     done = Tally(storage.journals(folder))
     open_uses: dict[str, Use] = {}
-    for place, line in storage.located(done.paths):
+    for place, line in finished.located(done.paths):
         try:
             _take(done, open_uses, place, line)
         except (KeyError, TypeError, AttributeError, ValueError) as error:

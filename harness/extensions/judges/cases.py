@@ -19,6 +19,7 @@ from harness.errors import StorageError
 from harness.extensions.judges.tasks import JudgedMetric, answer_text, read_lines, shortened
 from harness.extensions.panels.questions import QuestionTask
 from harness.runtime.verification import dispute, refuse
+from harness.storage import finished
 
 Line = dict[str, Any]
 
@@ -120,7 +121,7 @@ def answered(plan: Plan, folder: Path) -> Iterator[AnsweredEpisode]:
     Raises `DataError`, also for an outcome to which the recorded moves do not lead.
     """
     episodes = {episode_id(*episode): episode for episode in plan.episodes()}
-    for end, batches in storage.batches(*storage.journals(folder)):
+    for end, batches in finished.batches(*storage.journals(folder)):
         outcome = storage.outcome_of(end["outcome"])
         if outcome is not None and end["e"] in episodes:
             condition, case, repeat = episodes[end["e"]]

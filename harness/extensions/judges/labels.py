@@ -15,6 +15,7 @@ from harness.extensions.effects.paired import paired
 from harness.extensions.judges.agreement import alpha, bootstrapped, kappa, weighted_kappa
 from harness.extensions.judges.tasks import RATING, judge_names, read_lines
 from harness.printable import clean_name
+from harness.storage import finished
 from harness.tables import Cell, Column, EpisodeScore, Row, Table
 from harness.tables.table import NumberForm
 
@@ -148,7 +149,7 @@ def panel_table(metric: str, names: Sequence[str], folder: Path, of: str = RATIN
         return None
     units: list[list[float]] = []
     means: dict[str, list[float]] = {}
-    for end, batches in storage.batches(*storage.journals(folder)):
+    for end, batches in finished.batches(*storage.journals(folder)):
         if end["error"] is None:
             by_judge: dict[str, list[float]] = {}
             for move in (move for batch in batches for move in batch):

@@ -28,6 +28,7 @@ from harness.runtime.options import Options
 from harness.runtime.runner import BudgetReachedError
 from harness.runtime.session import session
 from harness.runtime.steps import Recorded, by_turn
+from harness.storage import finished
 
 from .blame import reference_of, try_policy
 from .changes import Change, by_agent, changed, dropped, turn_at
@@ -315,7 +316,7 @@ def _counted(memory: Memory, plan: Plan, folder: Path, said: Container[str]) -> 
     so that nothing is lost where one was killed."""
     files = [file for file in storage.journals(folder) if file.is_file()]
     moves: dict[str, Recorded] = dict(storage.JournalState(*files).moves)
-    moves |= {end["e"]: by_turn(batches) for end, batches in storage.batches(*files)} if files else {}
+    moves |= {end["e"]: by_turn(batches) for end, batches in finished.batches(*files)} if files else {}
     jobs = {episode_id(*job): job for job in survey(plan).episodes}
     with session() as one:
         counts = one.run(memory.count(plan, jobs, moves, said))

@@ -11,6 +11,7 @@ from harness.errors import DataError
 from harness.printable import clean_name
 from harness.results import Run
 from harness.runtime.seats import seats
+from harness.storage import finished
 
 from .findings import FILE, verdicts_of
 from .labels import BlameLabel
@@ -52,7 +53,7 @@ def opinions_of_run(folder: Path, episodes: Collection[str]) -> list[BlameLabel]
     run = Run.load(folder)
     rater = clean_name(str(run.meta["model"]))[:60]
     found = []
-    for end, _ in storage.batches(*storage.journals(run.folder)):
+    for end, _ in finished.batches(*storage.journals(run.folder)):
         if str(end["case"]) not in episodes:
             hint = f"Its spec needs task: {{use: {TASK}, run: …}}, with the run that is blamed."
             raise DataError(f"{folder} is asked about {end['case']!r:.80}, no episode of the run", hint=hint)

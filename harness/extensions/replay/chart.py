@@ -14,6 +14,7 @@ from harness.extensions.charts.chart import Chart
 from harness.extensions.charts.failures import ENGINE, LIMIT, TRUNCATED, UNREADABLE
 from harness.extensions.charts.sources import ChartOptions, Material
 from harness.extensions.charts.style import label, ticks
+from harness.storage import finished
 
 from .blame import blamed
 from .changes import without_messages
@@ -91,7 +92,7 @@ def _kinds(folder: Path, verdicts: Sequence[BlameVerdict]) -> dict[str, str]:
     """Episode → what was wrong with its first decisive move."""
     first = {one.episode: one.named[0].place for one in verdicts if one.named}
     kinds = {}
-    for end, batches in storage.batches(*storage.journals(folder), episodes={*first}):
+    for end, batches in finished.batches(*storage.journals(folder), episodes={*first}):
         moves = [move for batch in batches for move in batch]
         agent, index = first[end["e"]]
         own = [move for move in moves if move.agent == agent]

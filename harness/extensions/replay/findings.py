@@ -17,6 +17,7 @@ from harness.api import Move, as_text
 from harness.errors import DataError
 from harness.extensions.transcripts.view_api import Finding, Transcript, TurnFinding
 from harness.printable import cut
+from harness.storage import finished
 from harness.storage.files import write_atomically
 from harness.storage.locks import Lock
 
@@ -47,7 +48,7 @@ def keep(folder: Path, *found: Mapping[str, Any]) -> None:
     names = {one["episode"] for sample in found for one in sample["episodes"]}
     digests = {
         end["e"]: _digest(move for batch in batches for move in batch)
-        for end, batches in storage.batches(*storage.journals(folder), episodes=names)
+        for end, batches in finished.batches(*storage.journals(folder), episodes=names)
     }
     lock = _locked(folder)
     try:

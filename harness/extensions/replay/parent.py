@@ -23,6 +23,7 @@ from harness.runtime import manifest
 from harness.runtime.sources import changed, changed_files
 from harness.runtime.steps import Steps
 from harness.runtime.verification import dispute
+from harness.storage import finished
 
 _LISTED = 3
 _DECIDES = ("task", "protocol", "prompts", "agents", "matrix", "seed", "baseline", "generation_kwargs", "limits")
@@ -121,7 +122,7 @@ class Parent(PlayedEpisodes):
         wanted = {name for name in episodes if name not in self.batches}
         for name in wanted - self.jobs.keys():
             raise DataError(f"{self.run.folder} has no episode {name!r}", hint=near(name, self.jobs))
-        for end, batches in storage.batches(*storage.journals(self.run.folder), episodes=wanted):
+        for end, batches in finished.batches(*storage.journals(self.run.folder), episodes=wanted):
             name = end["e"]
             if end["outcome"] is None:
                 message = f"episode {name} failed, and has no outcome: {end['error']!s:.200}"

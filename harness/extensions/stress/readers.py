@@ -18,6 +18,7 @@ from harness.replies.dropped import dropped_fields
 from harness.replies.reading import read_completion
 from harness.runtime.scoring import grade, labels, score
 from harness.runtime.steps import Recorded, Steps, by_turn, recorded_move
+from harness.storage import finished
 from harness.tables import EpisodeScore
 
 Reader = Literal["tolerant", "reference", "strict"]
@@ -50,7 +51,7 @@ def read_again(plan: Plan, folder: Path, reader: Reader) -> Reading:
     """Read every reply of a finished run by another rule, and grade what the episodes then come to."""
     reading = Reading()
     episodes = {episode_id(*episode): episode for episode in plan.episodes()}
-    for end, batches in storage.batches(*storage.journals(folder)):
+    for end, batches in finished.batches(*storage.journals(folder)):
         if end["outcome"] is None or end["e"] not in episodes:
             continue
         condition, case, repeat = episodes[end["e"]]

@@ -31,6 +31,7 @@ from harness.runtime.seats import seats
 from harness.runtime.sources import changed, changed_files
 from harness.runtime.steps import Recorded, Steps, by_turn, recorded_move
 from harness.runtime.verification import misstated
+from harness.storage import finished
 
 _CONDITIONS_IN_MEMORY = 4
 _MOST_SURVEYED = 50_000  # episodes of a run whose cases are all looked at: that takes seconds
@@ -163,7 +164,7 @@ class Transcripts:
 
     def __iter__(self) -> Iterator[Transcript]:
         """All finished episodes, one in memory at a time. Raises `DataError` for a damaged journal."""
-        for end, batches in storage.batches(*storage.journals(self.folder)):
+        for end, batches in finished.batches(*storage.journals(self.folder)):
             yield self.read(end["e"], batches, end)
 
     def _locate(self, episode: str, end: Mapping[str, Any] | None) -> tuple[Condition | None, Case | None, int]:

@@ -56,7 +56,7 @@ class Recording:
 
 
 def _batches(lines: Sequence[Line], end: Line | None) -> tuple[list[list[Move]], str | None]:
-    """(the moves in the order of the protocol, what is missing), as `harness.storage.batches` orders them.
+    """(the moves in the order of the protocol, what is missing), as `harness.storage.finished.batches` orders them.
 
     Raises `KeyError`, `TypeError`, `ValueError` or `AttributeError` for lines of a strange shape.
     """

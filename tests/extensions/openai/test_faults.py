@@ -17,6 +17,7 @@ from harness.engines.mock import Mock
 from harness.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError
 from harness.extensions.openai.openai import OpenAI
 from harness.runtime.runner import RunStoppedError
+from harness.storage import finished
 from tests.helpers.fake_openai import (
     Body,
     FakeOpenAI,
@@ -230,7 +231,7 @@ def test_a_server_whose_every_response_is_malformed_stops_the_run(tmp_path: Path
         server.faults = lambda body: None
         server.answer = lambda body: said(body["seed"])
         play(tmp_path / "r", "openai", 1, model_args={**fields, "base_url": server.url})
-    counting = [line for _, line in storage.confirmed(tmp_path / "r" / "journal.jsonl") if line["k"] == "move"]
+    counting = [line for _, line in finished.confirmed(tmp_path / "r" / "journal.jsonl") if line["k"] == "move"]
     assert counting and not {line.get("error_kind") for line in counting} & {"request", "refused"}
 
 

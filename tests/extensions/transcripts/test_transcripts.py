@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness import storage
 from harness.config.project import builtin
 from harness.config.spec import parse
 from harness.engine_api import Request
@@ -18,6 +17,7 @@ from harness.errors import RequestError
 from harness.extensions.calibration.fit import fit
 from harness.extensions.transcripts.reader import Transcripts
 from harness.runtime.options import Options
+from harness.storage import finished
 from tests.helpers.toy import TOY, run
 
 Dice = TOY.load("engines", "dice")
@@ -74,7 +74,7 @@ def test_what_a_policy_plays_is_what_a_model_would_be_asked(tmp_path: Path) -> N
 
 def test_an_unfinished_episode_ends_with_the_turns_that_wait(tmp_path: Path) -> None:
     run(tmp_path / "r", Dice())
-    end, batches = next(storage.batches(tmp_path / "r" / "journal.jsonl"))
+    end, batches = next(finished.batches(tmp_path / "r" / "journal.jsonl"))
     partial = [batches[0], batches[1][:1]]
     transcript = Transcripts(tmp_path / "r", TOY).read(end["e"], partial)
     assert [len(turns) for turns in transcript.rounds] == [2, 2] and not transcript.finished
@@ -112,7 +112,7 @@ def test_moves_of_another_protocol_are_shown_without_prompts(tmp_path: Path) -> 
 
 def test_cases_that_are_gone_are_named(tmp_path: Path) -> None:
     run(tmp_path / "r", Dice())
-    end, batches = next(storage.batches(tmp_path / "r" / "journal.jsonl"))
+    end, batches = next(finished.batches(tmp_path / "r" / "journal.jsonl"))
     transcript = Transcripts(tmp_path / "r", TOY).read("other/c9/0", batches, {**end, "case": "c9"})
     assert transcript.problem is not None and "this case" in transcript.problem and len(transcript.turns) == 6
 

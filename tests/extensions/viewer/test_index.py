@@ -18,6 +18,7 @@ from harness.engines.mock import Mock
 from harness.errors import DataError
 from harness.extensions.transcripts.reader import Transcripts
 from harness.extensions.viewer.index import EpisodeQuery, Goal, RunIndex
+from harness.storage import finished
 from tests.helpers.journals import sealed
 from tests.helpers.samples import examples
 from tests.helpers.toy import TOY, run
@@ -106,7 +107,7 @@ def test_an_index_that_grew_is_one_made_at_once(
     growing.update()
     with at_once(folder_with(folder / "whole", *whole)) as index:
         assert content(growing) == content(index)
-        counting = [line for path in storage.journals(index.folder) for _, line in storage.confirmed(path)]
+        counting = [line for path in storage.journals(index.folder) for _, line in finished.confirmed(path)]
         assert sum(row["moves"] for row, _, _ in content(index).values()) == sum(
             line["k"] == "move" for line in counting
         )
