@@ -179,14 +179,15 @@ class _Resolver:
             name = split(variant.data["protocol"])[0]
             message = f"protocol {name!r} names a group {absent!r} that `agents:` does not have"
             raise SpecError(message, place=self.spec.place("protocol"), hint=near(absent, names))
-        constrained = bool(variant.data.get("constrained"))
+        if not isinstance(constrained := variant.data.get("constrained", False), bool):
+            message = f"'constrained' must be true or false, found {constrained!r:.60}"
+            raise SpecError(message, place=self.spec.place_in(variant, "constrained"))
         return Condition(variant.id, variant.labels, task, protocol, groups, constrained)
 
     def played(self, variant: Variant) -> Reference:
         """The task, with the arguments that keys of extensions add."""
         reference: Reference = variant.data["task"]
-        keys = keys_of(self.spec, variant.data)
-        if not keys:
+        if not (keys := keys_of(self.spec, variant.data)):
             return reference
         name, given = split(reference)
         cls: Any = self.project.load("tasks", name, self.spec.place_in(variant, "task"))
@@ -252,8 +253,8 @@ class _Resolver:
         for name, value in agents.items():
             body: dict[str, Any] = {"model": value} if isinstance(value, str) else (value or {})
             place = functools.partial(self.spec.place, "agents", name)
-            sizes = {key: body[key] for key in ("share", "count", "agents") if key in body}
-            keys = [*sizes]
+            sizes = {key: body[key] for key in GroupSize.__annotations__ if key in body}
+            keys = [key for key in sizes if key != "scored"]
             if name == "default" and keys:
                 message = f"default has the agents in no other group; it takes no {keys[0]}:"
                 raise SpecError(message, place=place(keys[0]))
@@ -263,10 +264,8 @@ class _Resolver:
                 raise SpecError(f"group {name!r} has {' and '.join(sorted(keys))}; give one", place=place(keys[1]))
             wrong = parameters.problems(sizes, GroupSize)  # the matrix has put its values in by now
             raise_all(SpecError(f"group {name!r}: {what}", place=place(*path)) for path, what in wrong)
-            members = tuple(sizes["agents"]) if "agents" in sizes else None
-            scored, share, count = bool(body.get("scored", True)), sizes.get("share"), sizes.get("count")
-            plain = self.group(name, body, variant, place)
-            yield replace(plain, share=share, count=count, agents=members, scored=scored, place=place(*keys))
+            sizes |= {"agents": tuple(sizes["agents"])} if "agents" in sizes else {}
+            yield replace(self.group(name, body, variant, place), **sizes, place=place(*keys))
 
     def group(self, name: str, body: Mapping[str, Any], variant: Variant, place: PlaceOf) -> Group:
         """Who plays, and with which prompts; `place`: of what is in `body`."""

@@ -23,6 +23,7 @@ from harness.tables import HeadlineEntry, TableEntry
 from harness.tables.spec import entry_problems
 
 _Number = float | str  # or the ${variable} that the matrix turns into one; `resolve` checks what comes of it
+_Flag = bool | Annotated[str, Keywords(pattern=r"^\$\{[^{}]+\}$"), "true, false or the ${variable} of a matrix"]
 _Name = Keywords(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$(?!\n)")  # in Python, $ also precedes a last newline
 _Filled = Keywords(minItems=1)
 _Prompts = Annotated[str, Keywords({PLUGIN: "prompts"})]
@@ -48,16 +49,17 @@ class GroupEntry(TypedDict, total=False):
     ]
     prompts: Annotated[_Prompts, "the group's own prompt set"]
     baseline: Annotated[_Policy, "the policy that plays here when no --model is given"]
-    scored: Annotated[bool, "false: answers of these agents do not count"]
+    scored: Annotated[_Flag, "false: answers of these agents do not count"]
     generation_kwargs: dict[str, Any]
 
 
 class GroupSize(TypedDict, total=False):
-    """Which agents a group has, once the matrix's values are inserted: one of these."""
+    """Which agents a group has, once the matrix's values are inserted: one of the first three."""
 
     share: Annotated[float, Range(ge=0, le=1)]
     count: Annotated[int, Range(ge=0)]
     agents: Annotated[list[str], Keywords(uniqueItems=True)]
+    scored: bool
 
 
 class SpecEntry(TypedDict, total=False):
@@ -87,7 +89,7 @@ class SpecEntry(TypedDict, total=False):
     ]
     baseline: Annotated[_Policy, "the policy that plays when no --model is given"]
     generation_kwargs: Annotated[dict[str, Any], "sampling: temperature, max_tokens, top_p, stop, …"]
-    constrained: Annotated[bool, "decode within the reply's form (recorded in results)"]
+    constrained: Annotated[_Flag, "decode within the reply's form (recorded in results)"]
     share_calls: Annotated[bool, "ask identical calls of different conditions once, and bill each as if alone"]
     executor: Annotated[Plugin, "where episodes are played: local, which is this process, or what an extension adds"]
     seed: Annotated[int, Range(ge=0, le=10**18 - 1), "all that is drawn comes from it; 0 by default"]

@@ -107,6 +107,32 @@ def test_who_sits_where_can_be_swept(project: Project) -> None:
     assert roles == [{"S0": "o"}, {"S0": "o", "S2": "o"}, {}]
 
 
+def test_what_is_true_or_false_can_be_swept(project: Project) -> None:
+    agents = {"o": {"agents": ["S0"], "scored": "${f}"}}
+    result = plan(project, matrix={"agents": [2], "f": [True, False]}, constrained="${f}", agents=agents)
+    assert [condition.constrained for condition in result.conditions] == [True, False]
+    assert [{group.name: group.scored for group in c.groups}["o"] for c in result.conditions] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("matrix: {f: [true, maybe]}\nconstrained: ${f}", "3:20: 'constrained' must be true or false, found 'maybe'"),
+        ("constrained: maybe", "3:14: 'constrained' is 'maybe'; it must be true, false or the ${variable} of a matrix"),
+        (
+            "matrix: {f: [1]}\nagents: {o: {agents: [S0], scored: '${f}'}}",
+            "4:36: group 'o': 'scored' must be true or false, found the number 1",
+        ),
+    ],
+)
+def test_what_is_neither_true_nor_false_is_refused(project: Project, tmp_path: Path, text: str, says: str) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text(f"extends: toy\nname: t\n{text}\n")
+    with pytest.raises(SpecError) as caught:
+        resolve.plan(spec.load(str(file), project), project, Mock())
+    assert str(caught.value).startswith(f"{file}:{says}")
+
+
 @pytest.mark.parametrize(
     ("agents", "says"),
     [
