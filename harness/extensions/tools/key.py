@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from harness.api import Case, Facts, Move, Outcome, Play, Task, Turn
 from harness.config.building import split
-from harness.config.keys import SpecKey
+from harness.config.keys import SpecKey, keys_of
 from harness.config.plan import Condition
 from harness.errors import SpecError, near
 from harness.replies.likelihoods import likelihoods_of
@@ -43,6 +43,9 @@ class CallsKey(SpecKey):
             if form not in FORMS:
                 place = self.place(name) if isinstance(self.value, Mapping) else self.place()
                 raise SpecError(f"must be text or tools, found {form!r:.40}", place=place, hint=near(str(form), FORMS))
+            if isinstance(self.value, Mapping) and form == "tools" and name in self._of_policies():
+                hint = "Leave it out, or let a model play them."
+                raise SpecError(f"a policy plays {name!r}: it calls no tools", place=self.place(name), hint=hint)
         calling = frozenset(name for name, form in forms.items() if form == "tools")
         protocol: Any = copy.copy(whole.protocol)
         if hasattr(protocol, "offers_tools"):  # its turns are calls in any case
@@ -58,6 +61,12 @@ class CallsKey(SpecKey):
         if (why := _nothing_to_offer(called, calling)) is not None:
             raise SpecError(f"calls: tools has nothing to offer: {why}", place=self.place(), hint="Leave it out.")
         return (called,)
+
+    def _of_policies(self) -> set[str]:
+        """The groups that a policy plays, whether a model is given or not."""
+        bodies = dict(self.spec.get("agents") or {})
+        bodies |= {name: one for key in keys_of(self.spec) if key.seats_agents for name, one, _ in key.contestants()}
+        return {name for name, body in bodies.items() if isinstance(body, Mapping) and "policy" in body}
 
 
 def play(

@@ -248,11 +248,21 @@ def test_a_protocol_with_calls_of_its_own_is_told_once(calls: str) -> None:
         (["calls=${form}", "matrix.form=[1]"], "must be text or tools, found 1"),
         (["calls=tool"], "must be text or tools, found 'tool'"),
         (["calls=tools", "constrained=true"], "calls tools"),
+        (
+            ["calls={few: tools}", "agents.few={policy: calculator, count: 1}"],
+            "--set calls={few: tools}: a policy plays 'few': it calls no tools\n  Leave it out, or",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused(changes: list[str], message: str, tmp_path: Path) -> None:
     with pytest.raises(HarnessError, match=re.escape(message)):
         harness.evaluate("arithmetic", Mock(text="7"), overrides=changes, output_path=tmp_path / "run")
+
+
+def test_a_group_that_a_baseline_plays_without_a_model_may_call() -> None:
+    few = "agents={default: model, few: {model: model, count: 1, baseline: calculator}}"
+    spec = load("arithmetic", builtin(), ["calls={default: tools, few: tools}", few])
+    assert resolve.plan(spec, builtin()).conditions
 
 
 # -------------------------------------------------------------------------- answers with fields
