@@ -155,26 +155,25 @@ class Contract(Reply):
         whole = text = unfenced(spoken(text))
         if (parsed := self._of_object(text)) is not None:
             return parsed
-        said, absent, missing = dict[str, Any](), list[str](), None
+        said, absent, missing, left = dict[str, Any](), list[str](), None, list[tuple[str, Statement, str]]()
         for one in self.beside:
-            field, value, text = self.taken(one, text)
-            said[one.name] = value
-            if value is None and one.name in self.required and missing is None:
+            field, said[one.name], rest = self.taken(one, text)
+            if said[one.name] is None and one.name in self.required and missing is None:
                 what = "is missing" if field is None else f"is {field.value.strip()[:60]!r}"
                 missing = f"{one.name} {what}; it must be {one.words}. Write '{self.lead(one)} …' on a line of its own"
-            if field is None:
-                absent.append(self.lead(one))
+            absent += [self.lead(one)] if field is None else []
+            left += [(text, field, rest)] if field is not None else []
+            text = rest
         parsed = self._parsed(text)
-        if parsed.action == {} and _EMPTY.search(text) and not _EMPTY.search(whole):
-            parsed = self._parsed("")  # the braces are what is left of an object that has only fields beside the act
+        if parsed.action == {} and (hollow := sum(_hollow(*one) for one in left)) > 0:
+            parsed = self._parsed(_EMPTY.sub("", text, hollow))  # not the braces of objects with only fields beside it
         absent += [self._act_lead] if parsed.error is not None else []
         if absent and (apart := self._apart(whole, absent)) is not None:
             again = Contract.parse(self, apart)
             if again.error is None and (parsed.error or _count(self.parted(again.action)[1]) > _count(said)):
                 return again
         if parsed.error is not None:
-            kept = parsed.fallback_action
-            kept = self.unread(said) if kept is None else self.joined(kept, said)
+            kept = self.unread(said) if parsed.fallback_action is None else self.joined(parsed.fallback_action, said)
             return Parsed(error=parsed.error, fallback_action=kept)
         action = self.joined(parsed.action, said)
         return Parsed(action) if missing is None else Parsed(error=missing, fallback_action=action)
@@ -268,6 +267,12 @@ def described(one: Value) -> str:
     """What a field is, and what it can be: "how sure you are: a number from 0 to 1"."""
     means = getattr(one, "means", "")
     return f"{means}: {one.words}" if means else one.words
+
+
+def _hollow(before: str, field: Statement, after: str) -> int:
+    """How many objects are empty because a field was taken out of them."""
+    kept = before[: field.start], "" if _EMPTY.fullmatch(field.instead) else field.instead, before[field.end :]
+    return len(_EMPTY.findall(after)) - sum(len(_EMPTY.findall(part)) for part in kept)
 
 
 def _count(said: Facts) -> int:

@@ -143,12 +143,19 @@ def test_fields_on_one_line(text: str) -> None:
     assert said_of(parsed.action) == {"why": "it is late", "sure": 0.5}
 
 
-@pytest.mark.parametrize("text", ['{"reason": "so"}', "```json\n{'reason': 'so'\n}\n```", 'Well:\n{"reason": "so"}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *('{"reason": "so"}', "```json\n{'reason': 'so'\n}\n```", 'Well:\n{"reason": "so"}'),
+        *('{"reason": "a {} b"}', "{'reason': 'a {} b', 'confidence': 0.5}", '{"reason": "a "{}" b"}'),
+    ],
+)
 def test_an_object_of_fields_alone_is_no_empty_table(text: str) -> None:
     form = FIELDS.around(Answer(TABLE))
     assert read(form, text).error is not None
     assert read(form, '{"reason": "so", "answer": {}}').action == read(form, "REASON: so\n{}").action
     assert act_of(read(form, "REASON: so\n{}").action) == {}
+    assert act_of(read(form, '{"reason": "a {} b"}\nANSWER: {}').action) == {}
 
 
 def test_an_answer_alone_is_legal_and_other_values_are_not() -> None:
