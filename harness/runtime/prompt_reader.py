@@ -59,8 +59,9 @@ class RecordedTurn:
 
 def signature(tool: Facts) -> str:
     """A function that a model may call, in a line; below it one for each argument that says what it is."""
-    arguments = tool["parameters"]["properties"]
-    about = [f"    {name}: {one['description']}" for name, one in arguments.items() if "description" in one]
+    arguments = tool["parameters"].get("properties", {})  # each by a JSON Schema, which may be true or false
+    said = [(name, one.get("description")) for name, one in arguments.items() if isinstance(one, dict)]
+    about = [f"    {name}: {text}" for name, text in said if text is not None]
     return "\n".join([f"{tool['name']}({', '.join(arguments)}): {tool['description']}", *about])
 
 

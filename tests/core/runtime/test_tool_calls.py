@@ -29,6 +29,7 @@ from harness.extensions.vllm.vllm import VLLM
 from harness.replies.reading import MAX_CHARS, read_completion
 from harness.results import Run
 from harness.runtime.players import ModelPlayer
+from harness.runtime.prompt_reader import RecordedTurn
 from harness.runtime.steps import drive
 from tests.helpers.journals import as_killed
 from tests.helpers.mas_commands import UNKNOWN, Commands, written
@@ -254,6 +255,13 @@ def test_recalled_conversations_are_the_same_and_valid(script: list[str], known:
         second.recall(turn(i, ["done"]), moves[i])
     assert [asyncio.run(second.act(turn(i, ["done"]))) for i in range(known, 4)] == moves[known:]
     assert second.thread.messages == first.thread.messages
+
+
+def test_every_schema_of_arguments_is_shown() -> None:
+    any_value = {"type": "object", "properties": {"x": True, "y": {"type": "string", "description": "a word"}}}
+    tools = [{"name": "f", "description": "Tries.", "parameters": one} for one in (any_value, {"type": "object"}, {})]
+    shown = RecordedTurn(0, 0, "A", 0, "t", tools=tuple(tools)).signatures
+    assert shown == "f(x, y): Tries.\n    y: a word\nf(): Tries.\nf(): Tries."
 
 
 # ------------------------------------------------------------------------------------------- runs
