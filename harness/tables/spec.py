@@ -12,7 +12,7 @@ from harness.errors import KEY, SpecError, UserError, near
 from harness.parameters import ValuePath, problems
 from harness.storage.plugin_errors import describe
 
-from .entry import Means
+from .entry import Means, TableEntry
 from .keys import TableKey, keys_in
 from .kinds import TableKind, entry_type, kind_of
 from .table import DIGITS, Cell, Digits, Errors, ErrorStyle, Figure, Units, text
@@ -190,9 +190,9 @@ def _parsed(entry: Any) -> tuple[TableSpec | None, list[str]]:
     added = sorted((k.read(entry) for k in keys_in(entry).values()), key=lambda k: type(k).labels is TableKey.labels)
     derived = [(name, DerivedCell(kind, tuple(pair))) for kind in _PAIRS for name, pair in entry.get(kind, {}).items()]
     derived += [made for key in added for made in key.cells().items()]
-    own = [field.name for field in fields(TableSpec) if entry.get(field.name) is not None and field.name != "kind"]
+    own = {field.name for field in fields(TableSpec)} & TableEntry.__annotations__.keys() - {"kind"}
     spec = TableSpec(
-        **{name: _CONVERTED.get(name, lambda value: value)(entry[name]) for name in own},
+        **{name: _CONVERTED.get(name, lambda value: value)(entry[name]) for name in own if entry.get(name) is not None},
         cells=as_tuple(entry[kind.names_metrics if kind else "cell"]),
         derived=dict(derived),
         kind=kind.read(entry) if kind else None,

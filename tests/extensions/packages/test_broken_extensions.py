@@ -286,6 +286,20 @@ def test_a_class_of_the_wrong_kind_is_reported(
     assert f"error: {file / 'extension.toml'}: " in err and words in err
 
 
+def test_keys_of_tables_may_be_called_as_the_core_calls_something_within(
+    install: Install, tmp_path: Path, capsys: Capture
+) -> None:
+    source = SHELL.replace("READ", "pass").replace("CHECK", "pass").replace("of: str", "of: str\n    summed: int")
+    keys = "".join(f"{name} = 'kinds:{name.title()}'\n" for name in ("added", "derived", "cells"))
+    for name in ("added", "derived", "cells"):
+        source += f"class {name.title()}(Odd):\n    entry = TypedDict('Entry', {{{name!r}: int}})\n"
+    install(f"{TOP}[table_keys]\n{keys}[tables]\ntally = 'kinds:Tally'\n", {"kinds.py": source})
+    spec = tmp_path / "spec.yaml"
+    plain = "{title: A, rows: model, cell: score, added: 1, derived: 1, cells: 1}"
+    spec.write_text(f"extends: arithmetic\ntables: [{plain}, {{title: B, kind: tally, of: score, summed: 1}}]\n")
+    assert main(["validate", str(spec)]) == 0, capsys.readouterr().err
+
+
 @pytest.mark.parametrize("where", ["READ", "CHECK"])
 def test_a_kind_of_table_that_raises_is_a_mistake_of_its_entry(
     where: str, install: Install, tmp_path: Path, capsys: Capture
