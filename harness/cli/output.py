@@ -18,7 +18,7 @@ from harness.printable import clean_name
 from harness.report import render
 from harness.results import Run
 from harness.storage import write_atomically
-from harness.storage.plugin_errors import ERRORS, tracebacks
+from harness.storage.error_log import ERRORS, tracebacks
 from harness.tables import EpisodeScore, Table
 from harness.tables.table import words_of
 

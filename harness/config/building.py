@@ -11,7 +11,6 @@ from harness.approvals import NotApprovedError
 from harness.config.project import Project
 from harness.errors import Place, SpecError, UserError, raise_all
 from harness.manifests import offers
-from harness.storage.plugin_errors import describe
 
 Reference = str | Mapping[str, Any]
 """What a spec refers to a plugin by."""
@@ -63,4 +62,6 @@ def make(cls: type[Any], arguments: dict[str, Any], place_of: PlaceOf) -> Any:
     except TypeError as error:
         raise SpecError(str(error) or type(error).__name__, place=place_of()) from error
     except Exception as error:
+        from harness.storage.plugin_errors import describe  # what only a failing plugin needs
+
         raise SpecError(f"{cls.__name__} fails: {describe(error)}", place=place_of()) from error

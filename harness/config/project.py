@@ -21,13 +21,12 @@ from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 from harness import approvals, parameters
-from harness.approvals import BUILTIN, MARKER
+from harness.approvals import BUILTIN, DIGEST, MARKER, MOUNT
 from harness.config import yamls
 from harness.config.prompts import SUFFIX, PromptSet
 from harness.engine_api import Engine
 from harness.errors import DataError, HarnessError, Place, PluginError, SpecError, UserError, near
 from harness.manifests import Offer, offered, offers
-from harness.storage.plugin_errors import DIGEST, MOUNT
 
 PROMPT_SET = "prompts.yaml"
 ELSEWHERE = set[str]()

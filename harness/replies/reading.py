@@ -14,7 +14,6 @@ from typing import TypeVar
 
 from harness.api import Completion, Parsed, Reply
 from harness.errors import SetupError
-from harness.storage.plugin_errors import describe, place
 
 MAX_CHARS = 1_000_000
 """Characters of a reply that a form is given; the longest right answer (SILO-Bench III-30, N = 100) has 70,000."""
@@ -80,6 +79,8 @@ def guarded(stage: str, plugin: object, act: Callable[[], T], otherwise: Callabl
     except SetupError:  # a missing package is a person's to install
         raise
     except (Exception, SystemExit) as error:  # whatever a text makes a parser do
+        from harness.storage.plugin_errors import describe, place  # what only a bug needs
+
         bug = f"{type(error).__name__} ({place(error, plugin)})"
         if bug not in _warned:  # once, however many texts hit it
             _warned.add(bug)

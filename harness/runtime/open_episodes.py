@@ -31,7 +31,7 @@ from harness.runtime.runner import Work
 from harness.runtime.scoring import grade, labels, score, turns_of
 from harness.runtime.seats import seats
 from harness.runtime.steps import Steps
-from harness.storage.plugin_errors import ERRORS, ErrorLog
+from harness.storage.error_log import ERRORS, ErrorLog
 from harness.tables import EpisodeScore
 
 _NEW_OBJECTS = 10_000

@@ -13,7 +13,7 @@ from harness.replies.reading import note_bugs
 from harness.runtime.scoring import grade, labels, score, turns_of
 from harness.runtime.verification import dispute, refuse
 from harness.storage import finished
-from harness.storage.plugin_errors import ERRORS, ErrorLog, forget_scoring
+from harness.storage.error_log import ERRORS, ErrorLog, forget_scoring
 from harness.tables import EpisodeScore
 
 

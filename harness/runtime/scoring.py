@@ -18,7 +18,7 @@ from harness.config.limits import LIMITED
 from harness.config.permissions import confined
 from harness.config.plan import Condition, Plan
 from harness.errors import SetupError
-from harness.storage.plugin_errors import ErrorLog
+from harness.storage.error_log import ErrorLog
 from harness.tables import CorpusRecord, EpisodeScore, Number
 
 _UNLOGGED = ErrorLog()

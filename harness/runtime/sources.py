@@ -18,8 +18,8 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.approvals import DIGEST, MOUNT
 from harness.config.plan import Plan
-from harness.storage.plugin_errors import DIGEST, MOUNT
 
 Hashes = dict[str, str]
 """File, relative to its project → SHA-256 of its content, as hexadecimal digits."""

@@ -10,7 +10,6 @@ from itertools import product
 
 from harness.api import UNBOUNDED, CorpusMetric, Metric, RatioMetric, Statistic, linearised
 from harness.errors import HarnessError, PluginError, SpecError, near
-from harness.storage.plugin_errors import describe
 from harness.tables import stats
 
 from .axis import Axis, Key, meets
@@ -99,6 +98,8 @@ def _asking(table: TableSpec, extension: object) -> Iterator[None]:
     except HarnessError:
         raise
     except Exception as error:
+        from harness.storage.plugin_errors import describe  # what only a failing plugin needs
+
         raise PluginError(f"table {table.title!r}: {describe(error, extension)}") from error
 
 

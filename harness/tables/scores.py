@@ -14,7 +14,6 @@ from harness.api import CorpusMetric, Metric, Parts, RatioMetric, Statistic, lin
 from harness.approvals import NotApprovedError
 from harness.errors import DataError, Place, PluginError, UserError
 from harness.storage import MARKS
-from harness.storage.plugin_errors import describe
 
 from .table import SCHEMA, text
 
@@ -257,6 +256,8 @@ def aggregate(metric: Metric, scores: Sequence[EpisodeScore], name: str) -> Stat
     except NotApprovedError:  # its number is left out, and the reader hears of it (`harness.approvals.refusals`)
         return Statistic(None, None, 0)
     except Exception as error:
+        from harness.storage.plugin_errors import describe  # what only a failing plugin needs
+
         place = error.place if isinstance(error, UserError) else None
         why = error.message if isinstance(error, UserError) and place is not None else describe(error)
         message = f"{type(metric).__name__}.aggregate fails: {why}"

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from harness.errors import KEY, SpecError, UserError, near
 from harness.parameters import ValuePath, problems
-from harness.storage.plugin_errors import describe
 
 from .entry import Means, TableEntry
 from .keys import TableKey, keys_in
@@ -153,6 +152,8 @@ def check(entry: Any, labels: Iterable[str] | Mapping[str, Sequence[Any]], metri
 
 
 def _failure(kind: type[TableKind], error: Exception) -> str:
+    from harness.storage.plugin_errors import describe  # what only a failing plugin needs
+
     return f"the kind of table {kind.__module__}.{kind.__name__} fails: {describe(error)}"
 
 

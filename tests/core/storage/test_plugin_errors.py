@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from harness.cli import main
-from harness.storage.plugin_errors import ErrorLog, describe
+from harness.storage.error_log import ErrorLog
+from harness.storage.plugin_errors import describe
 
 TOY = Path(__file__).parents[2] / "toy"
 HEAD = "from harness.api import Case, Metric, Outcome, Parsed, Policy, Protocol, Reply, Task, Turn, plugin\n"
