@@ -40,7 +40,7 @@ class After(ABC):
 
     @classmethod
     @abstractmethod
-    def given(cls, project: Project, arguments: Mapping[str, Any]) -> After:
+    def from_arguments(cls, project: Project, arguments: Mapping[str, Any]) -> After:
         """Make an object from its parameters; those of the command line are texts. Raises `UserError`."""
 
     @classmethod
@@ -110,13 +110,13 @@ def _is_given(value: Any) -> bool:
     return value is not None and value is not False and value != ""
 
 
-def given(project: Project, arguments: Mapping[str, Any]) -> dict[str, After]:
+def from_arguments(project: Project, arguments: Mapping[str, Any]) -> dict[str, After]:
     """What the arguments ask for, by name; those that are not set ask for nothing. Raises `UserError`."""
     found: dict[str, After] = {}
     for name, offer in offers("after").items():
         own = {key: arguments.get(key) for key in offer.value.get("parameters", ())}
         if any(map(_is_given, own.values())):
-            found[name] = offer.load_class(After).given(project, own)
+            found[name] = offer.load_class(After).from_arguments(project, own)
     return found
 
 

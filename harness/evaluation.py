@@ -82,7 +82,7 @@ def evaluate(
     project = project or find()
     with approvals.allowing(how.allow_code_execution):
         model = resolve.given_engine("model", model, model_args, project)
-        asked_for = after.given(project, added)
+        asked_for = after.from_arguments(project, added)
         loaded = _loaded(spec, project, overrides, **keys)
         return execute(resolve.plan(loaded, project, model), how, on_score, asked_for=asked_for)
 

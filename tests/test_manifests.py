@@ -166,7 +166,7 @@ class Echo(After):
         self.echo = float(echo)
 
     @classmethod
-    def given(cls, project, arguments):
+    def from_arguments(cls, project, arguments):
         return cls(arguments["echo"])
 
     @classmethod

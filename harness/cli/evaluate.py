@@ -32,7 +32,7 @@ def evaluate(options: argparse.Namespace) -> int:
     loaded = load(options)
     plan = resolve.plan(loaded, project, engine_of(options))
     check_gen_kwargs(options, plan)
-    asked_for = after.given(project, vars(options))
+    asked_for = after.from_arguments(project, vars(options))
     how = running(options)
     folder = how.output_path or default_folder(plan, how.overwrite)
     for line in () if options.quiet else plan.inputs():

@@ -45,7 +45,7 @@ def parser(given: Sequence[str] | None = None) -> argparse.ArgumentParser:
         text = help[0].upper() + help[1:] + "."
         own = names.add_parser(name, needs=usage, help=help, description=text, epilog=ending)
         own.set_defaults(function=offer.load_function)
-        own.given = given
+        own.words = given
         if command in (None, name):
             offer.load_function("options")(own)
             more = own.group("more")  # last, so that it comes last
@@ -130,7 +130,7 @@ def score_options(command: Parser) -> None:
 def _added(name: str, command: Parser) -> None:
     """Add the options of extensions to a command of the core; an extension that fails here adds none, with a
     warning."""
-    if command.given is not None and opt.are_of_core(command.given):
+    if command.words is not None and opt.are_of_core(command.words):
         return
     for offer in offers("after").values():
         if name in offer.value:

@@ -31,10 +31,10 @@ class Parser(argparse.ArgumentParser):
         needs: what a command line must have, for the usage line; None lists everything, as argparse does.
 
     Attributes:
-        given: the words of the command line, if they are known.
+        words: those of the command line, if they are known.
     """
 
-    given: Sequence[str] | None = None
+    words: Sequence[str] | None = None
 
     def __init__(self, *, needs: str | None = None, **settings: Any) -> None:
         super().__init__(formatter_class=_Help, add_help=False, **settings)

@@ -19,15 +19,15 @@ class Room:
     """How much `${…}` may still insert."""
 
     def __init__(self, place: Place) -> None:
-        self.place, self.left = place, MAX_EXPANDED
+        self.place, self.room = place, MAX_EXPANDED
 
     def take(self, value: Any) -> Any:
         """`value`, counted with all that is in it, as often as it is there. Raises `SpecError`."""
         waiting: list[tuple[Any, int]] = [(value, 0)]
         while waiting:  # values that nest through one another may be deeper than Python recurses
             item, depth = waiting.pop()
-            self.left -= 10 + (len(item) if isinstance(item, str) else 0)
-            if self.left < 0:
+            self.room -= 10 + (len(item) if isinstance(item, str) else 0)
+            if self.room < 0:
                 message = f"what ${{…}} inserts expands to more than {MAX_EXPANDED:,} characters"
                 raise SpecError(message, place=self.place, hint="Values that insert others twice grow quickly.")
             if depth > yamls.MAX_DEPTH:

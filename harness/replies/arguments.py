@@ -20,7 +20,7 @@ def parameters(form: Reply) -> dict[str, Any]:
     return schema
 
 
-def given(arguments: str) -> dict[str, Any] | str:
+def read_arguments(arguments: str) -> dict[str, Any] | str:
     """(argument → value) of a call, or what is wrong with its arguments: they are a JSON object, or nothing."""
     try:
         values = json.loads(arguments) if arguments.strip() else {}

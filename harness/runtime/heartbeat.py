@@ -47,11 +47,11 @@ class Heartbeat:
         parts = [f"{calls:,} calls"]
         if recent > 0 and seconds > 0:
             parts.append(f"{recent / seconds:,.0f} tokens/s")
-        if (left := self._left(now - self._begun[0], calls)) is not None:
+        if (left := self._seconds_left(now - self._begun[0], calls)) is not None:
             parts.append(f"about {_in_words(left)} left")
         return ", ".join(parts)
 
-    def _left(self, seconds: float, calls: int) -> float | None:
+    def _seconds_left(self, seconds: float, calls: int) -> float | None:
         """Seconds, by the calls that finished episodes took; None while that says nothing."""
         done = len(self.scores)
         left = self.total - done

@@ -167,7 +167,7 @@ class Episodes:
         caches: list[Any] = []
 
         def is_known() -> bool:
-            return name in self.work.known or any(cache.hits for cache in caches)
+            return name in self.work.live_models or any(cache.hits for cache in caches)
 
         self.gates[name] = gate = Gate(engine, width, rate, shared=shared, is_known=is_known)
         gated: Wrapper = gate

@@ -134,7 +134,7 @@ class ModelPlayer:
         request = LikelihoodRequest(f"{self.id}/{index}/0", self.thread, texts, form.rolling, self.prefill)
         return await self.engine.loglikelihood(request)
 
-    def _said(self, call: Completion, scored: Likelihoods | None) -> str:
+    def _message(self, call: Completion, scored: Likelihoods | None) -> str:
         """The model's message in the conversation. In a scored turn that is the likeliest text."""
         if scored is None or scored.rolling:
             return self.prefill + call.text
@@ -144,7 +144,7 @@ class ModelPlayer:
 
     def _reply(self, call: Completion, scored: Likelihoods | None) -> None:
         """Put the model's message at the end of the thread."""
-        text = self._said(call, scored)
+        text = self._message(call, scored)
         if not self.tools or not call.tool_calls:
             self.thread.add("assistant", text)
             return

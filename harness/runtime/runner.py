@@ -74,7 +74,7 @@ class Work:
         ends: id → how the journal says that an episode ended that is not in the plan yet.
         done: id → score of the finished episodes.
         reports: the executor puts in what each engine reports of itself, even if the run stops.
-        known: names of the models that have answered in this run before, as far as this process knows.
+        live_models: names of the models that have answered in this run, as far as this process knows.
     """
 
     plan: Plan
@@ -87,11 +87,11 @@ class Work:
     ends: dict[str, dict[str, Any]] = field(default_factory=dict)
     done: dict[str, EpisodeScore] = field(default_factory=dict)
     reports: dict[str, Facts] = field(default_factory=dict)
-    known: set[str] = field(default_factory=set)
+    live_models: set[str] = field(default_factory=set)
     _untaken: Iterator[Job] | None = field(default=None, init=False)
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         """How many episodes are not finished."""
         return len(self.episodes) - len(self.done)
 
@@ -118,14 +118,14 @@ class Work:
     def on_score(self, score: EpisodeScore) -> None:
         """To be called once for every episode that is finished."""
         self.done[score.id] = score
-        self.known.update(score.answered)
+        self.live_models.update(score.answered)
         self.report_score(score)
 
     def on_recorded(self, job: Job, moves: Mapping[tuple[str, int], Move]) -> None:
         """Note which models have answered in the recorded moves of an episode."""
         condition, case, _ = job
         agents = {agent for (agent, _), move in moves.items() if move.calls}
-        self.known.update(condition.group_of(case, agent).model or "model" for agent in agents)
+        self.live_models.update(condition.group_of(case, agent).model or "model" for agent in agents)
 
     def read_journal(self) -> None:
         """Take the finished episodes of the plan from what the journal says."""
@@ -135,7 +135,7 @@ class Work:
     def extend(self) -> bool:
         """Where nothing is left, add the conditions that are known now, and write them down; returns whether there is
         something to play."""
-        while not self.left:
+        while not self.remaining:
             if (more := following(self.plan, self.scores)) is None:
                 return False
             self.plan, self.episodes = more, list(more.episodes(self.episodes))
@@ -183,7 +183,7 @@ async def run(work: Work, play: Play) -> None:
         finally:
             beating.cancel()
         if len(work.done) == done:
-            raise RuntimeError(f"{work.left} episodes are left, and the executor played none")
+            raise RuntimeError(f"{work.remaining} episodes are left, and the executor played none")
 
 
 def work_of(

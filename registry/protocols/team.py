@@ -15,7 +15,7 @@ from harness.extensions.panels.with_confidence import Style
 
 from ._team.graph import Edges, Graph, check_paths, graph_of, names_of
 from ._team.play import TeamPlay
-from ._team.roles import Part, Prune, Role, Stop, known, parts_of
+from ._team.roles import Part, Prune, Role, Stop, find_role, parts_of
 
 
 @plugin
@@ -71,7 +71,7 @@ class Team(Panel):
             self._check_prune(self.prune, parts)
         if self.stop is not None:
             self._check_stop(self.stop)
-        answering = known(self._answering, self._playing, "answers")
+        answering = find_role(self._answering, self._playing, "answers")
         if self.stop is not None and "agree" in self.stop and answering.asks != "answer":
             message = f"no round can end in agreement: {answering.name!r} is asked for answers only at the end"
             raise PluginError(message, hint=f"Give {answering.name} asks: answer.", at=("stop", "agree"))
@@ -163,12 +163,12 @@ class Team(Panel):
         if ("role" in stop) != ("says" in stop) or ("agree" in stop) == ("role" in stop):
             raise PluginError("stop needs a role and what it says, or agree", hint=hint, at=("stop",))
         if "role" in stop:
-            known(stop["role"], self._playing, "stop", "role")
+            find_role(stop["role"], self._playing, "stop", "role")
             if not stop["says"].strip() or "\n" in stop["says"] or len(stop["says"]) > 200:
                 raise PluginError("says must be a few words on one line", hint=hint, at=("stop", "says"))
 
     def _check_prune(self, prune: Prune, parts: dict[str, Part]) -> None:
-        part, by = known(prune["role"], parts, "prune", "role"), prune.get("by", "peers")
+        part, by = find_role(prune["role"], parts, "prune", "role"), prune.get("by", "peers")
         if by == prune["role"]:
             raise PluginError(f"{by} rates itself", hint="Say by: peers, or name another role.", at=("prune", "by"))
         if by != "peers":

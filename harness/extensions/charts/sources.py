@@ -34,21 +34,21 @@ class ChartRun:
         folder: where its journals are.
         plan: makes its plan, for charts that need the cases.
         scenes: makes what the project's views draw of an episode, one scene for the start and one a round.
-        read: the journals' tally, once it was read.
+        tallies: folder → what its journals say, once they were read.
     """
 
     run: RunScores
     folder: Path
     plan: Callable[[], Plan]
     scenes: Callable[[Transcript], Sequence[Scene]]
-    read: dict[Path, Tally] = field(default_factory=dict, repr=False)
+    tallies: dict[Path, Tally] = field(default_factory=dict, repr=False)
 
     @property
     def tally(self) -> Tally:
         """What its journals say; read once, even if `dataclasses.replace` makes another of it."""
-        if self.folder not in self.read:
-            self.read[self.folder] = tally(self.folder)
-        return self.read[self.folder]
+        if self.folder not in self.tallies:
+            self.tallies[self.folder] = tally(self.folder)
+        return self.tallies[self.folder]
 
 
 @dataclass(frozen=True)

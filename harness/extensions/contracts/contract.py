@@ -157,7 +157,7 @@ class Contract(Reply):
             return parsed
         said, absent, missing, left = dict[str, Any](), list[str](), None, list[tuple[str, Statement, str]]()
         for one in self.beside:
-            field, said[one.name], rest = self.taken(one, text)
+            field, said[one.name], rest = self.take(one, text)
             if said[one.name] is None and one.name in self.required and missing is None:
                 what = "is missing" if field is None else f"is {field.value.strip()[:60]!r}"
                 missing = f"{one.name} {what}; it must be {one.words}. Write '{self.lead(one)} …' on a line of its own"
@@ -178,7 +178,7 @@ class Contract(Reply):
         action = self.joined(parsed.action, said)
         return Parsed(action) if missing is None else Parsed(error=missing, fallback_action=action)
 
-    def taken(self, one: Value, text: str) -> tuple[Statement | None, Any, str]:
+    def take(self, one: Value, text: str) -> tuple[Statement | None, Any, str]:
         """A field of a reply, what it says, and the reply without it; (None, None, `text`) if it is nowhere."""
         field = self.stated(one, text)
         return (None, None, text) if field is None else (field, self.value(one, field.value), field.without(text))

@@ -51,20 +51,20 @@ class Proof:
         problems: what is wrong, each once.
         floor: grade → its mean over the cases when random agents play.
         ceiling: grade → its value for the best outcome of the first case; None if none was looked for.
-        found: how that outcome was found.
+        method: how that outcome was found, in words.
     """
 
     cases: int = 0
     problems: list[UserError] = field(default_factory=list)
     floor: dict[str, float] = field(default_factory=dict)
     ceiling: dict[str, float] | None = None
-    found: str = ""
+    method: str = ""
 
     def line(self) -> str:
         """The result in words."""
-        best = "" if self.ceiling is None else f"; best outcome {self.found}: {_shown(self.ceiling)}"
+        best = "" if self.ceiling is None else f"; best outcome {self.method}: {_shown(self.ceiling)}"
         if self.ceiling is not None and self.ceiling.get("solved", 1.0) < 1:
-            best += "; no answers solve it" if self.found == ALL else "; warning: no outcome found that solves it"
+            best += "; no answers solve it" if self.method == ALL else "; warning: no outcome found that solves it"
         if not self.cases:
             return f"no case was played to its end within {SECONDS:g} s"
         return f"{self.cases} cases; random agents: {_shown(self.floor)}{best}"
@@ -187,7 +187,7 @@ def _solve(proof: Proof, task: Task, case: Case) -> Iterator[str]:
     """Note the best outcome of a case: the task's own solution, which must solve it, or what a search finds."""
     known = task.solution(case) if isinstance(task, DeclaredTask) else None
     if known is not None:
-        best, proof.found = task.grade(case, known), "by the solution"
+        best, proof.method = task.grade(case, known), "by the solution"
         if best.get("solved", best.get("success", 1.0)) != 1.0:
             yield f"its own solution does not solve {case.id}: {_shown(_numbers(best))}"
     elif isinstance(task, SteppedTask):
@@ -195,7 +195,7 @@ def _solve(proof: Proof, task: Task, case: Case) -> Iterator[str]:
     elif not {"solved", "score"} & set(task.grades) or not all(task.reply(case, a).options for a in case.agents):
         return
     else:
-        best, proof.found = _search(task, case)
+        best, proof.method = _search(task, case)
     proof.ceiling = _numbers(best)
 
 

@@ -38,7 +38,7 @@ class Judges(After):
         self._asked: list[Judging] = []
 
     @classmethod
-    def given(cls, project: Project, arguments: Mapping[str, Any]) -> Judges:
+    def from_arguments(cls, project: Project, arguments: Mapping[str, Any]) -> Judges:
         """With the engine that `judge` is or names."""
         if arguments.get("judge_metric"):
             hint = "Give it to `harness score RUN --judge`, or add the metric to the spec."

@@ -93,7 +93,7 @@ class CallMeter(Meter):
         used = sum(self.tokens.values())
         return {
             turn.agent: CallQuota(
-                calls, "calls_per_episode" if calls < demand else "calls_per_agent", self._left(turn.agent, used)
+                calls, "calls_per_episode" if calls < demand else "calls_per_agent", self._remaining(turn.agent, used)
             )
             for turn, demand, calls in zip(turns, demands, quotas, strict=True)
         }
@@ -108,7 +108,7 @@ class CallMeter(Meter):
                 used = sum(_tokens(call, named) for call in move.calls)
                 self.tokens[move.agent] = self.tokens.get(move.agent, 0) + used
 
-    def _left(self, agent: str, used: int) -> dict[str, int]:
+    def _remaining(self, agent: str, used: int) -> dict[str, int]:
         left = {}
         if self.limits.tokens_per_agent is not None:
             left["tokens_per_agent"] = self.limits.tokens_per_agent - self.tokens.get(agent, 0)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.api import as_text
-from harness.replies.arguments import given
+from harness.replies.arguments import read_arguments
 
 
 def schema(required: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Any]:
@@ -23,7 +23,7 @@ def arguments_of(text: str) -> dict[str, str] | str:
     >>> arguments_of('{"answer": [1, 2], "note": null, "to": "Ann"}')
     {'answer': '[1, 2]', 'to': 'Ann'}
     """
-    values = given(text)
+    values = read_arguments(text)
     if isinstance(values, str):
         return values
     return {name: as_text(value) for name, value in values.items() if value is not None}

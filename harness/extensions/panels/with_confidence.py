@@ -123,7 +123,7 @@ class AnswerWithConfidence(Contract, WrappedReply):
             return self._read(text, None, True)
         if self.style == "json" and (parsed := self._object(text)) is not None:
             return parsed
-        _, number, text = self.taken(_CONFIDENCE, unfenced(text))
+        _, number, text = self.take(_CONFIDENCE, unfenced(text))
         return self._read(text.rstrip(), number, self.style == "line")
 
     def stated(self, one: Value, text: str) -> Statement | None:

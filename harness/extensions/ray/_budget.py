@@ -115,7 +115,7 @@ class SharedBudget:
         """What a worker may use in all: with a new share, where its own is used up and something is left."""
         if self.used_up(worker):
             used = self._limits[worker] = self._used.setdefault(worker, (0, 0))
-            remaining = self._left()
+            remaining = self._remaining()
             if min(remaining) > 0:
                 calls, tokens = (
                     min(most, max(1, each // (2 * self.workers)))
@@ -129,7 +129,7 @@ class SharedBudget:
         if all(self.used_up(worker) for worker in self._used):
             self.usage.check()
 
-    def _left(self) -> tuple[int, int]:
+    def _remaining(self) -> tuple[int, int]:
         """Calls and tokens that are not yet assigned to a worker."""
         budget, usage = self.usage.budget, self.usage
         remaining = [(budget.max_calls or LARGEST) - usage.calls, (budget.max_tokens_total or LARGEST) - usage.tokens]

@@ -51,7 +51,7 @@ class Driver:
         self.changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._check_budget()
         width = work.options.max_concurrency if work.plan.engines else 1
-        self.scheduler = Scheduler(self._jobs(), work.moves, work.left, workers, width)
+        self.scheduler = Scheduler(self._jobs(), work.moves, work.remaining, workers, width)
         self.actors: dict[int, Any] = {}
         self.placed: dict[int, Mapping[str, Any]] = {}
         self.started: dict[int, dict[str, Any]] = {}
@@ -102,9 +102,9 @@ class Driver:
                 raise failure
         for number in [n for n, paused in self.scheduler.paused.items() if paused or self.spent is not None]:
             await self._recover_worker(number)  # it did not end: what it played last is in its journal
-        if self.scheduler.left:
+        if self.scheduler.remaining:
             raise self.spent or EngineFatalError(
-                f"{self.scheduler.left} episodes were lost at the end with {self.lost[-1]}"
+                f"{self.scheduler.remaining} episodes were lost at the end with {self.lost[-1]}"
             )
 
     async def _play(self) -> None:
@@ -146,9 +146,9 @@ class Driver:
         await self._place(number, actor)
         here, root = str(Path.cwd()), str(self.work.plan.project.root)
         pings = asyncio.create_task(self._keep_pinging(actor))
-        update, last_limit, told = None, None, frozenset(self.work.known)
+        update, last_limit, last_models = None, None, frozenset(self.work.live_models)
         try:
-            failure = await actor.start.remote(number, here, root, self.config, self.spent, told)
+            failure = await actor.start.remote(number, here, root, self.config, self.spent, last_models)
             if failure is not None:
                 raise failure
             self.started[number] = {"worker": number, **self.placed[number], "episodes": 0}
@@ -156,11 +156,11 @@ class Driver:
             while True:
                 changed, assignments = self.changed, self.scheduler.take(number)
                 limit = self.spent or (self.budget.limit(number) if self.scheduler.active[number] else last_limit)
-                known = frozenset(self.work.known)
-                if limit is not None and (assignments or limit != last_limit or known != told):
+                live_models = frozenset(self.work.live_models)
+                if limit is not None and (assignments or limit != last_limit or live_models != last_models):
                     assigned = [(each.job[0].id, *each.job[1:], each.moves) for each in assignments]
-                    await actor.add.remote(assigned, limit, known)
-                    last_limit, told = limit, known
+                    await actor.add.remote(assigned, limit, live_models)
+                    last_limit, last_models = limit, live_models
                 update = update or asyncio.ensure_future(actor.updates.remote())
                 await asyncio.wait({update, changed}, return_when=asyncio.FIRST_COMPLETED)
                 if update.done():
@@ -184,8 +184,8 @@ class Driver:
 
     def _keep(self, number: int, update: WorkerUpdate) -> None:
         """Note what a worker reports. Raises its failure."""
-        before = len(self.work.known)
-        self.work.known |= update.known
+        before = len(self.work.live_models)
+        self.work.live_models |= update.live_models
         if number in self.scheduler.active:
             finished = self.scheduler.finish(number, [score.id for score in update.scores])
             self.scheduler.pause(number, update.paused)
@@ -194,7 +194,7 @@ class Driver:
                 if score.id in finished:
                     self.work.on_score(score)
             self._count(number, update.used)
-        if len(self.work.known) > before:  # what others are refused is a result then
+        if len(self.work.live_models) > before:  # what others are refused is a result then
             self._notify()
         if update.failure is not None:
             raise update.failure
@@ -248,7 +248,9 @@ class Driver:
         if why is not None:  # answers in flight may take long, but their worker has to be there
             await asyncio.gather(*map(self._ping, workers.values()))
         patience = ENDING_TIMEOUT if why is None else None
-        ends = [asyncio.wait_for(actor.end.remote(why, now, self.work.known), patience) for actor in workers.values()]
+        ends = [
+            asyncio.wait_for(actor.end.remote(why, now, self.work.live_models), patience) for actor in workers.values()
+        ]
         failures: list[Failure] = []
         for number, update in zip(workers, await asyncio.gather(*ends, return_exceptions=True), strict=True):
             if isinstance(update, WorkerUpdate):

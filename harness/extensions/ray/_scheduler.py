@@ -37,21 +37,21 @@ class Scheduler:
     Args:
         jobs: the episodes, in plan order; read only as they are assigned.
         moves: id → recorded moves of episodes; those assigned are taken out.
-        left: how many episodes there are.
+        count: how many episodes there are.
         workers: how many workers there will be.
         width: how many episodes a worker plays at once.
 
     Attributes:
-        left: how many episodes are not finished.
+        remaining: how many episodes are not finished.
         active: worker → the episodes that it is to play.
         paused: worker → the episodes that it plays no further, and whose end does not count yet: a failure is pending
             (`harness.storage.pending`), or the budget is used up.
     """
 
     def __init__(
-        self, jobs: Iterator[Job], moves: MutableMapping[str, Moves], left: int, workers: int, width: int
+        self, jobs: Iterator[Job], moves: MutableMapping[str, Moves], count: int, workers: int, width: int
     ) -> None:
-        self.left, self.workers, self.width = left, workers, width
+        self.remaining, self.workers, self.width = count, workers, width
         self.active: dict[int, dict[str, Assignment]] = {}
         self.paused: dict[int, dict[str, Assignment]] = {}
         self._jobs, self._moves = jobs, moves
@@ -74,7 +74,7 @@ class Scheduler:
     def take(self, worker: int) -> list[Assignment]:
         """Assign more episodes to a worker; never more than its share of the remaining ones."""
         playing = sum(map(len, self.active.values()))
-        unassigned = self.left - playing - sum(map(len, self.paused.values()))
+        unassigned = self.remaining - playing - sum(map(len, self.paused.values()))
         share = math.ceil((unassigned + playing) / self.workers)
         ahead = min(self._ahead[worker], unassigned // (2 * self.workers))
         active = self.active[worker]
@@ -90,7 +90,7 @@ class Scheduler:
         """Episodes that a worker has finished; returns those that it held, so that each counts once."""
         active, paused = self.active[worker], self.paused[worker]
         finished = {name for name in names if active.pop(name, None) or paused.pop(name, None)}
-        self.left -= len(finished)
+        self.remaining -= len(finished)
         if finished and (len(finished) > 1 or not active):
             self._ahead[worker] = min(MOST_AHEAD, max(self._ahead[worker], 2 * len(finished)))
         return finished
@@ -107,7 +107,7 @@ class Scheduler:
         """
         assignments = self.active.pop(worker, {}) | self.paused.pop(worker, {})
         finished = [name for name in assignments if name in ended]
-        self.left -= len(finished)
+        self.remaining -= len(finished)
         for name, assignment in assignments.items():
             if name not in ended:
                 assignment.moves |= moves.get(name, {})

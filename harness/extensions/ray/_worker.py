@@ -59,7 +59,7 @@ class WorkerUpdate:
             (`harness.storage.pending`), or the budget is used up.
         failure: why it plays no more.
         used: calls and tokens since the worker began.
-        known: names of the models that have answered.
+        live_models: names of the models that have answered.
         reports: what each engine reports of itself, at the worker's end.
     """
 
@@ -67,7 +67,7 @@ class WorkerUpdate:
     paused: list[str] = field(default_factory=list)
     failure: Failure | None = None
     used: Used = (0, 0)
-    known: frozenset[str] = frozenset()
+    live_models: frozenset[str] = frozenset()
     reports: dict[str, Facts] = field(default_factory=dict)
 
 
@@ -101,7 +101,7 @@ class Worker:
         root: str,
         config: bytes,
         spent: BudgetSpentError | None = None,
-        known: Iterable[str] = (),
+        live_models: Iterable[str] = (),
     ) -> Failure | None:
         """Resolve the plan and start the engines, then wait for episodes.
 
@@ -111,7 +111,7 @@ class Worker:
             root: the project's folder.
             config: a pickled `WorkerConfig`; its engine may be of a class of the project.
             spent: that the budget is used up already.
-            known: names of the models that have answered in this run before.
+            live_models: names of the models that have answered in this run before.
         """
         try:
             settings = _read(here, root, config)
@@ -129,7 +129,7 @@ class Worker:
             report_score=self._on_score,
             usage=self._usage,
             moves=self._moves,
-            known=set(known),
+            live_models=set(live_models),
         )
         self._episodes = Episodes(work, number)
         if spent is not None:
@@ -141,16 +141,18 @@ class Worker:
         ready.cancel()
         return self._failure()
 
-    async def add(self, assigned: list[Assigned], limit: Used | BudgetSpentError, known: Iterable[str] = ()) -> None:
+    async def add(
+        self, assigned: list[Assigned], limit: Used | BudgetSpentError, live_models: Iterable[str] = ()
+    ) -> None:
         """Play these too.
 
         Args:
             assigned: episodes.
             limit: calls and tokens that the worker may use in all; or that the budget is used up. What needs no new
                 call is still played then, unless the time is over.
-            known: as of `start`, with what other workers have reported since.
+            live_models: as of `start`, with what other workers have reported since.
         """
-        self._know(known)
+        self._know(live_models)
         if isinstance(limit, BudgetSpentError):
             self._use_up(limit)
         else:
@@ -178,7 +180,7 @@ class Worker:
         return self._update(failure)
 
     async def end(
-        self, why: str | BudgetSpentError | None = None, now: bool = False, known: Iterable[str] = ()
+        self, why: str | BudgetSpentError | None = None, now: bool = False, live_models: Iterable[str] = ()
     ) -> WorkerUpdate:
         """Come to an end as a run in a single process does: close the engines and the journal.
 
@@ -186,10 +188,10 @@ class Worker:
             why: the run stops. No new call is made; answers in flight are paid for, are waited for and recorded. None:
                 there is nothing left to play; failures that are pending, and what goes wrong even now, are reported.
             now: wait for nothing. What is recorded of open episodes stays.
-            known: as of `add`.
+            live_models: as of `add`.
         """
         if self._playing is not None:
-            self._know(known)
+            self._know(live_models)
             if why is not None:
                 while not self._jobs.empty():
                     self._jobs.get_nowait()
@@ -237,7 +239,7 @@ class Worker:
         if not self._ready.is_set() or self._playing is None or self._playing.done():
             return  # no journal is open
         episodes = self._episodes
-        episodes.work.known.update(models)
+        episodes.work.live_models.update(models)
         failures = episodes.pending.failures()
         for name in sorted(episodes.gates.keys() & models):
             kinds = {line["error_kind"] for line in failures if line["engine"][0] == name}
@@ -253,8 +255,10 @@ class Worker:
 
     def _update(self, failure: Failure | None, reports: dict[str, Facts] | None = None) -> WorkerUpdate:
         self._reported = len(self._scores), len(self._paused)
-        known = frozenset(name for name, gate in self._episodes.gates.items() if gate.answered)
-        return WorkerUpdate(self._scores.copy(), self._paused.copy(), failure, self._usage.used, known, reports or {})
+        live_models = frozenset(name for name, gate in self._episodes.gates.items() if gate.answered)
+        return WorkerUpdate(
+            self._scores.copy(), self._paused.copy(), failure, self._usage.used, live_models, reports or {}
+        )
 
     def _failure(self) -> Failure | None:
         """Why nothing is played any more. A bug is raised as it is."""

@@ -278,8 +278,8 @@ def _plan(
     said: dict[str, Completion] = {}
     for name, own in changes.items():
         for one in own:
-            if one.said is not None:
-                said[f"{name}/{one.played.turn.agent}/{one.played.index}/0"] = one.said
+            if one.completion is not None:
+                said[f"{name}/{one.played.turn.agent}/{one.played.index}/0"] = one.completion
     memory = Memory(parent, wanted.since)
     label = parent.plan.model
     policies = bool(parent.run.meta.get("policies_only"))
@@ -289,19 +289,19 @@ def _plan(
     if model is not None and model.model not in label.split(" + "):
         label = f"{label} + {model.model}"
 
-    def kept(inner: Engine | None, name: str) -> Kept:
+    def engine_of(inner: Engine | None, name: str) -> Kept:
         return Kept(memory, inner, name, said, wanted.sample, options.max_calls)
 
-    plan = resolve.plan(spec, parent.project, None if policies else kept(model, label))
+    plan = resolve.plan(spec, parent.project, None if policies else engine_of(model, label))
     engines = {
-        name: engine if isinstance(engine, Kept) else kept(model if wanted.one_model else engine, engine.model)
+        name: engine if isinstance(engine, Kept) else engine_of(model if wanted.one_model else engine, engine.model)
         for name, engine in plan.engines.items()
     }
     used = {group.model for condition in plan.conditions for group in condition.groups}
     if MODEL not in used and (model is None or wanted.one_model):  # all agents have models that the spec names
         engines.pop(MODEL, None)
     if policies and asks:
-        engines[MODEL] = kept(model, "no model" if model is None else model.model)
+        engines[MODEL] = engine_of(model, "no model" if model is None else model.model)
     plan = replace(plan, model=label, engines=engines)
     assert options.output_path is not None
     if options.max_calls is not None and not options.overwrite:  # earlier processes of this run have made calls

@@ -61,8 +61,8 @@ class Blame:
         roles: episode → agent → its group.
         passed: how many were looked at and did not fail, by a metric without a best number: with the reference in all
             seats theirs is no better.
-        left: how many episodes were not looked at since the budget was used up; with a `limit` at most those that the
-            sample lacks.
+        remaining: how many episodes the budget did not allow to look at; with a `limit` at most those that the sample
+            lacks.
         asked: how many calls of a model were made, for all samples.
         further: the same of further samples, where another sample of a model is the reference.
         policy: the reference as a spec has it, {"use": …} and its parameters; of another sample of a model than that
@@ -75,7 +75,7 @@ class Blame:
     verdicts: tuple[BlameVerdict, ...]
     roles: dict[str, dict[str, str]]
     passed: int = 0
-    left: int = 0
+    remaining: int = 0
     asked: int = 0
     further: tuple[Blame, ...] = ()
     policy: Facts = field(default_factory=dict)

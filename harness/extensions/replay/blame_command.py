@@ -105,15 +105,15 @@ def blame(options: argparse.Namespace) -> int:
             max_calls=options.max_calls,
             on_verdict=on_verdict,
         )
-    if found.left:
-        left = f"{of_episodes(found.left)} {'is' if found.left == 1 else 'are'} left"
+    if found.remaining:
+        left = f"{of_episodes(found.remaining)} {'is' if found.remaining == 1 else 'are'} left"
         print(f"max_calls {options.max_calls} is reached: {left}", file=sys.stderr)
     if len(found.samples) < options.samples:
         print(f"max_calls {options.max_calls} is reached: {len(found.samples)} samples are complete", file=sys.stderr)
     if not found.verdicts and options.format in ("text", "markdown"):
         less = f": with {found.by} in all seats none of {found.passed} has a better {found.metric}"
         none = f"No episode failed{less if found.passed else ''}. There is nothing to explain."
-        write("No verdict was reached." if found.left else none, options.output)
+        write("No verdict was reached." if found.remaining else none, options.output)
         return 0
     try:
         keep(found.run.folder, *(as_json(sample) for sample in reversed(found.samples)))  # the first one counts
@@ -182,7 +182,7 @@ def as_json(found: Blame) -> dict[str, Any]:
         "policy": found.policy,
         "asked": found.asked,
         "passed": found.passed,
-        "left": found.left,
+        "left": found.remaining,
         "episodes": [_episode(one, found) for one in found.verdicts],
         **({"further_samples": [as_json(one) for one in found.further]} if found.further else {}),
     }

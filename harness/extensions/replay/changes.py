@@ -28,20 +28,20 @@ class Change:
     Attributes:
         played: the turn.
         action: what its agent does instead.
-        said: how a model says it; None if it said just that.
+        completion: how a model says it; None if it said just that.
     """
 
     played: ParentTurn
     action: Action
-    said: Completion | None
+    completion: Completion | None
 
     def entry(self, parent: Parent, episode: str) -> ChangeEntry:
         """As the spec of the run that is played has it."""
         agent, index = self.played.turn.agent, self.played.index
         seat = seats(parent.plan, *parent.jobs[episode])[agent]
         move: dict[str, Any] = {"action": self.action}
-        if self.said is not None:
-            move["text"], move["calls"] = self.said.text, self.said.tool_calls
+        if self.completion is not None:
+            move["text"], move["calls"] = self.completion.text, self.completion.tool_calls
         return {
             "episode": episode,
             "agent": agent,

@@ -89,7 +89,7 @@ class Crediting(After):
     """Plays the episodes of a run without some of its agents, for its metrics `credit`."""
 
     @classmethod
-    def given(cls, project: Project, arguments: Mapping[str, Any]) -> Crediting:
+    def from_arguments(cls, project: Project, arguments: Mapping[str, Any]) -> Crediting:
         """It has no parameters."""
         return cls()
 

@@ -72,7 +72,7 @@ class Memory:
                 if self.since is not None and number >= self.since:
                     self._forgotten.add(name)
 
-    async def said(self, request: AnyRequest) -> Completion | EngineError | None:
+    async def reply_to(self, request: AnyRequest) -> Completion | EngineError | None:
         """What a model said to the very same prompt in this turn; None if nothing is kept."""
         if request.id not in self._said or request.id in self._forgotten:
             return None
@@ -217,7 +217,7 @@ class Kept(Engine, KeepsReplies, CallsTools, ComputesLikelihoods, ContinuesText)
         if (other := self.changed.get(request.id)) is not None:
             self.altered += 1
             return other
-        said = await self.memory.said(request)
+        said = await self.memory.reply_to(request)
         if said is not None:
             self.kept += 1
             if isinstance(said, EngineError):

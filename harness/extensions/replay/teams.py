@@ -39,13 +39,13 @@ class RecordedEpisode:
     Attributes:
         agents: all, in their order.
         instructions: agent → the messages before its first turn.
-        shown: for each turn what its agent was shown.
+        prompts: for each turn what its agent was shown.
         turns: what was played.
     """
 
     agents: tuple[str, ...]
     instructions: Mapping[str, str]
-    shown: Sequence[str]
+    prompts: Sequence[str]
     turns: Sequence[ParentTurn]
 
     @classmethod
@@ -152,7 +152,7 @@ class BrokenTeams:
         turns = trial.parent.played(trial.episode)
         recorded = RecordedEpisode.of(turns, trial.seats)
         return BrokenEpisode(
-            recorded.agents, recorded.instructions, recorded.shown, turns, found.named[0].number, fault, found
+            recorded.agents, recorded.instructions, recorded.prompts, turns, found.named[0].number, fault, found
         )
 
     def _rehearsal(self, condition: Condition, case: Case, repeat: int) -> Rehearsal:
@@ -224,7 +224,7 @@ def transcript(episode: RecordedEpisode, shows: bool) -> Iterator[str]:
         if rest:
             yield f"== What {agent} was told besides\n\n{rest}"
     done = []
-    for one, shown in zip(episode.turns, episode.shown, strict=True):
+    for one, shown in zip(episode.turns, episode.prompts, strict=True):
         said = (one.move.text or one.turn.reply.written(one.move.action)).strip() or "(nothing)"
         parts = [f"Turn {one.number} (round {one.round}): {one.turn.agent}"]
         parts += [_indented("saw", shown)] if shows else []

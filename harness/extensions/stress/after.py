@@ -36,7 +36,7 @@ class Readers(After):
     """The replies of a finished run, read by other rules."""
 
     @classmethod
-    def given(cls, project: Project, arguments: Mapping[str, Any]) -> Readers:
+    def from_arguments(cls, project: Project, arguments: Mapping[str, Any]) -> Readers:
         """Refuse: only finished runs are read again."""
         raise SpecError("readers are for finished runs", hint="Give them to `harness score RUN --readers all`.")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from harness.api import Action, Facts, Parsed, Reply, as_text
-from harness.replies.arguments import given, parameters
+from harness.replies.arguments import parameters, read_arguments
 from harness.replies.wrapped import WrappedReply
 
 TOOL = "reply"
@@ -64,7 +64,7 @@ def last_call(calls: Sequence[Facts]) -> Facts | None:
 
 def read(form: Reply, arguments: str) -> Parsed:
     """What a form reads of the arguments of a call, which may be broken JSON."""
-    values = given(arguments)
+    values = read_arguments(arguments)
     if isinstance(values, str):
         return form.parse(arguments)
     names = [one.name for one in form.fields if not _is_empty(values.get(one.name))]

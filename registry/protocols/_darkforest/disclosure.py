@@ -70,7 +70,7 @@ def disclose(
     belief: Belief,
     uncertain: bool,
     theta: Theta,
-    read: Reader,
+    reader: Reader,
     *,
     errors: Sequence[str | None] = (),
     options: Sequence[str] | None = None,
@@ -80,11 +80,11 @@ def disclose(
     Args:
         uncertain: the flag of Section 3.4.
         theta: has the confidence of members that stated none.
-        read: reads the answer from a text, so that excerpts end before it.
+        reader: reads the answer from a text, so that excerpts end before it.
         errors: why members gave no answer, in the opinions' order.
         options: the question's choices, of which an answer may be the letter.
     """
-    evidence = _Evidence(policy, opinions, belief, uncertain, theta, read, errors, options)
+    evidence = _Evidence(policy, opinions, belief, uncertain, theta, reader, errors, options)
     return "\n".join([*evidence.candidates(), *evidence.state(), *evidence.members()])
 
 
@@ -95,7 +95,7 @@ class _Evidence:
     belief: Belief
     uncertain: bool
     theta: Theta
-    read: Reader
+    reader: Reader
     errors: Sequence[str | None]
     options: Sequence[str] | None
 
@@ -220,7 +220,7 @@ class _Evidence:
         if not self.has("reasoning"):
             return ""
         return excerpt(
-            opinion, self.policy.reasoning, self.read, answer_disclosed=self.has("answer") or self.has("trace")
+            opinion, self.policy.reasoning, self.reader, answer_disclosed=self.has("answer") or self.has("trace")
         )
 
     def _trace(self, opinion: Opinion) -> str:

@@ -30,7 +30,7 @@ class Message(NamedTuple):
 
     seat: str
     text: str
-    shown: str
+    for_others: str
 
 
 @dataclass(slots=True)
@@ -153,14 +153,14 @@ class TeamPlay:
     def _turn(self, seat: str, last: bool) -> Turn:
         own, part = self._seats[seat], self._parts[self._graph.role_of[seat]]
         answers = last or part.asks == "answer"
-        again = not part.kept
+        again = not part.keeps_conversation
         heard = [own.latest[s] for s in self._graph.hears[seat] if s in own.latest] if again else own.unread
         texts = self._read(seat, own.unread)
         held = [o for s in self._graph.hears[seat] if (o := self._seats[s].opinion) is not None]
         observation: dict[str, Any] = {
-            "messages": [{"name": message.seat, "text": message.shown} for message in heard if message.text],
+            "messages": [{"name": message.seat, "text": message.for_others} for message in heard if message.text],
             "restated": part.question and (again or not own.opened),
-            "own": own.own.shown if again and own.own is not None else None,
+            "own": own.own.for_others if again and own.own is not None else None,
         }
         if answers:
             observation["leading"] = leading(held)
@@ -249,12 +249,12 @@ class TeamPlay:
         messages = [message for seat in seats if (message := self._seats[seat].own) is not None]
         new = [m for m in messages if own.latest.get(m.seat) is not m or any(m is unread for unread in own.unread)]
         observation = {
-            "replies": [message.shown for message in messages],
-            "restated": part.question and (not part.kept or not own.opened),
+            "replies": [message.for_others for message in messages],
+            "restated": part.question and (not part.keeps_conversation or not own.opened),
             "reminded": False,
         }
         more = self._more.get(judge) or {"team": {"seat": judge, "brief": part.brief, "hears": [], "heard_by": []}}
-        fresh, own.opened = own.opened and not part.kept, True
+        fresh, own.opened = own.opened and not part.keeps_conversation, True
         self.turns[part.name] += 1
         turn = self._panel.ask(
             self._task,

@@ -63,7 +63,7 @@ class Part:
     brief: str
     seats: tuple[str, ...]
     asks: Asks | None
-    kept: bool
+    keeps_conversation: bool
     question: bool
     within: Within | None
 
@@ -97,7 +97,7 @@ def parts_of(roles: Mapping[str, Role]) -> dict[str, Part]:
     return parts
 
 
-def known(name: str, parts: Mapping[str, Part], *at: str | int) -> Part:
+def find_role(name: str, parts: Mapping[str, Part], *at: str | int) -> Part:
     """The role of this name. Raises `PluginError` with near matches."""
     if name not in parts:
         raise PluginError(f"{at[0]} names {name!r:.80}, which is not a role", hint=near(name, parts), at=at)

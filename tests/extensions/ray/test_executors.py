@@ -227,7 +227,7 @@ def test_refusals_are_results_at_once_where_the_model_has_answered_elsewhere(
         news: WorkerUpdate = await worker.updates()
         return news
 
-    news = with_worker(tmp_path, Full(text="a"), act, known=known)
+    news = with_worker(tmp_path, Full(text="a"), act, live_models=known)
     assert (len(news.scores), len(news.paused)) == ((1, 0) if known else (0, 1))
 
 
@@ -252,7 +252,7 @@ def test_refusals_are_results_once_another_worker_has_had_an_answer(tmp_path: Pa
         if told == "add":
             await worker.add([], spent, ["model", "another"])
             return paused, await worker.updates()
-        return paused, await worker.end(spent, known=["model"])
+        return paused, await worker.end(spent, live_models=["model"])
 
     paused, news = with_worker(tmp_path, Full(text="a"), act, options=Options(max_concurrency=2, max_calls=1000))
     assert [score.id for score in news.scores] == paused and len(paused) == 1 and news.failure is None

@@ -70,7 +70,7 @@ def test_what_is_finished_twice_counts_once() -> None:
     [one, *_] = names(result.take(0))
     assert result.finish(0, [one, one, "stranger"]) == {one}
     assert result.finish(0, [one]) == set()
-    assert result.left == 2
+    assert result.remaining == 2
 
 
 def test_a_lost_workers_episodes_are_assigned_again_with_their_moves() -> None:
@@ -103,7 +103,7 @@ def test_paused_episodes_take_no_place_of_others() -> None:
     assert result.finish(0, [first[0], rest[0]]) == {first[0], rest[0]}, "its failures are confirmed after all"
     assert not result.done
     result.finish(0, rest)
-    assert result.done and result.left == 1
+    assert result.done and result.remaining == 1
 
 
 def test_what_a_lost_worker_paused_is_assigned_again() -> None:
@@ -138,7 +138,7 @@ def test_every_episode_is_finished_exactly_once(count: int, workers: int, width:
         items = list(result.active[worker])
         if what == "take":
             result.take(worker)
-            assert len(result.active[worker]) <= max(len(items), math.ceil(result.left / workers))
+            assert len(result.active[worker]) <= max(len(items), math.ceil(result.remaining / workers))
         elif what == "finish":
             finished += result.finish(worker, items[:size])
         elif what == "lose":
@@ -155,4 +155,4 @@ def test_every_episode_is_finished_exactly_once(count: int, workers: int, width:
     for worker in alive:
         finished += result.finish(worker, list(result.paused[worker]))
     assert sorted(finished) == sorted(episode_id(*job) for job in jobs(count))
-    assert result.left == 0 and not any(result.active.values())
+    assert result.remaining == 0 and not any(result.active.values())

@@ -35,7 +35,7 @@ def with_worker(
     /,
     spent: Any = None,
     project: Project = TOY,
-    known: Iterable[str] = (),
+    live_models: Iterable[str] = (),
     **changes: Any,
 ) -> Any:
     """What `act` gives with a started worker, which is then stopped; or why it did not start."""
@@ -47,7 +47,7 @@ def with_worker(
         worker = Worker()
         try:
             pickled = pickle.dumps(replace(config, **changes))
-            failure = await worker.start(7, str(Path.cwd()), str(project.root), pickled, spent, known)
+            failure = await worker.start(7, str(Path.cwd()), str(project.root), pickled, spent, live_models)
             return failure if failure is not None else await act(worker, result)
         finally:
             await worker.end(now=True)

@@ -181,14 +181,14 @@ def test_a_reference_that_does_no_better_blames_nobody(coins: Run) -> None:
 def test_without_a_best_number_episodes_failed_that_are_worse_than_the_reference(coins: Run) -> None:
     """`agreed` of the toy project says of no number that it is the best."""
     same = blamed(coins, {"use": "coin", "bias": 0.5}, project=TOY)
-    assert (same.verdicts, same.passed, same.left) == ((), len(coins.scores), 0)
+    assert (same.verdicts, same.passed, same.remaining) == ((), len(coins.scores), 0)
     lost = [score.id for score in coins.scores if score.number("agreed") == 0]
     found = blamed(coins, {"use": "coin", "bias": 1.0}, project=TOY)
     assert [one.episode for one in found.verdicts] == lost and found.passed == len(coins.scores) - len(lost)
     assert f"Besides, {found.passed} episode{'s' * (found.passed != 1)} did not fail" in " ".join(found.tables[0].notes)
     some = blamed(coins, {"use": "coin", "bias": 1.0}, limit=2, project=TOY)
     assert [one for one in found.verdicts if one in some.verdicts] == [*some.verdicts] and len(some.verdicts) == 2
-    assert some.left == 0
+    assert some.remaining == 0
     plan = planned(coins, {"use": "coin", "bias": 1.0}, limit=2, project=TOY)
     assert plan.episodes == 2
 
@@ -250,8 +250,8 @@ def test_without_a_model_it_says_what_cannot_be_answered(tmp_path: Path) -> None
         limit=2,
         project=TOY,
     )
-    assert (none.verdicts, none.left) == ((), 2), "no more are looked at than until two have failed"
-    assert (some.asked, some.left) == (3, len(asked.verdicts) + asked.passed - looked) and some.left
+    assert (none.verdicts, none.remaining) == ((), 2), "no more are looked at than until two have failed"
+    assert (some.asked, some.remaining) == (3, len(asked.verdicts) + asked.passed - looked) and some.remaining
 
 
 def test_tables_without_rows_are_left_out_and_their_notes_stay(

@@ -17,7 +17,7 @@ from ._task import Conversion, Note, TaskConversion, word
 class GroupConversion:
     """Converts a group or tag: one condition for each task, and the group's rows in a table."""
 
-    known: Mapping[str, TaskEntry]
+    entries: Mapping[str, TaskEntry]
     notes: list[Note] = field(default_factory=list)
     tasks: dict[str, TaskConversion] = field(default_factory=dict)
     rows: list[dict[str, Any]] = field(default_factory=list)
@@ -95,7 +95,7 @@ class GroupConversion:
         name = str(
             (member.get("task") if "group" not in member else member["group"]) if isinstance(member, dict) else member
         )
-        entry = self.known.get(name)
+        entry = self.entries.get(name)
         if isinstance(member, dict) and "group" in member and entry is None:
             keys = {key: Entry(value, place) for key, value in member.items()}
             yield from self._add(name, keys, shared)
