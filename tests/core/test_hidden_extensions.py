@@ -169,6 +169,16 @@ def test_prompts_that_nothing_has_rendered_are_not_passed_in_silence(capsys: pyt
     assert "'prompts' comes with the extension consistency, which is not installed: pip" in capsys.readouterr().out
 
 
+def test_published_tables_that_nothing_has_looked_up_are_not_passed_in_silence(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with hiding("papers"):
+        assert main(["validate", "agentsnet_quick", "--set", "tables.0.published=agentsnet/tabel2"]) == 0
+        assert "'published' comes with the extension papers, which is not installed: pip" in capsys.readouterr().out
+        assert main(["validate", "arithmetic"]) == 0
+        assert "published" not in capsys.readouterr().out, "there is nothing to check"
+
+
 def test_templates_of_other_people_are_not_rendered_without_bounds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
