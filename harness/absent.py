@@ -10,7 +10,7 @@ import importlib.util
 import json
 import tomllib
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -86,6 +86,19 @@ def bringer(what: str, *points: str) -> str | None:
     if not manifests.offers("extensions") and manifests.some_installed():
         return f"extensions of installed packages come with the extension packages, which {missing()['packages']}"
     return None
+
+
+def model_notes(played: Iterable[str]) -> Iterator[str]:
+    """What tables must say of models, as extensions do that are here, even if they lack another one; of what comes with
+    one that is not here, which that is."""
+    notes = {
+        name: str(bringer(name, "model_notes")) for one in _index().values() for name in one.get("model_notes", ())
+    }
+    for one in manifests.all_extensions().values():
+        notes |= one.points["model_notes"]
+    for kind, note in notes.items():
+        if named := [part for part in played if part == kind or part.startswith(f"{kind} (")]:
+            yield f"{', '.join(named)}: {note}"
 
 
 def missing_module(error: BaseException) -> str | None:

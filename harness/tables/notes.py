@@ -49,14 +49,13 @@ def notes(
 def who_played(scores: Sequence[EpisodeScore]) -> Iterable[str]:
     """That players knew the right answer, or were no models: no table is without it, whatever names it gives them."""
     if any(score.uses_ground_truth for score in scores):
-        yield (
-            f"{SIMULATED} simulated: players knew the right answer and gave it with a declared probability. This "
-            "measures how answers are combined, and no model."
-        )
+        what = "players knew the right answer and gave it with a declared probability"
+        yield f"{SIMULATED} simulated: {what}. This measures how answers are combined, and no model."
     played = sorted({part for name in {score.model for score in scores} for part in name.split(" + ")})
-    for kind, offer in offers("model_notes").items():
-        if named := [part for part in played if part == kind or part.startswith(f"{kind} (")]:
-            yield f"{', '.join(named)}: {offer.value}"
+    if not {*played} <= offers("engines").keys() - offers("model_notes").keys():
+        from harness.absent import model_notes  # what only a model with another name than its engine's needs
+
+        yield from model_notes(played)
 
 
 def limited(scores: Sequence[EpisodeScore]) -> Iterable[str]:

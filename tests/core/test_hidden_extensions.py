@@ -22,6 +22,8 @@ from harness.approvals import NeededApproval, NotApprovedError
 from harness.cli import main
 from harness.config.prompts import PromptSet
 from harness.errors import SetupError
+from harness.tables.notes import of_episodes
+from harness.tables.scores import EpisodeScore
 from tests.helpers.statements import nodes
 
 ROOT = Path(__file__).parents[2]
@@ -177,6 +179,18 @@ def test_published_tables_that_nothing_has_looked_up_are_not_passed_in_silence(
         assert "'published' comes with the extension papers, which is not installed: pip" in capsys.readouterr().out
         assert main(["validate", "arithmetic"]) == 0
         assert "published" not in capsys.readouterr().out, "there is nothing to check"
+
+
+def test_no_table_is_without_a_note_on_who_played_whatever_is_missing() -> None:
+    scores = [EpisodeScore("c/0/0", "c", {"model": f"{name} + random"}) for name in ("human (Ann)", "human")]
+    for hidden, says in (
+        ((), "a person played. This measures no model."),
+        (("agents",), "a person played. This measures no model."),  # people needs it
+        (("people",), "'human' comes with the extension people, which is not installed: pip"),
+    ):
+        with hiding(*hidden):
+            [note] = of_episodes(scores)
+        assert note.startswith(f"human, human (Ann): {says}")
 
 
 def test_templates_of_other_people_are_not_rendered_without_bounds(
