@@ -340,13 +340,15 @@ def rescored(
 ) -> Run:
     """Grade and measure a finished run again from its journal, with no model. Arguments as in `evaluate`."""
     from harness.engines.mock import Mock
+    from harness.reading import load_unscored
     from harness.runtime.earlier import graded_again
+    from harness.runtime.record import check_journals
     from harness.runtime.rescoring import rescore
 
     project = project or find()
-    before = Run.load_unscored(folder, project)  # the scores may be what is damaged
+    before = load_unscored(folder, project)  # the scores may be what is damaged
     folder = before.folder
-    manifest.check_journals(before.meta, folder)
+    check_journals(before.meta, folder)
     with approvals.allowing(allow_code_execution):
         plan = replace(resolve.plan(before.spec, project, Mock()), model=str(before.meta["model"]))
     check_execution(plan, allow_code_execution, sandbox, playing=False)

@@ -1,33 +1,20 @@
-"""A finished run, read back from its folder: `Run`, with its scores, tables, transcripts and rows.
+"""A finished run: `Run`, with its scores, tables, transcripts and rows.
 
-Next: `harness.extensions.transcripts`, which reads the journal.
+Next: `harness.reading`, which reads it back from its folder; `harness.extensions.transcripts`, which reads the journal.
 """
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from harness import storage
 from harness.api import Metric
-from harness.config import resolve
-from harness.config.project import Project, find
-from harness.config.spec import Spec, load
-from harness.errors import DataError, near
+from harness.config.project import Project
+from harness.config.spec import Spec
 from harness.manifests import report_part
-from harness.runtime import manifest
-from harness.tables import (
-    EpisodeScore,
-    HeadlineSpec,
-    Table,
-    TableSpec,
-    build,
-    load_scores,
-    rows,
-)
+from harness.tables import EpisodeScore, HeadlineSpec, Table, TableSpec, build, rows
 
 if TYPE_CHECKING:
     import pandas
@@ -65,51 +52,9 @@ class Run:
             unfinished: also read an unfinished run, with its finished episodes in the order in which they ended.
                 Otherwise such a run is a `DataError`.
         """
-        opened = cls.load_unscored(folder, project, unfinished=unfinished)
-        if not (opened.folder / "scores.jsonl").is_file():
-            return opened._so_far()
-        scores = load_scores(opened.folder / "scores.jsonl")
-        planned = opened.meta.get("planned")
-        if planned is not None and len(scores) != planned:
-            message = f"the run in {opened.folder} has scores of {len(scores)} episodes, and its plan has {planned}"
-            hint = f"`harness score {opened.folder}` writes scores.jsonl again, from the journal."
-            raise DataError(message, hint=hint)
-        return replace(opened, scores=scores)
+        from harness.reading import load  # what a run that was just played needs not
 
-    @classmethod
-    def load_unscored(cls, folder: Path | str, project: Project | None = None, *, unfinished: bool = False) -> Run:
-        """Read a run's folder without its scores, which may be damaged. Errors as in `load`."""
-        folder = run_folder(folder)
-        if not (folder / manifest.META).is_file():
-            raise DataError(f"{folder} holds no run (no run.json)", hint="Give the folder that `harness eval` named.")
-        project = project or find()
-        meta = manifest.read_meta(folder / manifest.META)
-        if not unfinished and not (folder / "scores.jsonl").is_file():
-            end = meta.get("stopped")
-            counted = f" ({end.get('episodes')} of {end.get('of')} episodes)" if isinstance(end, Mapping) else ""
-            why = f": {manifest.why_stopped(meta)}{counted}" if end else ""
-            far = f"`harness report {shlex.quote(str(folder))}` shows what is there."
-            hint = f"Give the same eval command again to resume; {far}"
-            raise DataError(f"the run in {folder} is not finished{why}", hint=hint)
-        if not (folder / manifest.SPEC).is_file():
-            raise DataError(
-                f"the run in {folder} has lost its {manifest.SPEC}", hint="Give the same eval command again."
-            )
-        resolved = load(str(folder / manifest.SPEC), project)
-        metrics = resolve.metrics(resolved, project)
-        for name, metric in metrics.items():
-            metric.recall(name, meta)
-        return cls(folder, meta, resolved, [], metrics, project)
-
-    def _so_far(self) -> Run:
-        """The run with the episodes that its journals hold. Raises `DataError` for damaged ones."""
-        manifest.check_journals(self.meta, self.folder)
-        ends = storage.JournalState(*storage.journals(self.folder)).ends
-        scores = [EpisodeScore.from_json({"id": name, **end}) for name, end in ends.items()]
-        planned = self.meta.get("planned")
-        lacking = f"{planned - len(scores)} of {planned}" if isinstance(planned, int) else "some"
-        why = f"{lacking} episodes are missing ({manifest.why_stopped(self.meta)})"
-        return replace(self, scores=scores, unfinished=f"Not finished: {why}. The same eval command goes on.")
+        return load(folder, project, unfinished=unfinished)
 
     @property
     def tables(self) -> list[Table]:
@@ -160,7 +105,9 @@ class Run:
 
         They come in the order in which they finished. Raises `DataError` for a damaged journal.
         """
-        manifest.check_journals(self.meta, self.folder)
+        from harness.runtime.record import check_journals
+
+        check_journals(self.meta, self.folder)
         found: Iterator[Any] = report_part("transcripts", "what reads transcripts")(self)
         return found
 
@@ -180,18 +127,3 @@ class Run:
         """Result rows (a column per label), episodes or turns as a data frame (pandas). Raises `ValueError`."""
         frame: pandas.DataFrame = report_part("frame", "to_pandas()")(self, rows)
         return frame
-
-
-def run_folder(folder: Path | str) -> Path:
-    """The folder of a run as a path. Raises `DataError` if there is none, with runs of similar names beside it."""
-    path = Path(folder)
-    if path.is_dir():
-        return path
-    if path.is_file():
-        raise DataError(f"{path} is a file", hint="Give the folder of the run, which `harness eval` named.")
-    try:
-        beside = [entry.name for entry in path.parent.iterdir() if entry.is_dir()]
-    except OSError:
-        beside = []
-    hint = "Give the folder that `harness eval` named."
-    raise DataError(f"folder not found: {path}", hint=f"{near(path.name, beside)} {hint}" if beside else hint)

@@ -15,7 +15,7 @@ from harness.evaluation import rescored
 from harness.manifests import report_part
 from harness.printable import clean
 from harness.results import Run
-from harness.runtime.manifest import check_journals
+from harness.runtime.record import check_journals
 from harness.storage import first_damaged, journals
 from harness.tables import Table
 

@@ -17,7 +17,8 @@ from harness.config.keys import seating_keys
 from harness.config.plan import ANSWERS, QUESTIONS, Plan
 from harness.engine_api import Replays
 from harness.errors import DataError
-from harness.runtime.manifest import META, SPEC, as_json, check_journals, identity, now, read_meta, write_spec
+from harness.runtime.manifest import META, SPEC, as_json, identity, now, write_spec
+from harness.runtime.record import check_journals, read_meta
 from harness.runtime.sources import changed, code
 
 _ELSEWHERE = "choose another --output_path, or add --overwrite to replace the run"

@@ -25,7 +25,7 @@ from harness.api import Facts
 from harness.config import yamls
 from harness.config.keys import measured
 from harness.config.plan import Plan, without_later_metrics
-from harness.errors import DataError, Place
+from harness.errors import DataError
 from harness.manifests import offers
 from harness.runtime.options import Options
 from harness.runtime.sources import code, commit
@@ -106,6 +106,8 @@ def _has_recorded(folder: Path) -> bool:
     """Whether a run has recorded anything: by its journals, or by what its run.json says about them."""
     if any(path.stat().st_size for path in storage.journals(folder) if path.exists()):
         return True
+    from harness.runtime.record import read_meta
+
     try:
         return any(read_meta(folder / META).get("journals", {}).values())
     except DataError:  # damaged: what was there is not known
@@ -130,38 +132,6 @@ def ended(meta: Mapping[str, Any], status: str, folder: Path, began: float) -> d
         with contextlib.suppress(OSError):  # a disk that is gone: there is more to say than this
             after["journals"] = {path.name: storage.whole(path) for path in storage.journals(folder) if path.exists()}
     return after
-
-
-def why_stopped(meta: Mapping[str, Any]) -> str:
-    """Why a run is not finished, as far as its run.json says."""
-    end = meta.get("stopped")
-    if not isinstance(end, Mapping):
-        return "it was interrupted, or is still running"
-    return str(end["why"]) if "why" in end else f"{end.get('by')} {end.get('at')} ended it"
-
-
-def check_journals(meta: Mapping[str, Any], folder: Path) -> None:
-    """Raises `DataError` if a journal is shorter than it was at the end of the last session."""
-    for name, length in meta.get("journals", {}).items():
-        path = folder / name
-        there = path.stat().st_size if path.exists() else 0
-        if there < length:
-            message = f"{path} was cut: {there:,} of {length:,} bytes are there"
-            hint = "Restore it from a copy. To continue with what is left, delete `journals` from run.json."
-            raise DataError(message, hint=hint)
-
-
-def read_meta(path: Path) -> dict[str, Any]:
-    """A run's run.json. Raises `DataError` if it is damaged, or written by another version of this format."""
-    meta = storage.read_json(path)
-    if meta.get("schema") != storage.SCHEMA:
-        message = f"this run has the format {meta.get('schema')!r}, this harness reads {storage.SCHEMA}"
-        raise DataError(message, place=Place(str(path)), hint="Use the version of harness that wrote it.")
-    from harness.runtime._record import problem  # what only readers need
-
-    if (wrong := problem(meta)) is not None:
-        raise DataError(f"not a run's record: {wrong}", place=Place(str(path)))
-    return meta
 
 
 def reported(meta: Mapping[str, Any], engines: Mapping[str, Facts], executor: Facts | None) -> dict[str, Any]:
@@ -218,6 +188,8 @@ def default_folder(plan: Plan, overwrite: bool = False) -> Path:
     plain = plain_folder(plan)
     if overwrite or not (plain / META).is_file():
         return plain
+    from harness.runtime.record import read_meta
+
     own, there = (
         {key: value for key, value in identity.items() if key != "calibration"}
         for identity in (identity(plan), read_meta(plain / META)["identity"])

@@ -16,7 +16,8 @@ from harness import __version__, storage
 from harness.api import Case, Move, Outcome
 from harness.config.plan import Condition, Plan, protocol_seed
 from harness.errors import DataError
-from harness.runtime.manifest import META, read_meta
+from harness.runtime.manifest import META
+from harness.runtime.record import read_meta
 from harness.runtime.sources import changed_files
 from harness.runtime.steps import Steps
 

@@ -26,7 +26,7 @@ KNOWN: dict[str, int] = {
     "engine_api.py": 1,
     "engines/sampling.py": 2,
     "evaluation.py": 5,
-    "runtime/_record.py": 1,
+    "runtime/record.py": 1,
     "runtime/_tool_calls.py": 1,
     "runtime/manifest.py": 6,
     "runtime/open_episodes.py": 2,

@@ -26,6 +26,7 @@ from harness.extensions.consistency import examine
 from harness.results import Run
 from harness.runtime import manifest
 from harness.runtime.options import Options
+from harness.runtime.record import check_journals, read_meta
 from harness.runtime.sources import changed
 from harness.storage.locks import Lock
 from harness.tables import Table
@@ -70,7 +71,7 @@ def judge(
     began = time.monotonic()
     project = project or find()
     done = Run.load(folder, project)
-    manifest.check_journals(done.meta, done.folder)
+    check_journals(done.meta, done.folder)
     spec = done.spec
     with _mistakes_at("--judge_metric"), approvals.allowing((options or Options()).allow_code_execution):
         if metric is not None or not any(isinstance(one, JudgedMetric) for one in done.metrics.values()):
@@ -137,9 +138,9 @@ def prefer(
         how = options or Options()
         check_execution(plan, how.allow_code_execution, how.sandbox)
         raise_all(examine(plan))
-    metas = [manifest.read_meta(side.folder / manifest.META) for side in (one, two)]
+    metas = [read_meta(side.folder / manifest.META) for side in (one, two)]
     for meta, side in zip(metas, (one, two), strict=True):
-        manifest.check_journals(meta, side.folder)
+        check_journals(meta, side.folder)
     sides = [[meta["run"], meta.get("start"), dict(side.where)] for meta, side in zip(metas, (one, two), strict=True)]
     decides = [manifest.identity(plan), sides, reference, max_chars]
     digest = hashlib.sha256(json.dumps(decides, sort_keys=True, default=str).encode()).hexdigest()

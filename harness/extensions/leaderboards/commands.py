@@ -30,9 +30,11 @@ from harness.extensions.leaderboards.overall import overall
 from harness.extensions.leaderboards.sides import RunPart, add_sides, two_sides
 from harness.extensions.leaderboards.standings import Role, Standings, standings
 from harness.extensions.papers.names import tables_named
-from harness.results import Run, run_folder
-from harness.runtime.manifest import META, read_meta
+from harness.reading import run_folder
+from harness.results import Run
+from harness.runtime.manifest import META
 from harness.runtime.options import Options
+from harness.runtime.record import read_meta
 from harness.tables import HeadlineSpec, Table, text
 
 CACHE = ".baselines"

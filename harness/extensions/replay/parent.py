@@ -20,6 +20,7 @@ from harness.engines.mock import Mock
 from harness.errors import DataError, Place, near
 from harness.results import Run
 from harness.runtime import manifest
+from harness.runtime.record import check_journals
 from harness.runtime.sources import changed, changed_files
 from harness.runtime.steps import Steps
 from harness.runtime.verification import dispute
@@ -97,7 +98,7 @@ class Parent(PlayedEpisodes):
         """
         project = project or find()
         run = Run.load(folder, project)
-        manifest.check_journals(run.meta, run.folder)
+        check_journals(run.meta, run.folder)
         plan = resolve.plan(run.spec, project, None if run.meta.get("policies_only") else Mock())
         plan = replace(plan, model=str(run.meta["model"]))
         if key := next((key for key in plan.keys if key.seats_agents), None):

@@ -25,8 +25,9 @@ from harness.errors import UserError
 from harness.extensions.transcripts.findings import findings
 from harness.extensions.transcripts.moves import from_journal, turns_of
 from harness.extensions.transcripts.view_api import RecordedTurn, Transcript
-from harness.runtime.manifest import META, SPEC, read_meta
+from harness.runtime.manifest import META, SPEC
 from harness.runtime.prompt_reader import PromptReader
+from harness.runtime.record import read_meta
 from harness.runtime.seats import seats
 from harness.runtime.sources import changed, changed_files
 from harness.runtime.steps import Recorded, Steps, by_turn, recorded_move

@@ -16,7 +16,8 @@ from typing import Any
 from harness.config import yamls
 from harness.errors import DataError, UserError
 from harness.extensions.viewer.index import ClosedIndexError, Goal, RunIndex
-from harness.runtime.manifest import META, SPEC, check_journals, read_meta, why_stopped
+from harness.runtime.manifest import META, SPEC
+from harness.runtime.record import check_journals, read_meta, why_stopped
 from harness.storage import SCHEMA, journals, read_json
 from harness.storage.locks import LOCK, holder
 from harness.storage.redaction import without_secrets

@@ -13,7 +13,7 @@ from harness.cli.evaluate import engine_of, pairs
 from harness.cli.usage import Parser
 from harness.config.project import find
 from harness.errors import DataError, Place, SetupError, SpecError
-from harness.results import run_folder
+from harness.reading import run_folder
 from harness.runtime.manifest import META
 
 

@@ -1,12 +1,15 @@
-"""The shape of run.json: what a reader may rely on, whatever a person or a disk has done to the file."""
+"""run.json as it is read: what a reader may rely on, whatever a person or a disk has done to the file."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated, Any, Final, Required, TypedDict
 
+from harness import storage
 from harness.api import Range
+from harness.errors import DataError, Place
 from harness.parameters import OPEN, Schema, json_schema, schema_problems
 
 _Count = Annotated[int, Range(ge=0)]
@@ -56,7 +59,37 @@ class RunRecord(TypedDict, total=False):
 _SHAPE: Final[Schema] = {**json_schema(RunRecord), **OPEN}
 
 
-def problem(meta: Mapping[str, Any]) -> str | None:
+def why_stopped(meta: Mapping[str, Any]) -> str:
+    """Why a run is not finished, as far as its run.json says."""
+    end = meta.get("stopped")
+    if not isinstance(end, Mapping):
+        return "it was interrupted, or is still running"
+    return str(end["why"]) if "why" in end else f"{end.get('by')} {end.get('at')} ended it"
+
+
+def check_journals(meta: Mapping[str, Any], folder: Path) -> None:
+    """Raises `DataError` if a journal is shorter than it was at the end of the last session."""
+    for name, length in meta.get("journals", {}).items():
+        path = folder / name
+        there = path.stat().st_size if path.exists() else 0
+        if there < length:
+            message = f"{path} was cut: {there:,} of {length:,} bytes are there"
+            hint = "Restore it from a copy. To continue with what is left, delete `journals` from run.json."
+            raise DataError(message, hint=hint)
+
+
+def read_meta(path: Path) -> dict[str, Any]:
+    """A run's run.json. Raises `DataError` if it is damaged, or written by another version of this format."""
+    meta = storage.read_json(path)
+    if meta.get("schema") != storage.SCHEMA:
+        message = f"this run has the format {meta.get('schema')!r}, this harness reads {storage.SCHEMA}"
+        raise DataError(message, place=Place(str(path)), hint="Use the version of harness that wrote it.")
+    if (wrong := _problem(meta)) is not None:
+        raise DataError(f"not a run's record: {wrong}", place=Place(str(path)))
+    return meta
+
+
+def _problem(meta: Mapping[str, Any]) -> str | None:
     """What is wrong with a run's record, in words; None if nothing is. Keys that are not known may hold anything."""
     if (first := next(schema_problems(meta, _SHAPE), None)) is not None:
         path, what = first

@@ -1,0 +1,80 @@
+"""A run's folder, read back: `harness.results.Run` of a finished run, or of what there is of another one."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from harness import storage
+from harness.config import resolve, spec
+from harness.config.project import Project, find
+from harness.errors import DataError, near
+from harness.results import Run
+from harness.runtime.manifest import META, SPEC
+from harness.runtime.record import check_journals, read_meta, why_stopped
+from harness.tables import EpisodeScore, load_scores
+
+
+def load(folder: Path | str, project: Project | None = None, *, unfinished: bool = False) -> Run:
+    """As `Run.load`."""
+    opened = load_unscored(folder, project, unfinished=unfinished)
+    if not (opened.folder / "scores.jsonl").is_file():
+        return _so_far(opened)
+    scores = load_scores(opened.folder / "scores.jsonl")
+    planned = opened.meta.get("planned")
+    if planned is not None and len(scores) != planned:
+        message = f"the run in {opened.folder} has scores of {len(scores)} episodes, and its plan has {planned}"
+        hint = f"`harness score {opened.folder}` writes scores.jsonl again, from the journal."
+        raise DataError(message, hint=hint)
+    return replace(opened, scores=scores)
+
+
+def load_unscored(folder: Path | str, project: Project | None = None, *, unfinished: bool = False) -> Run:
+    """Read a run's folder without its scores, which may be damaged. Errors as in `load`."""
+    folder = run_folder(folder)
+    if not (folder / META).is_file():
+        raise DataError(f"{folder} holds no run (no run.json)", hint="Give the folder that `harness eval` named.")
+    project = project or find()
+    meta = read_meta(folder / META)
+    if not unfinished and not (folder / "scores.jsonl").is_file():
+        end = meta.get("stopped")
+        counted = f" ({end.get('episodes')} of {end.get('of')} episodes)" if isinstance(end, Mapping) else ""
+        why = f": {why_stopped(meta)}{counted}" if end else ""
+        far = f"`harness report {shlex.quote(str(folder))}` shows what is there."
+        hint = f"Give the same eval command again to resume; {far}"
+        raise DataError(f"the run in {folder} is not finished{why}", hint=hint)
+    if not (folder / SPEC).is_file():
+        raise DataError(f"the run in {folder} has lost its {SPEC}", hint="Give the same eval command again.")
+    resolved = spec.load(str(folder / SPEC), project)
+    metrics = resolve.metrics(resolved, project)
+    for name, metric in metrics.items():
+        metric.recall(name, meta)
+    return Run(folder, meta, resolved, [], metrics, project)
+
+
+def _so_far(run: Run) -> Run:
+    """The run with the episodes that its journals hold. Raises `DataError` for damaged ones."""
+    check_journals(run.meta, run.folder)
+    ends = storage.JournalState(*storage.journals(run.folder)).ends
+    scores = [EpisodeScore.from_json({"id": name, **end}) for name, end in ends.items()]
+    planned = run.meta.get("planned")
+    lacking = f"{planned - len(scores)} of {planned}" if isinstance(planned, int) else "some"
+    why = f"{lacking} episodes are missing ({why_stopped(run.meta)})"
+    return replace(run, scores=scores, unfinished=f"Not finished: {why}. The same eval command goes on.")
+
+
+def run_folder(folder: Path | str) -> Path:
+    """The folder of a run as a path. Raises `DataError` if there is none, with runs of similar names beside it."""
+    path = Path(folder)
+    if path.is_dir():
+        return path
+    if path.is_file():
+        raise DataError(f"{path} is a file", hint="Give the folder of the run, which `harness eval` named.")
+    try:
+        beside = [entry.name for entry in path.parent.iterdir() if entry.is_dir()]
+    except OSError:
+        beside = []
+    hint = "Give the folder that `harness eval` named."
+    raise DataError(f"folder not found: {path}", hint=f"{near(path.name, beside)} {hint}" if beside else hint)
