@@ -30,11 +30,11 @@ from harness.runtime.session import session
 from harness.runtime.steps import Recorded, by_turn
 from harness.storage import finished
 
-from .blame import reference_of, try_policy
 from .changes import Change, by_agent, changed, dropped, turn_at
 from .kept import Kept, Memory
 from .key import MODEL
 from .parent import Parent
+from .reference import reference_of, try_policy
 from .taking_over import first_differing
 
 

@@ -18,7 +18,8 @@ from harness.cli.usage import Parser
 from harness.errors import DataError, Place, SpecError
 from harness.results import Run
 
-from .blame import Blame, blamed, of_episodes, planned
+from .blame import blamed, planned
+from .blame_tables import Blame, of_episodes
 from .command import add_model, policy_of
 from .findings import keep
 from .opinions import opinion_table, opinions_json, read_opinions

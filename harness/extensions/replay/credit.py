@@ -29,9 +29,10 @@ from harness.runtime.session import session
 from harness.tables import EpisodeScore, HeadlineSpec
 from harness.tables.stats import t_quantile
 
-from .blame import engines_of, of_episodes, reference_of, try_policy
+from .blame_tables import of_episodes
 from .course import Rehearsal
 from .parent import Parent
+from .reference import engines_of, reference_of, try_policy
 from .shares import Share
 from .verdict import Search, shares
 

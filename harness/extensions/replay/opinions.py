@@ -14,7 +14,7 @@ from harness.tables import Cell, Column, Row, Table
 from harness.tables.table import NumberForm
 
 from .asked import opinions_of_run
-from .blame import Blame
+from .blame_tables import Blame
 from .labels import BlameLabel
 
 MAX_RATERS = 100

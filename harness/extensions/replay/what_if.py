@@ -22,9 +22,9 @@ from harness.runtime.manifest import META
 from harness.runtime.options import Options
 
 from .again import ReplayRequest, count, play_again, taken_over
-from .blame import reference_of, try_policy
 from .changes import call_of, receivers, turn_at, without_messages
 from .parent import Parent
+from .reference import reference_of, try_policy
 
 STAND_IN = "stand-in"
 """The player that answers prompts offline: with legal replies, drawn from the seed of each call."""

@@ -18,8 +18,9 @@ from harness.engines.mock import Mock
 from harness.errors import DataError, SpecError, UserError
 from harness.extensions.charts import ChartOptions, chart
 from harness.extensions.charts.command import material
-from harness.extensions.replay.blame import Blame, blamed, planned
+from harness.extensions.replay.blame import blamed, planned
 from harness.extensions.replay.blame_command import as_json
+from harness.extensions.replay.blame_tables import Blame
 from harness.extensions.replay.findings import FILE
 from harness.extensions.replay.verdict import WORDS
 from harness.results import Run

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from harness.errors import DataError
-from harness.extensions.replay.blame import Blame, blamed
+from harness.extensions.replay.blame import blamed
+from harness.extensions.replay.blame_tables import Blame
 from harness.extensions.replay.labels import BlameLabel
 from harness.extensions.replay.opinions import opinion_table, read_opinions
 from harness.results import Run

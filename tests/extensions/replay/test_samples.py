@@ -3,7 +3,7 @@
 from fractions import Fraction
 from typing import Any
 
-from harness.extensions.replay.blame import Blame
+from harness.extensions.replay.blame_tables import Blame
 from harness.extensions.replay.course import Deviation
 from harness.extensions.replay.verdict import BlameVerdict
 

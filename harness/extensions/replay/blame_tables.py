@@ -1,0 +1,223 @@
+"""What `harness blame` has found in the episodes of a run, as tables."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+from harness.api import Facts
+from harness.printable import clean_name
+from harness.results import Run
+from harness.tables import Cell, Column, Row, Table
+
+from .samples import spread
+from .verdict import WORDS, BlameVerdict
+
+_NUMBERS = ("Decisive", "Share", "Alone", "Last")
+_MOST_NAMED, _MOST_MESSAGES = 5, 20
+_PASSED = "{} did not fail: the reference does no better"
+
+
+@dataclass(frozen=True)
+class Blame:
+    """What made the episodes of a run fail.
+
+    Attributes:
+        run: the run.
+        by: the reference, as tables call it.
+        metric: the metric whose number to explain.
+        verdicts: one for each episode that was looked at.
+        roles: episode → agent → its group.
+        passed: how many were looked at and did not fail, by a metric without a best number: with the reference in all
+            seats theirs is no better.
+        remaining: how many episodes the budget did not allow to look at; with a `limit` at most those that the sample
+            lacks.
+        asked: how many calls of a model were made, for all samples.
+        further: the same of further samples, where another sample of a model is the reference.
+        policy: the reference as a spec has it, {"use": …} and its parameters; of another sample of a model than that
+            of number 0 also its number, as `sample`.
+    """
+
+    run: Run
+    by: str
+    metric: str
+    verdicts: tuple[BlameVerdict, ...]
+    roles: dict[str, dict[str, str]]
+    passed: int = 0
+    remaining: int = 0
+    asked: int = 0
+    further: tuple[Blame, ...] = ()
+    policy: Facts = field(default_factory=dict)
+
+    @property
+    def samples(self) -> tuple[Blame, ...]:
+        """This one and the further ones."""
+        return self, *self.further
+
+    @property
+    def tables(self) -> list[Table]:
+        """Who and when: by agent, by group where there are several, by round; and what was found how often. Of several
+        samples the means, with their standard deviation."""
+        sent = any(one.messages for sample in self.samples for one in sample.verdicts)
+        if not self.further:
+            return [*self._filled(self._tables()), *([_foremost(self._messages())] if sent else [])]
+        found = Counter(one.finding for sample in self.samples for one in sample.verdicts)
+        notes = (
+            f"Means over {len(self.samples)} samples; ±: the standard deviation between them.",
+            "; ".join(f"{n} of {found.total()} verdicts: {WORDS[what]}" for what, n in found.most_common()),
+        )
+        each = zip(*(sample._tables() for sample in self.samples), strict=True)
+        tables = self._filled([spread(tables, () if i else notes) for i, tables in enumerate(each)])
+        return [*tables, *([_foremost(spread([one._messages() for one in self.samples], ()))] if sent else [])]
+
+    def _filled(self, tables: Sequence[Table]) -> list[Table]:
+        """The tables that have rows, with the notes of the first of all; where none has, how often what was found."""
+        filled = [table for table in tables if table.rows]
+        if filled:
+            return [replace(filled[0], notes=tables[0].notes), *filled[1:]]
+        found = Counter(WORDS[one.finding] for sample in self.samples for one in sample.verdicts)
+        what, notes = "Findings", tables[0].notes[1:]  # the first says what the table does
+        if self.further:
+            what, notes = f"Findings of {len(self.samples)} samples", ()
+        return [replace(_counted("finding", dict(found.most_common()), self._title(what)), notes=notes)]
+
+    def _tables(self) -> list[Table]:
+        blamed = [one for one in self.verdicts if one.finding == "blamed"]
+        tables = [_shared("agent", _by_agent(blamed), self._title("By agent"), self._notes(blamed))]
+        if len({role for roles in self.roles.values() for role in roles.values()}) > 1:
+            note = "Decisive: an agent of the group is. Share: the sum of its agents' shares."
+            tables.append(_shared("group", self._by_role(blamed), self._title("By group"), [note]))
+        rounds = Counter(one.named[0].round for one in blamed)
+        first = "By round of the first decisive move"
+        tables.append(_counted("round", dict(sorted(rounds.items())), self._title(first)))
+        return tables
+
+    @property
+    def episodes(self) -> Table:
+        """A row per episode: what was found, whose move decided it, and when; of several samples, in how many."""
+        if self.further:
+            return self._often()
+        rows = []
+        for one in self.verdicts:
+            who = ", ".join(f"{clean_name(d.place[0])} at turn {d.number}" for d in one.named[:_MOST_NAMED])
+            who += f", {len(one.named) - _MOST_NAMED} more" if len(one.named) > _MOST_NAMED else ""
+            how = "" if not one.named else "any one" if one.single and len(one.named) > 1 else "together"
+            how = "alone" if len(one.named) == 1 else how
+            last = "" if one.last_chance is None else str(one.last_chance)
+            rows.append(Row({"episode": one.episode}, (clean_name(one.episode), one.finding, who, how, last), ()))
+        names = ("Episode", "Finding", "Decisive moves", "Save it", "Last chance")
+        labels = ("episode", "finding", "moves", "how", "last")
+        return Table("Episodes", labels, (), (), tuple(rows), row_names=names)
+
+    def _messages(self) -> Table:
+        """A row for each message without which the number is another one."""
+        tried = [(one.episode, turn, value) for one in self.verdicts for turn, value in one.messages.items()]
+        columns = (Column({"statistic": "effect"}, ("Effect",)),)
+        rows = tuple(
+            Row({"episode": name, "turn": turn}, (clean_name(name), str(turn)), (Cell(float(value), n=1),))
+            for name, turn, value in tried
+            if value
+        )
+        none, unknown = sum(value == 0 for *_, value in tried), sum(value is None for *_, value in tried)
+        note = f"Of {len(tried)} messages, {none} change nothing; of {unknown} it is not known."
+        names = ("Episode", "Turn")
+        title = f"Messages that are not sent: what {self.metric} changes by"
+        labels = ("episode", "turn")
+        return Table(title, labels, ("statistic",), columns, rows, row_names=names, notes=(note,))
+
+    def _often(self) -> Table:
+        verdicts: dict[str, list[BlameVerdict]] = {}
+        for sample in self.samples:
+            for one in sample.verdicts:
+                verdicts.setdefault(one.episode, []).append(one)
+        rows = []
+        for name, own in verdicts.items():
+            counts = Counter(f"{clean_name(d.place[0])} at turn {d.number}" for one in own for d in one.named)
+            decided = f"{sum(one.finding == 'blamed' for one in own)} of {len(self.samples)} samples"
+            often = ", ".join(f"{move} ({n})" for move, n in counts.most_common(_MOST_NAMED))
+            more = f", {len(counts) - _MOST_NAMED} more" if len(counts) > _MOST_NAMED else ""
+            rows.append(Row({"episode": name}, (clean_name(name), decided, often + more), ()))
+        names = ("Episode", "Decided in", "Decisive moves (in how many samples)")
+        return Table("Episodes", ("episode", "finding", "moves"), (), (), tuple(rows), row_names=names)
+
+    def _title(self, what: str) -> str:
+        return f"{what}: what {self.metric} lost, and {self.by} would have kept"
+
+    def _notes(self, blamed: Sequence[BlameVerdict]) -> Iterator[str]:
+        found = Counter(one.finding for one in self.verdicts)
+        yield "; ".join(f"{n} of {len(self.verdicts)} episodes: {WORDS[what]}" for what, n in found.most_common())
+        if self.passed:
+            yield f"Besides, {_PASSED.format(of_episodes(self.passed))}."
+        if any(one.shares for one in blamed):
+            what = "what replacing the agent changes where no other, and every other is"
+            yield f"Share: Shapley value. Alone, last: {what}."
+        if problems := [one.problem for one in self.verdicts if one.problem is not None]:
+            of = f"{len(problems)} of {len(self.verdicts)}"
+            yield f"Played with other moves, {of} episodes failed, as by: {problems[0]}"
+        if any(share.low is not None for one in blamed for share in one.shares.values()):
+            yield "Shares of some episodes are sampled; --format json has their intervals."
+
+    def _by_role(self, blamed: Sequence[BlameVerdict]) -> dict[str, list[list[float]]]:
+        """Group → for each episode whether it is blamed, and the sum of its agents' shares.
+
+        What replacing a whole group changes is no sum of what replacing its agents does, and was not played.
+        """
+        found: dict[str, list[list[float]]] = {}
+        for one in blamed:
+            roles = self.roles[one.episode]
+            for role in dict.fromkeys(roles.get(agent, "default") for agent in one.shares):
+                members = [agent for agent in one.shares if roles.get(agent, "default") == role]
+                total = sum((one.shares[agent].value for agent in members), Fraction(0))
+                found.setdefault(role, []).append([float(any(agent in one.agents for agent in members)), float(total)])
+        return found
+
+
+def of_episodes(count: int) -> str:
+    """ "1 episode", "2 episodes"."""
+    return f"{count:,} episode{'s' * (count != 1)}"
+
+
+def _numbers(one: BlameVerdict, agent: str) -> list[float]:
+    share = one.shares[agent]
+    return [float(agent in one.agents), float(share.value), float(share.alone), float(share.last)]
+
+
+def _by_agent(blamed: Iterable[BlameVerdict]) -> dict[str, list[list[float]]]:
+    found: dict[str, list[list[float]]] = {}
+    for one in blamed:
+        for agent in one.shares:
+            found.setdefault(agent, []).append(_numbers(one, agent))
+    return found
+
+
+def _shared(label: str, found: dict[str, list[list[float]]], title: str, notes: Iterable[str]) -> Table:
+    width = max((len(row) for own in found.values() for row in own), default=len(_NUMBERS))
+    columns = tuple(Column({"statistic": name.lower()}, (name,)) for name in _NUMBERS[:width])
+    means = {name: [statistics.fmean(column) for column in zip(*own, strict=True)] for name, own in found.items()}
+    rows = [
+        Row({label: name}, (clean_name(name),), tuple(Cell(value, n=len(found[name])) for value in own))
+        for name, own in sorted(means.items(), key=lambda item: -item[1][0])
+        if any(own)
+    ]
+    if len(rows) < len(means):
+        notes = [*notes, f"Not shown, with 0 everywhere: {len(means) - len(rows)}."]
+    return Table(
+        title, (label,), ("statistic",), columns, tuple(rows), row_names=(label.capitalize(),), notes=tuple(notes)
+    )
+
+
+def _foremost(messages: Table) -> Table:
+    """The rows of the greatest effects."""
+    rows = sorted(messages.rows, key=lambda row: -abs(row.cells[0].value or 0))
+    more = [f"Not shown: {len(rows) - _MOST_MESSAGES} more."] if len(rows) > _MOST_MESSAGES else []
+    return replace(messages, rows=tuple(rows[:_MOST_MESSAGES]), notes=(*messages.notes, *more))
+
+
+def _counted(label: str, counts: Mapping[Any, int], title: str) -> Table:
+    columns = (Column({"statistic": "episodes"}, ("Episodes",), form="count"),)
+    rows = tuple(Row({label: key}, (str(key),), (Cell(n, n=n),)) for key, n in counts.items())
+    return Table(title, (label,), ("statistic",), columns, rows, row_names=(label.capitalize(),))
