@@ -205,7 +205,7 @@ class Plan:
         yield from ((case, games // len(cases) + (i < games % len(cases))) for i, case in enumerate(cases))
 
     def in_all(self, count: int) -> int:
-        """What `count` of this plan comes to when all conditions are there."""
+        """The number of episodes that a plan has once it has all conditions, if it has `count` of them now."""
         for key in self.keys:
             count = key.total(self, count)
         return count

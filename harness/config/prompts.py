@@ -38,7 +38,7 @@ class PromptSet:
         name: as specs write it, e.g. "agentsnet/minimal".
         folders: the lookup chain, the set's own folder first, its bases after.
         description: one line for listings.
-        form: what its `prompts.yaml` and those of its bases say besides:
+        form: further keys of its `prompts.yaml` and those of its bases:
             chat (True): whether the model's chat template is applied. False: it continues the rendered text.
             history: a fact of the context, a list of {"role", "content"}, that opens a conversation, not `system`.
             prefill: a fact, a text, with which every reply begins.
@@ -84,7 +84,7 @@ class PromptSet:
         return self.digest_of(self.files)
 
     def digest_of(self, names: Iterable[str]) -> str:
-        """SHA-256 over names and contents of these templates of the set, and what its `prompts.yaml` says besides."""
+        """SHA-256 over names and contents of these templates of the set, and the further keys of its `prompts.yaml`."""
         sha = hashlib.sha256()
         for name in sorted(names):
             sha.update(f"{name}\0".encode() + self.files[name].read_bytes() + b"\0")
@@ -111,10 +111,10 @@ class PromptSet:
         return [{"role": "system", "content": text}] if text else []
 
     def tools(self, tools: Sequence[Facts], context: Facts) -> tuple[Facts, ...]:
-        """Tools as a model is offered them, each with the `description` that the template `tool` gives.
+        """The tools that a model gets, each with its `description`, or else the one that the template `tool` renders.
 
-        The template has the tool's name as `tool` beside the context. A tool without a description of its own, of which
-        it says nothing, is left out. Raises `PromptError`.
+        The template has the variable `tool`, the tool's name, beside the context. A tool is left out if the template
+        renders an empty text for it. Raises `PromptError`.
         """
         said = [tool.get("description") or self.render("tool", {**context, "tool": tool["name"]}) for tool in tools]
         return tuple(

@@ -121,7 +121,7 @@ class Spec:
 
     @property
     def advice(self) -> str | None:
-        """What to do where tables are about metrics that this spec, or an option, has put others in the place of."""
+        """What to do if tables name metrics that this spec, or an option, has replaced."""
         if "metrics" not in self.data or self.place("metrics").file == self.place("tables").file:
             return None
         return "`metrics:` replaces the list that these tables were written for. `metrics+:` adds to it."

@@ -1,8 +1,8 @@
 """Safe, bounded YAML that remembers where everything is.
 
-YAML is hostile input here: only plain data (no tags), no duplicate keys, and bounds on size, depth and
-alias expansion, so that neither a typo nor an "alias bomb" gets far. Keys are always text, as they were
-written: `4:`, `yes:` and `2024-01-01:` are what they look like, as they will be in JSON.
+YAML is hostile input here: only plain data (no tags), no duplicate keys, and limits on size, depth and
+alias expansion, so that neither a typo nor an "alias bomb" gets far. Keys are always the text that the
+file has: `4:`, `yes:` and `2024-01-01:` are what they look like, as they will be in JSON.
 """
 
 from __future__ import annotations

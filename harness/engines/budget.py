@@ -20,12 +20,12 @@ LARGEST = 10**18 - 1
 
 @dataclass(frozen=True)
 class Budget:
-    """What a run may use; None: as much as it takes.
+    """What a run may use; None: no limit.
 
     Attributes:
-        max_calls: requests made of engines, failed ones too, in all processes of the run together.
-        max_tokens_total: input and output tokens of the answers, in all processes together. They are known only when
-            an answer is there: what is in flight when the sum reaches this comes on top.
+        max_calls: requests to engines, failed ones too, in all processes of the run together.
+        max_tokens_total: input and output tokens of the replies, in all processes together. A reply's tokens are known
+            only when it arrives, so requests in flight when the sum reaches this come on top.
         max_time: seconds from the start of this process's run, in which it may make new calls.
 
     Raises:
@@ -56,7 +56,7 @@ class Spent:
 
 
 class Usage:
-    """What a run has used, of all its engines. Without a budget that has no end.
+    """What a run has used, of all its engines. Without a budget there is no limit.
 
     Args:
         calls, tokens: what earlier processes of the run used.

@@ -35,7 +35,7 @@ class Grid:
         return replace(self, header=header, body=[list(map(change, row)) for row in self.body])
 
     def emphasized(self, form: str) -> Grid:
-        """The grid with the best cells put into `form`, such as `**{}**`."""
+        """The grid with `form`, such as `**{}**`, around the best cells."""
         body = [
             [form.format(cell) if (i, j) in self.best else cell for j, cell in enumerate(row)]
             for i, row in enumerate(self.body)
@@ -43,7 +43,7 @@ class Grid:
         return replace(self, body=body)
 
     def groups_emphasized(self, form: str) -> Grid:
-        """The grid with the names of the rows of groups put into `form`, where no line can set them apart."""
+        """The grid with `form` around the names of rows of groups, for formats in which no line can set them apart."""
         split = len(self.body) - self.groups
         named = [
             [*(form.format(x) if x else x for x in row[: self.names]), *row[self.names :]] for row in self.body[split:]

@@ -1,6 +1,4 @@
-"""A run that is there already: whether the same one may continue in its folder, be graded again, or answer in a
-model's place.
-"""
+"""An earlier run in a folder: whether a run may resume it, grade it again, or take its replies in a model's place."""
 
 from __future__ import annotations
 

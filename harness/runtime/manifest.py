@@ -182,8 +182,8 @@ def _describe(plan: Plan, folder: Path, adopted: Mapping[str, str]) -> dict[str,
 def default_folder(plan: Plan, overwrite: bool = False) -> Path:
     """`results/<spec>-<model>`: the same command finds its run again.
 
-    Where that is taken by a run with a different configuration, a digest of this one is put behind it
-    (`results/<spec>-<model>-1f2e3d4c`), unless that run is to be overwritten.
+    If a run with a different configuration has this folder, the name gets a digest of the present configuration at its
+    end (`results/<spec>-<model>-1f2e3d4c`), unless `overwrite` is set.
     """
     plain = plain_folder(plan)
     if overwrite or not (plain / META).is_file():
@@ -201,7 +201,7 @@ def default_folder(plan: Plan, overwrite: bool = False) -> Path:
 
 
 def plain_folder(plan: Plan) -> Path:
-    """`results/<spec>-<model>`, whatever is there."""
+    """`results/<spec>-<model>`, even if another run has it."""
     model = re.sub(r"[^\w.-]+", "-", plan.model.rstrip("/").rsplit("/", 1)[-1]).strip("-.") or "model"
     return plan.project.results() / f"{plan.spec.name}-{model}"
 

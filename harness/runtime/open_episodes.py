@@ -45,11 +45,11 @@ class Episodes:
     """The open episodes of one process and what they share: engines and journal.
 
     Args:
-        work: what the run is. Only episodes that are taken are played.
-        worker: number of the process among several; its files are called after it.
+        work: the run. An instance plays only the episodes that it takes.
+        worker: number of the process among several; the names of its files contain it.
 
     Attributes:
-        stop: ends the run where something else than an engine says so.
+        stop: ends the run for a reason other than an engine.
         journal: what is recorded, once `play_all` has started.
         errors: where to write down what a plugin raised (`ErrorLog.record`), even if it fails no episode.
     """

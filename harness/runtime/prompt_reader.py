@@ -52,13 +52,13 @@ class RecordedTurn:
 
     @property
     def signatures(self) -> str:
-        """The tools, one per line: `send_message(target_id, content): what it is for`; below one, what its arguments
-        are that say so."""
+        """The tools, one per line: `send_message(target_id, content): what it is for`; below each, its arguments that
+        have a description."""
         return "\n".join(map(signature, self.tools))
 
 
 def signature(tool: Facts) -> str:
-    """A function that a model may call, in a line; below it one for each argument that says what it is."""
+    """A function that a model may call, in a line; below it a line for each argument that has a description."""
     arguments = tool["parameters"].get("properties", {})  # each by a JSON Schema, which may be true or false
     said = [(name, one.get("description")) for name, one in arguments.items() if isinstance(one, dict)]
     about = [f"    {name}: {text}" for name, text in said if text is not None]
@@ -66,8 +66,7 @@ def signature(tool: Facts) -> str:
 
 
 class PromptReader(ModelPlayer):
-    """A player that only rebuilds its agent's conversation, even if a policy plays: what it shows is what any model
-    would be sent."""
+    """A player that only rebuilds its agent's conversation: the one that a model would get, even if a policy plays."""
 
     def __init__(self, prompts: PromptSet, agent: str) -> None:
         super().__init__(Mock(), prompts, {}, False, agent, 0)

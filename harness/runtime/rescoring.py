@@ -18,10 +18,10 @@ from harness.tables import EpisodeScore
 
 
 def rescore(plan: Plan, folder: Path, provider: str = "process") -> list[EpisodeScore]:
-    """Grade and measure a finished run again from its recorded moves, in plan order; episodes not played are left out.
+    """Grade and measure a finished run again from its recorded moves: the scores of all played episodes, in plan order.
 
-    Raises `DataError` when the journal holds episodes that the plan does not know, or states outcomes to which their
-    moves do not lead.
+    Raises `DataError` if the journal contains episodes that the plan does not have, or outcomes that do not follow
+    from their moves.
     """
     forget_scoring(folder)
     errors = ErrorLog(folder / ERRORS)

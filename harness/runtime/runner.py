@@ -1,4 +1,4 @@
-"""Plan → scored episodes: what the journal holds is read, and an executor plays what is left (`Work`).
+"""Plan → scored episodes: `run` reads what the journal has, and an executor plays the rest (`Work`).
 
 Order of completion never changes a result: every random draw comes from a seed derived from
 (run seed, condition, case, repeat, agent, turn, attempt), and scores are returned in plan order.
@@ -73,7 +73,7 @@ class Work:
         moves: id → what is recorded of the moves of an episode that is not finished.
         ends: id → how the journal says that an episode ended that is not in the plan yet.
         done: id → score of the finished episodes.
-        reports: the executor puts in what each engine reports of itself, even if the run stops.
+        reports: engine → its report about itself; the executor adds it, even if the run stops.
         live_models: names of the models that have answered in this run, as far as this process knows.
     """
 
@@ -116,7 +116,7 @@ class Work:
         return next(self._untaken, None)
 
     def on_score(self, score: EpisodeScore) -> None:
-        """To be called once for every episode that is finished."""
+        """Record the score of a finished episode. The executor calls this once for each."""
         self.done[score.id] = score
         self.live_models.update(score.answered)
         self.report_score(score)
@@ -189,9 +189,8 @@ async def run(work: Work, play: Play) -> None:
 def work_of(
     plan: Plan, episodes: Sequence[Job], folder: Path, options: Options, on_score: OnScore, spent: Spent
 ) -> Work:
-    """What the journals of a folder leave to play of a plan. `on_score` is called once with None, then once for every
-    episode, those that are finished already first; `spent`: what was used of the budget by other runs.
-    """
+    """The episodes of a plan that the journals of a folder do not have. Calls `on_score` once with None, then once for
+    every episode, finished ones first. `spent`: what other runs have used of the budget."""
     on_score(None)
     progress = storage.JournalState(*storage.journals(folder))
     before = progress.calls + spent.calls, progress.tokens + spent.tokens

@@ -32,12 +32,12 @@ class Steps:
                 game.send([answer(turn) for turn in batch])
             return game.result()
 
-    The same moves give the same batches and the same outcome, if `rng` has the same state. Those play whom the protocol
-    names for the case (`Protocol.possible_agents`).
+    The same moves give the same batches and the same outcome, if `rng` has the same state. The players are the agents
+    that the protocol names for the case (`Protocol.possible_agents`).
 
     Attributes:
         batch: the turns to answer now; the protocol sees all their moves at once. May be empty. None at the end.
-        outcome: what the episode came to; None before its end.
+        outcome: the episode's result; None before its end.
         number: how many batches were answered.
 
     Raises:
@@ -64,7 +64,7 @@ class Steps:
         self._go_on(moves)
 
     def result(self) -> Outcome:
-        """What the episode came to. Raises `RuntimeError` before its end."""
+        """The episode's outcome. Raises `RuntimeError` before its end."""
         if self.outcome is None:
             raise RuntimeError(f"{self._name} has not come to an end: it waits for {len(self.batch or ())} moves")
         return self.outcome

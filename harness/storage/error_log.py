@@ -20,11 +20,11 @@ class ErrorLog:
         {"stage": "grade", "episode": "agents=2/c0/0", "error": "ZeroDivisionError: … (registry/tasks/x.py:12)",
          "place": "registry/tasks/x.py:12", "traceback": "Traceback (most recent call last): …"}
 
-    A line for each error, its traceback only where this log has none of the same kind and place yet. `agent` is there
-    where the caller knows it. The file exists only when there is something in it.
+    A line for each error; only the first of a kind and place has a traceback. A line has `agent` if the caller knows
+    it. The file exists only once there is an error.
 
     Args:
-        path: the file; None for nothing but the messages.
+        path: the file; None: no file, only messages.
     """
 
     def __init__(self, path: Path | None = None) -> None:

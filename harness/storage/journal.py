@@ -47,15 +47,15 @@ Line = dict[str, Any]
 
 
 class Journal:
-    """Appends JSON lines. A torn last line, left by a kill, is cut off when the file is opened.
+    """Appends JSON lines. When it opens the file, it cuts off an incomplete last line, which a kill may leave.
 
     The last key of every line, `crc`, is a checksum of the rest of it (`sealed`): `lines` notices later changes by a
     disk or an editor. While it writes, the journal notices that something else has cut its file or written into it.
 
-    Lines are written by a thread of their own, all that came within `_GATHER` seconds at once: no call waits for the
-    disk, and a killed process loses what it appended in the last tenth of a second at most. Every `_SYNC` seconds they
-    are also pushed out of the system's cache, where delayed failures show (a network disk's, say). Where the disk is
-    slower than the run for long, `append` waits.
+    A thread writes the lines, all of the last `_GATHER` seconds at once. So no call waits for the disk, and a killed
+    process loses at most what it appended in the last tenth of a second. Every `_SYNC` seconds the thread also flushes
+    the system's cache, which reveals delayed failures (of a network disk, for example). If the disk is slower than the
+    run for long, `append` waits.
 
     When writing fails, nothing more is written, and every later call raises `StorageError`.
 

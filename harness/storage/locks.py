@@ -69,10 +69,10 @@ class Lock:
 
 
 def holder(path: Path) -> dict[str, Any] | None:
-    """The living process that holds a lock: `host` and `pid`, or {} where its file does not say. None: there is none.
+    """The living process that holds a lock: `host` and `pid`, or {} if its file does not say. None: there is none.
 
-    Where there are no locks the process is taken for gone. Linux says so without taking the lock; elsewhere it is taken
-    for a moment, in which a run that begins finds it held.
+    If the file system has no locks, None. Linux reports the holder of a lock; on other systems this function takes the
+    lock for a moment, in which a run that begins would find the folder locked.
     """
     path = path.parent.resolve() / path.name
     if _held.get(path) == os.getpid():

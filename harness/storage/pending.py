@@ -1,16 +1,16 @@
 """Which failures in a journal are results, and which belong to an outage.
 
 A request that fails after every retry is an error of its move. But an engine that dies fails at all its requests for a
-while before that is known, and those failures are not results: a run that continues has to ask them again. So a failure
-is *pending* until a later line of the journal shows that its engine has answered again. What is still pending when the
-journal, or the part of it that one process wrote, ends counts as not asked: the episode is read only up to
-the batch of that failure. Other turns of the same batch count, since they were asked with the same history.
+while before anyone knows, and those failures are not results: a resumed run has to send these requests again. So a
+failure is *pending* until a later line of the journal shows that its engine has answered again. A failure that is
+still pending at the end of the journal, or of the part that one process wrote, does not count: readers take the
+episode only up to the batch of that failure. Other turns of the same batch count, since their history was the same.
 
-What an engine refuses is a result at once, since it is there and answers others. Where it has answered nothing yet it
-may be set up wrongly, and its refusals are pending too. A run that ends counts them as results all the same
-(`refusals_line`): then the requests themselves were at fault.
+A refusal is a result at once, since the engine works and answers other requests. An engine that has answered nothing
+yet may be set up wrongly, so its refusals are pending too. A run that reaches its end counts them as results all the
+same (`refusals_line`): then the requests themselves were at fault.
 
-The journal holds every line at once. Its readers decide, and so does the process that writes it, with the same code.
+The journal gets every line at once. Its readers, and the process that writes it, decide with the same code what counts.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ _SHORTEST = 4
 def without_secrets(value: Any) -> Any:
     """The value with "…" for every text below it whose name, or the word before it, sounds like a secret's.
 
-    For what was configured: parameters of an engine, words of a command.
+    For parameters of an engine and words of a command.
 
     >>> without_secrets({"api_key": "sk-1", "max_tokens": 3, "base_url": "https://me:P@SS@host/v1"})
     {'api_key': '…', 'max_tokens': 3, 'base_url': 'https://…@host/v1'}

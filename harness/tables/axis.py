@@ -24,7 +24,7 @@ class Axis:
         self._raw: dict[str, dict[str, Any]] = {label: {} for label in labels}
 
     def key(self, values: Mapping[str, Any]) -> Key:
-        """The key of these labels; new values are put last."""
+        """The key of these labels; new values come last."""
         key = tuple(text(values.get(label)) for label in self.labels)
         if key not in self.keys:
             self.keys[key] = None
@@ -42,11 +42,11 @@ class Axis:
         return key[self.labels.index("metric")] if "metric" in self.labels else None
 
     def title(self, value: str) -> str:
-        """A value, or a label, as the table's `labels:` want it shown."""
+        """The text that the table shows for a value or a label, by its `labels:`."""
         return self._display.get(value, value)
 
     def values(self, key: Key) -> dict[str, Any]:
-        """Label → value of its own type, as the first episode with it had it."""
+        """Label → value with its type in the first episode that has it (keys have texts)."""
         return {label: self._raw[label][value] for label, value in zip(self.labels, key, strict=True)}
 
     def row(self, key: Key, cells: Sequence[Cell], published: str | None = None) -> Row:

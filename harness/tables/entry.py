@@ -1,4 +1,4 @@
-"""What every table's entry may say in YAML; further kinds add keys of their own (`harness.tables.kinds`)."""
+"""The keys that every entry of `tables:` may have; further kinds of tables add keys (`harness.tables.kinds`)."""
 
 from __future__ import annotations
 

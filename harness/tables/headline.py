@@ -46,11 +46,11 @@ class HeadlineEntry(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadlineSpec:
-    """What one number stands for a benchmark. The fields are the entry's.
+    """Which one number represents a benchmark. The fields are the entry's.
 
     Attributes:
         table: the number as a table: a row per model, one column.
-        declared: whether the spec says so; else its first metric stands for it.
+        declared: whether the spec has a headline; otherwise its first metric serves as one.
     """
 
     table: TableSpec
@@ -63,7 +63,7 @@ class HeadlineSpec:
 
     @classmethod
     def of(cls, spec: Mapping[str, Any], metrics: Mapping[str, Metric]) -> HeadlineSpec:
-        """The headline of a spec's data. Without one the first metric of its tables, or of the spec, stands for it.
+        """The headline of a spec's data. Without one the first metric of its tables, or of the spec, serves as one.
 
         Raises:
             SpecError: naming what is wrong with it.

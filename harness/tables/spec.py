@@ -28,11 +28,11 @@ _DRAWN: Final = frozenset({"panel", "x", "series"})
 
 @dataclass(frozen=True, slots=True)
 class DerivedCell:
-    """A cell that is made of metrics, as a key of the entry says. It has no error.
+    """A cell that is computed from metrics, as a key of the entry says. It has no error.
 
     Attributes:
         kind: the key: "ratio", "loss", or that of an extension.
-        metrics: what it is made from, in the order of the entry.
+        metrics: those from which it is computed, in the order of the entry.
         total: of an extension: the episodes, and how many of them failed → the cell; a sum, it has no mean over rows.
     """
 

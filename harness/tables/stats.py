@@ -40,8 +40,8 @@ def std(numbers: Sequence[float]) -> float | None:
 def mean_of_conditions(conditions: Iterable[Statistic]) -> Statistic:
     """Plain mean over conditions, errors combined in quadrature (eq. 3 and 4).
 
-    Conditions without a value are left out; say so where the result is shown. The error is None as soon as one
-    condition has none (a single observation): it cannot be propagated. `n` counts observations, not conditions.
+    The mean leaves out conditions without a value; callers must show that. The error is None if any condition has
+    none (a single observation): nothing can be propagated then. `n` counts observations, not conditions.
     """
     complete = [(c.value, c.stderr, c.n) for c in conditions if c.value is not None]
     if not complete:

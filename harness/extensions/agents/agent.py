@@ -184,7 +184,7 @@ class Agent(Engine, NeedsApproval):
             self._form.stop_retrying(reason)
 
     async def close(self) -> None:
-        """Let the agent go: processes, and all that they have started, are ended."""
+        """End the agent's processes, and all processes that these have started."""
         self._is_open = False
         if self._form is not None:
             await self._form.close()

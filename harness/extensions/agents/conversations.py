@@ -39,7 +39,7 @@ class Conversation:
         self._known, self._last = 0, ""
 
     def start(self, thread: Thread) -> int:
-        """Index of the first message that is new to the agent; 0 where it has to hear all of them.
+        """Index of the first message that is new to the agent; 0 if it needs all of them.
 
         Where another answer than its own is in the thread (one of a cache, one that failed), it has to.
         """

@@ -8,7 +8,7 @@ from harness.config.keys import SpecKey
 
 
 class FitEntry(TypedDict, total=False):
-    """What `harness fit` changes."""
+    """The keys of `fit:`, which `harness fit` puts into the spec before it plays."""
 
     task: Annotated[
         dict[str, Any] | str, "parameters of the task that are others there, or the ${variable} that holds them"

@@ -1,4 +1,4 @@
-"""A chart before it is drawn: its data as a table, what it says in a sentence, and how it is painted."""
+"""A chart before it is drawn: its data as a table, its message in a sentence, and the function that draws it."""
 
 from __future__ import annotations
 

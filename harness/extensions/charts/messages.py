@@ -35,7 +35,7 @@ class MessageCount:
 
 
 def messages(folder: Path, condition: str | None = None) -> Iterator[MessageCount]:
-    """Every pair of agents between whom something went, by episode, of a run.
+    """Every pair of agents of a run with a message between them, by episode.
 
     From the fact `sent` of the protocol. `condition` leaves out all episodes of other conditions.
 

@@ -183,7 +183,7 @@ class Material:
 
     @functools.cached_property
     def swept(self) -> dict[str, list[Any]]:
-        """Labels with several values of which each condition has one: what the spec compares, no numbers of cases."""
+        """Labels with several values of which each condition has one: those that the spec compares."""
         by_condition: dict[str, dict[str, set[str]]] = {}
         for score in self.scores:
             seen = by_condition.setdefault(score.condition, {})

@@ -73,7 +73,7 @@ _LINK: Final = "{http://www.w3.org/1999/xlink}href"
 
 @contextlib.contextmanager
 def styled() -> Iterator[None]:
-    """Draw and write in this style, and warn of no letter that the font lacks.
+    """Draw and write in this style, without warnings about letters that the font lacks.
 
     Raises:
         SetupError: if matplotlib is not installed.

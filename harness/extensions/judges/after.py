@@ -90,7 +90,7 @@ class Judges(After):
         return waiting(self._asked, run.folder)
 
     def run(self, done: Run, plan: Plan, options: Options, play: Play, began: float) -> Run:
-        """Ask the judges what they have not been asked yet, and give the run their numbers."""
+        """Ask the judges about the answers that they have not rated yet, and give the run their numbers."""
         recorded = {**done.meta.get("judges", {}), **ask(self._asked, plan, done.folder, options, play, began)}
         scores = with_verdicts(done.scores, done.metrics, recorded, done.folder)
         return replace(done, meta={**done.meta, "judges": recorded}, scores=scores)

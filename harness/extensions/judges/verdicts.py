@@ -179,7 +179,7 @@ def _by_episode(cases: Path, by_case: Mapping[str, EpisodeScore]) -> Iterator[tu
 
 
 def in_words(recorded: Mapping[str, Facts], model: str = "") -> Iterable[str]:
-    """Lines on what judges did and what it took, apart from what the models that were judged took.
+    """Lines on what judges did and used, apart from what the judged models used.
 
     `model`: the model that was judged.
     """

@@ -111,7 +111,7 @@ class Standings:
     by_readers: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def table(self) -> Table:
-        """The standings as a table: rank, model, headline with its interval, counts, what is beside it, costs."""
+        """The standings as a table: rank, model, headline with its interval, counts, the metrics beside it, costs."""
         metric, headline = self.headline.metric, self.headline
         clustered, limited = _clustered(self.rows), any(row.limited for row in self.rows)
         counts = [COUNTS[0], *["clusters"] * clustered, *COUNTS[1:], *["limited"] * limited]

@@ -69,7 +69,7 @@ class CallQuota(TurnQuota):
 
 
 class CallMeter(Meter):
-    """What one episode has taken, of its limits; fed with every batch of moves, recorded or new."""
+    """Counts what an episode has used of its limits. It receives every batch of moves, recorded or new."""
 
     def __init__(self, limits: CallsAndTokens) -> None:
         self.limits = limits

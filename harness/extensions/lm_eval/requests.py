@@ -1,4 +1,4 @@
-"""What is asked about a document of a task, and what the command line of `lm_eval` says about that."""
+"""The request for a document of a task, and the settings of lm-eval's command line that shape it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def as_chat(messages: Any, **_: Any) -> Chat:
 
 @dataclass(frozen=True, slots=True)
 class DocumentRequest:
-    """What is asked about one document.
+    """The request for one document.
 
     Attributes:
         number: the document's, from 0; None for an invented one.

@@ -38,7 +38,7 @@ class SingleTask:
     Attributes:
         name: the task's.
         task: the package's object. Before `open` it knows what its YAML says and has no documents.
-        settings: what is asked of it.
+        settings: its settings on lm-eval's command line.
     """
 
     def __init__(self, name: str, task: Any, data: LocalData, settings: Settings, origin: grading.Origin) -> None:
@@ -232,9 +232,9 @@ class SingleTask:
             yield number, document
 
     def requests(self) -> Iterator[DocumentRequest]:
-        """What is asked about each document, in order: the same every time.
+        """The request for each document, in order: the same every time.
 
-        It is computed once for all callers, as long as that takes no more than `MOST_CHARACTERS` characters.
+        Computes them once for all callers, as long as they have no more than `MOST_CHARACTERS` characters.
         """
         position = 0
         while self._requests is not None:
@@ -246,7 +246,7 @@ class SingleTask:
         yield from itertools.islice(self._work_out(), position, None)
 
     def _request_next(self) -> bool:
-        """Work out what is asked about one more document. False: there is none."""
+        """Compute the request for one more document. False: there is none."""
         if self._source is None:
             self._source = self._work_out()
         try:
@@ -314,7 +314,7 @@ class SingleTask:
         return DocumentRequest(number, kind, first[0], pairs, {}, target)
 
     def example(self) -> DocumentRequest:
-        """What could be asked about an invented document."""
+        """A request for an invented document."""
         source = f"(a document of {self.config.dataset_path or self.name})"
         if self.output_type == "generate_until":
             return DocumentRequest(None, self.output_type, source, (), sampling_of(self.config.generation_kwargs or {}))
@@ -332,7 +332,7 @@ class SingleTask:
     # ---------------------------------------------------------------------------------------- grading
 
     def recent_document(self, number: int) -> Any:
-        """A document for code that only reads it; several questions about the same one follow each other."""
+        """A document, for callers that only read it. It caches the last one, as callers ask for it several times."""
         last = self._last  # other threads may grade meanwhile
         if last is None or last[0] != number:
             last = self._last = number, self.document(number)

@@ -1,4 +1,4 @@
-"""Log-likelihoods by OpenAI-compatible servers: what they are sent, and how their answers are read.
+"""Log-likelihoods by OpenAI-compatible servers: the requests, and how to read the answers.
 
 `Ability` asks, the functions below it make requests and read answers.
 

@@ -1,1 +1,1 @@
-"""Extensions of installed packages: their manifests are found and checked."""
+"""Extensions of installed packages: finds their manifests and checks them."""

@@ -82,7 +82,7 @@ class CandidateBallot(Reply):
         """A ballot in words, without the marker."""
 
     def sample(self) -> str:
-        """A line as it should be."""
+        """A valid line."""
         return f"{self.marker} {self.in_words(self._example())}"
 
     @abstractmethod

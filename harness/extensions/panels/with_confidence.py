@@ -137,7 +137,7 @@ class AnswerWithConfidence(Contract, WrappedReply):
         return replace(field, value=field.value[:begins], end=field.start + begins)
 
     def statement(self, text: str) -> str:
-        """What of a reply the inner form reads: in JSON the text of the field `answer`."""
+        """The part of a reply that the inner form reads: in JSON the text of the field `answer`."""
         text = spoken(text)
         members = json_fields(text, ("answer",)) if self.style == "json" else {}
         return members["answer"] if isinstance(members.get("answer"), str) else text

@@ -65,11 +65,11 @@ class ReplayRequest:
 
 @dataclass(frozen=True)
 class ReplayCount:
-    """What became of the turns of a run that was played again.
+    """Counts of the turns of a run that was played again.
 
     Attributes:
-        kept, changed, asked: replies of models that are those of the recorded run, were given, were asked for.
-        chosen, otherwise: moves of policies, and how many of them are not those of the recorded run.
+        kept, changed, asked: replies of models that come from the recorded run, from the change, from a new request.
+        chosen, otherwise: moves of policies, and how many of them differ from those of the recorded run.
     """
 
     kept: int = 0

@@ -79,7 +79,7 @@ class Memory:
         return self._said[request.id] if await self._prompt(request.id) == _digest(request) else None
 
     async def count(self, again: Plan, jobs: Mapping[str, Job], moves: Journaled, said: Container[str]) -> Counter[str]:
-        """What became of the calls of a run that plays these episodes again, by its journal: kept, changed, asked.
+        """Count the calls of a run that plays these episodes again, by its journal: kept, changed, asked.
 
         Args:
             again: its plan.

@@ -36,7 +36,7 @@ class Opaque:
 
 
 def encode(value: Any, strict: bool = False) -> Any:
-    """`value` as JSON. A subclass travels as its base, which it equals; what is not plain data as its kind's name.
+    """`value` as JSON. A subclass becomes its base, which it equals; what is not plain data becomes its type's name.
 
     Raises:
         TypeError: with `strict`, if it is not plain data.

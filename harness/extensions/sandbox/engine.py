@@ -1,4 +1,4 @@
-"""A seat that runs programs: a reply is what the program in the last message prints."""
+"""An engine that runs programs: a reply is the output of the program in the last message."""
 
 from __future__ import annotations
 

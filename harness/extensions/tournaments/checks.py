@@ -34,7 +34,7 @@ def crowded(table: TableSpec, plan: Plan) -> tuple[str, int] | None:
 
 
 def unknown_anchor(anchor: str, table: TableSpec, plan: Plan) -> tuple[str, str] | None:
-    """Why no contestant is the anchor, with a hint; None if one is."""
+    """Why no contestant is the anchor, with a hint; None if there is an anchor."""
     names = set().union(*sides_of(table, plan).values())
     known = names | contestants_of(plan.spec)  # also those that sit out while the first round is drawn
     if not names or anchor in known:

@@ -81,7 +81,7 @@ class EpisodeQuery:
         return f"{by} {way} NULLS LAST, position, n", values
 
     def neighbors(self, name: str) -> tuple[str, list[Any]]:
-        """A SELECT of the ids that precede and after an episode, which need not match, and its values.
+        """A SELECT of the ids before and after an episode, which need not match itself, and its values.
 
         In the order of the plan it reads the episodes in between. No other order has an index: all that match are read
         once. Raises `DataError` as `where` and `order`.

@@ -23,7 +23,7 @@ class Score(NamedTuple):
 
 
 def as_written(request: Request, text: str, eos: str) -> str:
-    """A verbatim reply up to its first stop: vLLM stops at one of them, and its last tokens may hold another."""
+    """A verbatim reply up to its first stop: vLLM stops at one of them, and the last tokens may contain another."""
     for stop in _stops(normalize(request.sampling), eos):
         text = text.partition(stop)[0]
     return text

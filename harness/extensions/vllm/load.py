@@ -1,4 +1,4 @@
-"""What a local engine's scheduler says about itself: how full it is, how long it had nothing to do."""
+"""Reports of a local engine's scheduler: how full it is, how long it was idle."""
 
 from __future__ import annotations
 

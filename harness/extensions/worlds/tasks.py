@@ -69,7 +69,7 @@ class SteppedTask(Task):
         """The first state. Draws from `rng` are the same whenever the episode is played."""
 
     def secrets(self, case: Case) -> Facts:
-        """None: the target is what was drawn, and agents may know it."""
+        """None: a target is part of the random set-up, and agents may know it."""
         return {}
 
     def reply(self, case: Case, agent: str) -> Reply:

@@ -75,7 +75,7 @@ def reversed_(steps: Supply, values: Any) -> Any:
 
 @function
 def unique(steps: Supply, values: Any) -> list[Any]:
-    """The distinct entries, in the order in which they come first."""
+    """The distinct entries, in the order of their first occurrence."""
     return list(dict.fromkeys(gone_through(steps, values)))
 
 

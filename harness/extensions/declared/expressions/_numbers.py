@@ -200,7 +200,7 @@ def index(steps: Supply, values: Any, value: Any) -> int | None:
 
 @function
 def reduce(steps: Supply, function: Any, values: Any, start: Any) -> Any:
-    """What `function(so_far, value)` makes of all values, from `start` on."""
+    """The result of `function(so_far, value)` over all values, beginning with `start`."""
     result = start
     for one in gone_through(steps, values):
         result = function(result, one)

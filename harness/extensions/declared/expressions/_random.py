@@ -34,7 +34,7 @@ def random_functions(rng: random.Random) -> dict[str, Callable[..., Any]]:
         return rng.random() < share
 
     def choice(steps: Supply, values: Any) -> Any:
-        """One of the entries, all alike."""
+        """One of the entries, each with the same probability."""
         return rng.choice(_listed(steps, values))
 
     def choices(steps: Supply, values: Any, k: int, weights: Any = None) -> list[Any]:
