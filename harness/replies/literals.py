@@ -35,7 +35,9 @@ _NUMBER = re.compile(
 _WORDS = {"true": True, "false": False, "none": None, "null": None, "nan": "NaN"}
 _BLANKS = re.compile(r"(?:\s++|(?://|#)[^\n]*+)*+")
 _CLOSING = {"[": "]", "(": ")", "{": "}"}
-_OBJECT = re.compile(r"\{(?:\s++|(?://|#|/\*)[^\n]*+)*+(?:[\"'“”„‘}]|[A-Za-z_]\w{0,60}[ \t]*:)")
+_OBJECT = re.compile(  # bounded: what one brace looks through is not paid from the budget of `objects`
+    r"\{(?:\s++|/\*[^*]{,500}+\*/|(?://|#|/\*)[^\n]{,500}+){,20}+(?:[\"'“”„‘}]|[A-Za-z_]\w{,60}[ \t]*:)"
+)
 _DEEP = re.compile(rf'(?:[{{\[(]\s*+(?:"[^"\\]*+"\s*+:\s*+)?){{{MAX_DEPTH}}}(?=[{{\[(])')
 """Brackets within brackets that are too many to be read."""
 _FLAT = re.compile(r"\{(?:[^{}\[\]()\\]++|\{[^{}\[\]()\\]*+\}|\[[^{}\[\]()\\]*+\])*+\}")

@@ -101,8 +101,9 @@ class Rating(Reply):
     def parse(self, text: str) -> Parsed:
         """The ratings that `text` states."""
         text = spoken(text)
-        action, problems = self._read(last_line(text))
-        if problems:
+        last = last_line(text)
+        action, problems = self._read(last)
+        if problems and last != text:
             action, others = self._read(text)
             problems = others and [other or problem for other, problem in zip(others, problems, strict=True)]
         if not problems:
@@ -226,7 +227,7 @@ class Preference(Reply):
     def parse(self, text: str) -> Parsed:
         """The choice that `text` states."""
         text = spoken(text)
-        for part in (last_line(text), text):
+        for part in dict.fromkeys((last_line(text), text)):
             field = json_fields(part, (BETTER,)).get(BETTER)
             if isinstance(field, str) and (match := _ONLY.fullmatch(field[:_NEAR])):
                 return Parsed(_choice(match[1]))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from harness.extensions.panels.with_confidence import confidence
 from harness.replies import json_fields
+from harness.replies.literals import objects
 
 KEYS = ("reasoning", "answer", "confidence_level")
 CODE = 'def f(x):\n\treturn {"a": "b"}\n'
@@ -109,6 +110,19 @@ def test_any_text_gives_json_values_of_wanted_keys(text: str) -> None:
 )  # fmt: skip
 def test_confidence(value: Any, number: float | None) -> None:
     assert confidence(value) == (None if number is None else pytest.approx(number))
+
+
+@pytest.mark.parametrize("unit", ["{//", "{#", "//{\n", "{/*", '{/**/"', "{ #\n"])
+def test_a_flood_of_comments_in_braces_is_read_to_its_end(unit: str) -> None:
+    """It took minutes where each brace looked through all comments behind it."""
+    text = (unit * 50_000)[:50_000] + '\n{"answer": 1}'
+    assert json_fields(text, ("answer",)) == {"answer": 1}
+
+
+@pytest.mark.parametrize("comment", ["/* so */", "// so\n", "# so\n", "/* so\n*/", "# a\n# b\n\n// c\n"])
+def test_an_object_may_begin_with_comments(comment: str) -> None:
+    assert json_fields(f'{{{comment}"answer": 1}}', ("answer",)) == {"answer": 1}
+    assert [value for *_, value in objects(f'{{{comment}"answer": 1}}')] == [{"answer": 1}]
 
 
 def test_a_key_that_only_looks_alike_is_none() -> None:
