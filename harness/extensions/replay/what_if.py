@@ -6,11 +6,11 @@ import contextlib
 import functools
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.api import Action, Completion, as_text
+from harness.api import Action, Completion, Facts, as_text
 from harness.config import resolve
 from harness.config.project import Project
 from harness.engine_api import Engine, Request
@@ -40,8 +40,9 @@ def form(project: Project, folder: Path, episode: str, turn: int) -> dict[str, A
 
     Returns:
         `text`: the reply; `legal`: texts that the form allows, at most 60; `left`: how many more there are; `tools`:
-        whether it is a JSON list of calls; `sends`: whether there is a message that can be dropped; `asks`: whether
-        models play in the episode; `policies`: those of the project that could play for them.
+        the names of those that the agent can call; `call`: a JSON list with a call of one of them, "" without tools;
+        `sends`: whether there is a message that can be dropped; `asks`: whether models play in the episode; `policies`:
+        those of the project that could play for them.
 
     Raises:
         DataError: as in `replayed`, and where the turn has no reply.
@@ -64,18 +65,25 @@ def form(project: Project, folder: Path, episode: str, turn: int) -> dict[str, A
     own = move.text or text_of(move.action)
     made = move.calls[-1].tool_calls if move.calls else reply.calls_of(move.action)
     if reply.tools and (made or not reply.takes_text):
-        own = as_text([{"name": one["name"], "arguments": _as_json(one["arguments"])} for one in made or ()])
+        own = _as_list(made or ())
     asks = any(one.move.calls for one in turns)
+    examples = map(reply.calls_of, reply.examples if reply.tools else ())
     by_calls = reply.tools and not reply.takes_text
     return {
         "text": own,
         "legal": [] if by_calls else list(dict.fromkeys(texts)),
         "left": 0 if by_calls else max(0, len(actions) - _OFFERED),
         "tools": [str(tool["name"]) for tool in reply.tools],
+        "call": next((_as_list(calls[:1]) for calls in examples if calls), ""),
         "sends": without_messages(move.action, None, receivers(turns)) is not None,
         "asks": asks,
         "policies": _policies(project, folder, _stamp(folder), parent.jobs[episode][0].id) if asks else [],
     }
+
+
+def _as_list(calls: Sequence[Facts]) -> str:
+    """Calls as a reader writes them: a JSON list."""
+    return as_text([{"name": one["name"], "arguments": _as_json(one["arguments"])} for one in calls])
 
 
 def play(

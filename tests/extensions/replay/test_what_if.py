@@ -1,5 +1,6 @@
 """What the viewer asks the extension for: what may take the place of a reply, and the episode with it."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,7 @@ def test_what_is_offered_is_what_was_done_also_for_calls(form_: str, tmp_path: P
         found = form(find(), done.folder, name, number)
         sending += [number] if found["sends"] else []
         assert ("send_message" in found["tools"]) == (form_ == "tools")
+        assert [one["name"] for one in json.loads(found["call"] or "[]")] == found["tools"][:1]
         same = play(find(), done.folder, name, number, found["text"], None, None, None)
         assert same["turns"] == "policies made 5 moves, 0 of them other ones than before"
     silent = play(find(), done.folder, name, sending[0], None, None, None, None)

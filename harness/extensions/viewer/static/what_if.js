@@ -77,7 +77,7 @@ function fill(form, turn, context, legal, close) {
   set(
     form,
     h("label", { for: text.id }, `What if ${turn.agent} had said this instead?`),
-    legal.tools.length > 0 && h("p", { class: "muted" }, `A JSON list of calls, each {"name": …, "arguments": {…}}; tools: ${legal.tools.join(", ")}.`),
+    legal.tools.length > 0 && h("p", { class: "muted" }, `A JSON list of calls, each with the "name" of a tool and its "arguments"${legal.call ? `, such as ${legal.call}` : ""}. Tools: ${legal.tools.join(", ")}.`),
     text,
     shown.length > 0 &&
       h(
