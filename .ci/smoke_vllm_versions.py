@@ -46,7 +46,8 @@ def smoke(folder: Path) -> dict[str, object]:
     import harness
     from harness.api import Completion
     from harness.config.project import find
-    from harness.engine_api import Continuation, LikelihoodRequest, Request, Thread
+    from harness.engine_api import Request, Thread
+    from harness.extensions.likelihoods import Continuation, LikelihoodRequest
     from harness.extensions.vllm.vllm import VLLM
     from harness.runtime.session import session
     from tests.helpers.tiny_model import make
@@ -70,7 +71,7 @@ def smoke(folder: Path) -> dict[str, object]:
         held = await one.complete(Request("c", thread, {"max_tokens": 8}, 7, choice))
         assert held.text in choice["choice"], held
         texts = (Continuation(" Yes"), Continuation(" No"))
-        scores = (await one.loglikelihood(LikelihoodRequest("l", thread, texts))).likelihoods
+        scores = (await one.loglikelihood(LikelihoodRequest("l", thread, continuations=texts))).likelihoods
         assert scores is not None and len(scores) == 2 and all(score[0] < 0 for score in scores), scores
         await one.close()
 

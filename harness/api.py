@@ -15,7 +15,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Generator, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, dataclass_transform
+
+if TYPE_CHECKING:
+    from harness.engine_api import Ability, Request
 
 Action = Any  # what an agent does in a turn: any JSON value
 Facts = Mapping[str, Any]  # named JSON values
@@ -203,6 +206,31 @@ class Reply(ABC):
         """Parse calls of `tools`, each {"id", "name", "arguments"} (a JSON text). Returns as `parse`."""
         return Parsed(error="this form takes no calls of tools")
 
+    @property
+    def ability(self) -> type[Ability] | None:
+        """The ability with which an engine answers, if the model writes no text; None: it writes one.
+
+        A turn with such a form is asked once, by its own kind of `request`; `parse_completion` reads the answer.
+        """
+        return None
+
+    @property
+    def extras(self) -> tuple[tuple[str, str], ...]:
+        """What a request says besides the conversation, for readers: (heading, text)."""
+        return ()
+
+    def request(self, asked: Request) -> Request:
+        """How an engine is asked: `asked`, or with an `ability` a request of its kind in its place."""
+        return asked
+
+    def parse_completion(self, completion: Completion) -> Parsed:
+        """Parse the answer of an engine with the `ability`. Returns as `parse`."""
+        return self.parse(completion.text)
+
+    def message(self, completion: Completion) -> str:
+        """What the model says in its conversation by this answer."""
+        return completion.text
+
 
 @dataclass(frozen=True, slots=True)
 class Turn:
@@ -240,8 +268,8 @@ class Completion:
     user's own agent reports it. A value is None if the engine does not report it. `reasoning` never enters the
     conversation again.
 
-    A call that scored texts (`harness.engine_api.ComputesLikelihoods`) has no text; its `likelihoods` are one
-    `[log-likelihood, whether greedy decoding gives this text]` for each of them.
+    A call that scored texts has no text; its `likelihoods` are one `[log-likelihood, whether greedy decoding gives this
+    text]` for each of them.
 
     `tool_calls` are the model's calls of `Reply.tools`, each with the texts "id", "name" and "arguments" (JSON, if the
     model wrote valid JSON); None if it made none.

@@ -1,19 +1,19 @@
-"""The interface of engines: requests in, completions out. It imports the standard library only.
+"""The interface of engines: requests in, completions out. It imports the standard library and errors only.
 
-An engine needs four names: `Engine`, `Request` and its `Thread`, and `harness.api.Completion`. One that also scores
-texts needs `ComputesLikelihoods` and `LikelihoodRequest`.
+An engine needs four names: `Engine`, `Request` and its `Thread`, and `harness.api.Completion`.
 """
 
 from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 from harness.api import Completion, Facts, Outcome, Reply
+from harness.errors import EngineFatalError
 
 
 class Thread:
@@ -55,7 +55,7 @@ class Thread:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One model call.
+    """One model call. A form with an `ability` of its own has a subclass that says what is asked instead of a text.
 
     Attributes:
         id: episode, agent, turn and attempt; unique in a run, and the same whenever the run is repeated.
@@ -80,47 +80,33 @@ class Request:
     tools: tuple[Facts, ...] = ()
     reply: Reply | None = None
 
+    def send(self, engine: Engine) -> Awaitable[Completion]:
+        """Ask an engine. Raises `EngineFatalError` if it lacks the ability to answer."""
+        if self.tools and not isinstance(engine, CallsTools):
+            raise EngineFatalError(f"the engine of {engine.model} offers no tools to its model")
+        return engine.complete(self)
 
-@dataclass(frozen=True, slots=True)
-class Continuation:
-    """A text whose log-likelihood the harness needs.
+    def mock_answer(self, text: str) -> Completion:
+        """The answer of the engine `mock`, which says `text` whatever it is asked."""
+        return Completion(text)
 
-    Attributes:
-        text: the text.
-        context: what comes before it. None: the conversation of the turn, as the prompt set renders it. A text: only
-            this text, with no chat template. Messages, each {"role", "content"}: these, in the model's chat template;
-            if the last one is the assistant's, `text` continues it.
-    """
+    @property
+    def key(self) -> list[Any]:
+        """What decides the answer besides the conversation and the tools, as JSON."""
+        return [self.sampling, self.constraint, self.seed]
 
-    text: str
-    context: str | tuple[Mapping[str, str], ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class LikelihoodRequest:
-    """One question about the log-likelihood of texts.
-
-    Attributes:
-        id: as in a `Request`.
-        thread: the conversation before texts that have no context. The engine does not change it.
-        continuations: the texts.
-        rolling: each text is scored by itself, without context, in windows as long as the model takes.
-        prefill: the beginning of the model's message, after `thread`.
-    """
-
-    id: str
-    thread: Thread
-    continuations: tuple[Continuation, ...]
-    rolling: bool = False
-    prefill: str = ""
+    @property
+    def log_fields(self) -> dict[str, Any]:
+        """What a log of requests says of it besides the conversation and the tools."""
+        return {"sampling": dict(self.sampling), "seed": self.seed}
 
 
 class Engine(ABC):
     """Turns requests into completions. It owns its client, retries and rate limits, and knows nothing about agents.
 
     An engine needs `model` and `complete`, and usually `start` and `close`; the other methods have defaults. Further
-    base classes declare what a run must know about an engine before it starts: `CallsTools`, `ComputesLikelihoods`,
-    `ContinuesText`, `Replays`, `StaysUp`; `harness.approvals.NeedsApproval` declares that it runs programs on this
+    base classes declare what a run must know about an engine before it starts: `CallsTools`, `ContinuesText`,
+    `Replays`, `StaysUp`, and each `Ability`; `harness.approvals.NeedsApproval` declares that it runs programs on this
     machine, or sends keys to addresses from a spec.
 
     Attributes:
@@ -130,6 +116,7 @@ class Engine(ABC):
         asks_people: whether a person writes its answers. Such a run plays one episode at a time, in this process, and
             the engine's `model` is part of the run's name in tables, whatever else plays.
         confined: whether it runs programs of models, which this machine must be able to confine.
+        any_request: whether `complete` answers requests of every kind, as a recording does: it has every `Ability`.
 
     Raises:
         ContextLengthError, RefusedError, RequestError: for one request.
@@ -141,6 +128,7 @@ class Engine(ABC):
     location: ClassVar[frozenset[str]] = frozenset()
     asks_people: ClassVar[bool] = False
     confined: ClassVar[bool] = False
+    any_request: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -218,17 +206,16 @@ class CallsTools:
         return None
 
 
-class ComputesLikelihoods(ABC):
-    """An engine that also computes how likely texts are."""
+class Ability(ABC):
+    """A base class of engines that answer a form which no text answers (`Reply.ability`).
 
-    @abstractmethod
-    async def loglikelihood(self, request: LikelihoodRequest) -> Completion:
-        """Score texts. Called many times concurrently; raises as `Engine.complete`.
+    Attributes:
+        need: what is said of turns with such a form, such as "is scored by log-likelihoods".
+        lack: what is said of engines without the ability, such as "computes no log-likelihoods".
+    """
 
-        The completion has no text. Its `likelihoods` are one `[sum, is_greedy]` for each continuation, in order: the
-        sum of the natural logarithms of the probabilities of the text's tokens, and whether each of these tokens is
-        the most likely one. `input_tokens` counts the tokens of all texts and of what precedes each.
-        """
+    need: ClassVar[str]
+    lack: ClassVar[str]
 
 
 class ContinuesText:

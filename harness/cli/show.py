@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -17,7 +16,6 @@ from harness.config.plan import Condition, Plan, prepare, protocol_seed
 from harness.config.project import find
 from harness.config.spec import Spec
 from harness.errors import DataError, NotPreparedError, SpecError, near
-from harness.replies import Likelihoods, likelihoods_of
 from harness.runtime.prompt_reader import PromptReader, RecordedTurn
 from harness.runtime.seats import seats, without_models
 from harness.runtime.steps import drive
@@ -115,17 +113,7 @@ def _parts(turn: Turn, read: RecordedTurn, chat: bool) -> Iterator[tuple[str, st
         yield f"{'user' if chat else 'text'} · turn {read.index} · {turn.name}.j2", own[1]
     if begun is not None:
         yield "assistant · the reply begins", begun[1]
-    if (scored := likelihoods_of(turn.reply)) is not None:
-        yield f"scored · {len(scored.continuations)} texts", "\n".join(_texts(scored))
-
-
-def _texts(form: Likelihoods) -> Iterator[str]:
-    """What is scored, a line a text, each with its context if that is not the conversation."""
-    for one in form.continuations:
-        yield json.dumps(one.text, ensure_ascii=False)
-        if one.context is not None and not form.rolling:
-            behind = one.context if isinstance(one.context, str) else list(one.context)
-            yield f"  behind {json.dumps(behind, ensure_ascii=False)}"
+    yield from turn.reply.extras
 
 
 def _pick(choice: str | None, choices: dict[str, Any], word: str) -> Any:

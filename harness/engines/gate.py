@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from abc import abstractmethod
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Protocol
 
 from harness.api import Completion, Facts
-from harness.engine_api import CallsTools, ComputesLikelihoods, ContinuesText, Engine, LikelihoodRequest, Request
+from harness.engine_api import CallsTools, ContinuesText, Engine, Request
 from harness.engines.budget import Usage
 from harness.engines.priority import PriorityGate
 from harness.errors import BudgetSpentError, ContextLengthError, EngineError, EngineFatalError, SetupError
@@ -27,7 +26,7 @@ _COUNTS, _COUNTED_CHARS = 1024, 20_000
 """How many texts, and of how many characters at most, have their tokens remembered: all that hear one ask the same."""
 
 
-class Wrapper(Engine, CallsTools, ComputesLikelihoods, ContinuesText):
+class Wrapper(Engine, CallsTools, ContinuesText):
     """Passes on what every engine before another one passes on.
 
     Attributes:
@@ -35,27 +34,12 @@ class Wrapper(Engine, CallsTools, ComputesLikelihoods, ContinuesText):
         engine: the engine behind all of them.
     """
 
+    any_request = True
+
     def __init__(self, inner: Engine) -> None:
         self.inner = inner
         self.engine: Engine = inner.engine if isinstance(inner, Wrapper) else inner
         self._counted = lru_cache(_COUNTS)(inner.count_tokens)
-
-    @abstractmethod
-    async def complete(self, request: Request | LikelihoodRequest) -> Completion:
-        """Answer a request of either kind."""
-
-    async def loglikelihood(self, request: LikelihoodRequest) -> Completion:
-        return await self.complete(request)
-
-    def ask(self, request: Request | LikelihoodRequest) -> Awaitable[Completion]:
-        """Pass a request on. Raises `EngineFatalError` if the engine lacks the ability for it."""
-        if isinstance(request, Request):
-            if request.tools and not isinstance(self.inner, CallsTools):
-                raise EngineFatalError(f"the engine of {self.model} offers no tools to its model")
-            return self.inner.complete(request)
-        if not isinstance(self.inner, ComputesLikelihoods):
-            raise EngineFatalError(f"the engine of {self.model} computes no log-likelihoods")
-        return self.inner.loglikelihood(request)
 
     @property
     def model(self) -> str:
@@ -74,9 +58,7 @@ class Log(Protocol):
     def check(self) -> None:
         """Raise `StorageError` if it can write no more."""
 
-    def write(
-        self, model: str, request: Request | LikelihoodRequest, messages: int, result: Completion | EngineError
-    ) -> None:
+    def write(self, model: str, request: Request, messages: int, result: Completion | EngineError) -> None:
         """Write down what became of a call. `messages`: how many the engine saw of its thread."""
 
 
@@ -248,7 +230,7 @@ class Gate(Wrapper):
 
     # ------------------------------------------------------------------------------ one request
 
-    async def complete(self, request: Request | LikelihoodRequest) -> Completion:
+    async def complete(self, request: Request) -> Completion:
         """Ask the engine, when it is the request's turn.
 
         Raises:
@@ -274,7 +256,7 @@ class Gate(Wrapper):
                         await self.usage.take()
                     else:
                         self.usage.calls += 1
-                    answer = await self.ask(request)
+                    answer = await request.send(self.inner)
                 finally:
                     if self.switcher is not None:
                         self.switcher.leave()

@@ -9,15 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.api import Completion, Facts, plugin
-from harness.engine_api import (
-    CallsTools,
-    ComputesLikelihoods,
-    ContinuesText,
-    Engine,
-    LikelihoodRequest,
-    Replays,
-    Request,
-)
+from harness.engine_api import CallsTools, ContinuesText, Engine, Replays, Request
 from harness.errors import ContextLengthError, EngineError, EngineFatalError, RefusedError, RequestError, SetupError
 from harness.storage import lines
 
@@ -30,7 +22,7 @@ Row = Mapping[str, Any]
 
 
 @plugin
-class Replay(Engine, CallsTools, ComputesLikelihoods, ContinuesText, Replays):
+class Replay(Engine, CallsTools, ContinuesText, Replays):
     """Answers from a recorded run: every request gets the answer that the same request got then.
 
     Args:
@@ -38,6 +30,7 @@ class Replay(Engine, CallsTools, ComputesLikelihoods, ContinuesText, Replays):
         model: the name shown in tables; empty: the recorded run's, so that its tables come out the same.
     """
 
+    any_request = True
     path: str
     model: str = ""
 
@@ -70,7 +63,7 @@ class Replay(Engine, CallsTools, ComputesLikelihoods, ContinuesText, Replays):
         if not self._answers and not self._errors:
             raise SetupError(f"{self.path}: no recorded model calls", hint="A run of policies alone has none.")
 
-    async def complete(self, request: Request | LikelihoodRequest) -> Completion:
+    async def complete(self, request: Request) -> Completion:
         """The recorded answer, or the recorded error raised again.
 
         Raises:
@@ -86,9 +79,6 @@ class Replay(Engine, CallsTools, ComputesLikelihoods, ContinuesText, Replays):
             f"{self.path} holds no answer to {request.id!r}: the spec, the seed or the prompts differ from the "
             f"recorded run's, or it stopped before that call"
         )
-
-    async def loglikelihood(self, request: LikelihoodRequest) -> Completion:
-        return await self.complete(request)
 
     def report(self) -> Facts:
         return {"recorded_calls": len(self._answers)}

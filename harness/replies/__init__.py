@@ -16,23 +16,19 @@ from .choice import Choice, Labelled
 from .extract import ANSWER, field_of, fields_of, stated
 from .fields import json_fields
 from .freetext import FreeText
-from .likelihoods import Continuation, Likelihoods, likelihoods_of
 from .wrapped import WrappedReply, act_of
 
 __all__ = [
     "ANSWER",
     "Choice",
-    "Continuation",
     "FreeText",
     "Labelled",
-    "Likelihoods",
     "Parsing",
     "WrappedReply",
     "act_of",
     "field_of",
     "fields_of",
     "json_fields",
-    "likelihoods_of",
     "says_nothing",
     "spoken",
     "stated",

@@ -48,10 +48,17 @@ def read(reply: Reply, text: str, max_chars: int = MAX_CHARS) -> Parsed:
 
 def read_completion(reply: Reply, completion: Completion, max_chars: int = MAX_CHARS) -> Parsed:
     """Parse a model's answer with a form: its calls where the form offers tools, else its text. A form that
-    `takes_text` beside its tools gets the text of an answer without calls.
+    `takes_text` beside its tools gets the text of an answer without calls, one with an `ability` the whole answer.
 
     The arguments are those of `read`; `max_chars` then bounds the names and arguments of all calls together.
     """
+    if reply.ability is not None:
+        return guarded(
+            "reply",
+            reply,
+            lambda: _checked(reply.parse_completion(completion), "parse_completion"),
+            lambda bug: Parsed(error=f"the answer hits a bug: {bug}"),
+        )
     if not reply.tools or (reply.takes_text and not completion.tool_calls):
         return read(reply, completion.text, max_chars)
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.api import Action, Facts, Parsed, Reply, ReplyField
+from harness.api import Action, Completion, Facts, Parsed, Reply, ReplyField
+from harness.engine_api import Ability, Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,28 @@ class WrappedReply(Reply):
     def constraint(self) -> Mapping[str, Any] | None:
         """The inner form's."""
         return self.inner.constraint()
+
+    @property
+    def ability(self) -> type[Ability] | None:
+        """The inner form's."""
+        return self.inner.ability
+
+    @property
+    def extras(self) -> tuple[tuple[str, str], ...]:
+        """The inner form's."""
+        return self.inner.extras
+
+    def request(self, asked: Request) -> Request:
+        """The inner form's."""
+        return self.inner.request(asked)
+
+    def parse_completion(self, completion: Completion) -> Parsed:
+        """What the inner form reads."""
+        return self.inner.parse_completion(completion)
+
+    def message(self, completion: Completion) -> str:
+        """What the inner form says."""
+        return self.inner.message(completion)
 
 
 def has_fields(action: Action) -> bool:

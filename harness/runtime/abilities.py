@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from harness.api import Turn
 from harness.config.plan import Condition, Group, Job, Plan
-from harness.engine_api import CallsTools, ComputesLikelihoods, ContinuesText, Engine
+from harness.engine_api import Ability, CallsTools, ContinuesText, Engine
 from harness.errors import SpecError, UserError
-from harness.replies.likelihoods import likelihoods_of
+from harness.manifests import offers
 from harness.runtime.steps import drive
 
 _Players = Sequence[tuple[Condition, Group]]
@@ -19,7 +19,7 @@ def lacking(plan: Plan, episodes: Sequence[Job]) -> Iterator[SpecError]:
     """Yield what an engine of the plan, whose episodes are these, cannot do and agents of it need: each once for it.
 
     An engine that can do all costs nothing here. For others an episode of each condition is played with idle agents,
-    and for one that computes no log-likelihoods all cases are looked at.
+    and for one without an `Ability` that extensions offer all cases are looked at.
     """
     for name, engine in plan.engines.items():
         own = [(c, g) for c in plan.conditions for g in c.groups if g.policy is None and (g.model or "model") == name]
@@ -28,24 +28,38 @@ def lacking(plan: Plan, episodes: Sequence[Job]) -> Iterator[SpecError]:
         if sets is not None and not isinstance(engine, ContinuesText):
             what = f"prompt set {sets.name!r} gives a text to continue; the engine of {engine.model} continues no text"
             yield _refusal(plan, what, "prompts", ContinuesText)
-        if not isinstance(engine, ComputesLikelihoods) and (scored := next(_scored(plan, playing, episodes), None)):
-            what = f"{scored} is scored by log-likelihoods; the engine of {engine.model} computes no log-likelihoods"
-            yield _refusal(plan, what, "task", ComputesLikelihoods)
+        missing = tuple(_missing(engine))
+        unwritten = (one for one in _unwritten(plan, playing, episodes) if issubclass(one[1], missing))
+        if missing and (first := next(unwritten, None)) is not None:
+            who, ability = first
+            what = f"{who} {ability.need}; the engine of {engine.model} {ability.lack}"
+            yield _refusal(plan, what, "task", ability)
         yield from _toolless(plan, engine, playing)
     yield from unconstrained(plan)
 
 
-def _scored(plan: Plan, playing: _Players, episodes: Sequence[Job]) -> Iterator[str]:
-    """What is scored by log-likelihoods, in words."""
+def _missing(engine: Engine) -> Iterator[type[Ability]]:
+    """The abilities that extensions offer and an engine lacks."""
+    for offer in () if engine.any_request else offers("abilities").values():
+        with contextlib.suppress(UserError):  # no form has an ability that cannot be loaded
+            ability = offer.load()
+            if isinstance(ability, type) and issubclass(ability, Ability) and not isinstance(engine, ability):
+                yield ability
+
+
+def _unwritten(plan: Plan, playing: _Players, episodes: Sequence[Job]) -> Iterator[tuple[str, type[Ability]]]:
+    """The turns and cases in which no text is written: which, in words, and what answers them."""
     for condition, group in playing:
-        turns = (turn for turn in _turns(plan, condition, group) if likelihoods_of(turn.reply) is not None)
-        yield from (f"turn {turn.name!r}" for turn in turns)
+        for turn in _turns(plan, condition, group):
+            if (ability := turn.reply.ability) is not None:
+                yield f"turn {turn.name!r}", ability
     origins = {condition.origin for condition, _ in playing}
     for condition, case, repeat in episodes:
         with contextlib.suppress(Exception):
-            replies = [condition.task.reply(case, agent) for agent in case.agents if repeat == 0]
-            if condition.origin in origins and any(likelihoods_of(reply) is not None for reply in replies):
-                yield f"case {case.id!r}"
+            if repeat == 0 and condition.origin in origins:
+                for reply in [condition.task.reply(case, agent) for agent in case.agents]:
+                    if reply.ability is not None:
+                        yield f"case {case.id!r}", reply.ability
 
 
 def _toolless(plan: Plan, engine: Engine, playing: _Players) -> Iterator[SpecError]:
@@ -79,9 +93,9 @@ def unconstrained(plan: Plan) -> Iterator[SpecError]:
     for turn in (turn for condition, group in apart.values() for turn in _turns(plan, condition, group)):
         if turn.reply.constraint() is not None:
             return
-        scored, tools = likelihoods_of(turn.reply) is not None, bool(turn.reply.tools)
-        what = "{} is scored by log-likelihoods" if scored else "{} calls tools" if tools else "any text answers {}"
-        mend = "" if scored else ", or say calls: text" if tools else ", or give the answer a form, such as letter"
+        ability, tools = turn.reply.ability, bool(turn.reply.tools)
+        what = f"{{}} {ability.need}" if ability else "{} calls tools" if tools else "any text answers {}"
+        mend = "" if ability else ", or say calls: text" if tools else ", or give the answer a form, such as letter"
         why[what.format(f"turn {turn.name!r}")] = f"Leave it out{mend}."
     if why:
         what = f"constrained: true has nothing to keep to: {', '.join(why)}"
@@ -101,6 +115,7 @@ def _refusal(plan: Plan, what: str, key: str, ability: type) -> SpecError:
     names = []
     for entry in plan.project.listing("engines"):
         with contextlib.suppress(UserError):
-            if issubclass(plan.project.load("engines", entry.name), ability):
+            kind = plan.project.load("engines", entry.name)
+            if kind.any_request or issubclass(kind, ability):
                 names.append(entry.name)
     return SpecError(what, place=plan.spec.place(key), hint=f"Engines that can: {', '.join(names)}.")

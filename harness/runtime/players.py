@@ -12,13 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from harness.api import Completion, Facts, Move, Parsed, Policy, Turn, derive_seed
+from harness.api import Completion, Facts, Move, Policy, Reply, Turn, derive_seed
 from harness.config.limits import LIMITED, TurnQuota
 from harness.config.prompts import PromptSet
-from harness.engine_api import ComputesLikelihoods, Engine, LikelihoodRequest, Request, Thread
+from harness.engine_api import Engine, Request, Thread
 from harness.errors import EngineError, EngineFatalError
 from harness.replies.dropped import dropped_fields
-from harness.replies.likelihoods import Likelihoods, likelihoods_of
 from harness.replies.reading import read_completion
 from harness.storage import UNFINISHED
 
@@ -29,7 +28,7 @@ NOT_CARRIED_OUT = "not carried out"
 class ModelPlayer:
     """A model that plays an agent: render → complete → parse → at most `turn.parse_retries` retries.
 
-    A turn whose reply is, or wraps, `Likelihoods` is scored instead: render → loglikelihood, once.
+    A turn whose reply the model does not write (`Reply.ability`) is asked once.
 
     Args:
         engine: answers requests; shared by many players.
@@ -74,11 +73,11 @@ class ModelPlayer:
             EngineFatalError, BudgetSpentError: nothing more can or may be asked now; any other engine error becomes
                 the move's error.
         """
-        index, variables, scored = self.turns, self._open(turn), likelihoods_of(turn.reply)
+        index, variables = self.turns, self._open(turn)
         calls: list[Completion] = []
         action = error = kind = None
         dropped: tuple[str, ...] = ()
-        for attempt in range(turn.parse_retries + 1 if scored is None else 1):
+        for attempt in range(turn.parse_retries + 1 if turn.reply.ability is None else 1):
             is_new = attempt >= len(previous_calls)
             limit = quota.reached(calls) if quota is not None and is_new else None
             if limit is not None:
@@ -95,10 +94,8 @@ class ModelPlayer:
             try:
                 if not is_new:
                     completion = previous_calls[attempt]
-                elif scored is None:
-                    completion = await self.engine.complete(self._request(turn, index, attempt))
                 else:
-                    completion = await self._score(scored, index)
+                    completion = await self.engine.complete(self._request(turn, index, attempt))
             except EngineFatalError:
                 raise
             except EngineError as failure:
@@ -110,9 +107,9 @@ class ModelPlayer:
             if turn.peer_texts and not attempt and is_new and completion.peer_tokens is None:
                 completion = replace(completion, peer_tokens=self._peer_tokens(turn))
             calls.append(completion)
-            self._reply(completion, scored)
-            parsed = read_completion(turn.reply, completion) if scored is None else _scores(scored, completion)
-            dropped = dropped_fields(turn.reply, completion, parsed) if scored is None else ()
+            self._reply(turn.reply, completion)
+            parsed = read_completion(turn.reply, completion)
+            dropped = dropped_fields(turn.reply, completion, parsed)
             if parsed.error is None:
                 action, error, kind = parsed.action, None, None
                 break
@@ -125,26 +122,12 @@ class ModelPlayer:
         constraint = turn.reply.constraint() if self.constrained else None
         seed = derive_seed(self.seed, index, attempt)
         name = f"{self.id}/{index}/{attempt}"
-        return Request(name, self.thread, self.sampling, seed, constraint, self.prefill, self.tools, turn.reply)
+        asked = Request(name, self.thread, self.sampling, seed, constraint, self.prefill, self.tools, turn.reply)
+        return turn.reply.request(asked)
 
-    async def _score(self, form: Likelihoods, index: int) -> Completion:
-        if not isinstance(self.engine, ComputesLikelihoods):
-            raise EngineFatalError(f"the engine of {self.engine.model} computes no log-likelihoods")
-        texts = form.continuations
-        request = LikelihoodRequest(f"{self.id}/{index}/0", self.thread, texts, form.rolling, self.prefill)
-        return await self.engine.loglikelihood(request)
-
-    def _message(self, call: Completion, scored: Likelihoods | None) -> str:
-        """The model's message in the conversation. In a scored turn that is the likeliest text."""
-        if scored is None or scored.rolling:
-            return self.prefill + call.text
-        values = call.likelihoods or ()
-        best = max(zip(values, scored.continuations, strict=False), key=lambda pair: pair[0][0], default=None)
-        return self.prefill + (best[1].text if best is not None else "")
-
-    def _reply(self, call: Completion, scored: Likelihoods | None) -> None:
+    def _reply(self, form: Reply, call: Completion) -> None:
         """Put the model's message at the end of the thread."""
-        text = self._message(call, scored)
+        text = self.prefill + form.message(call)
         if not self.tools or not call.tool_calls:
             self.thread.add("assistant", text)
             return
@@ -167,14 +150,14 @@ class ModelPlayer:
 
     def recall(self, turn: Turn, move: Move) -> None:
         """Rebuild the conversation as if `move` had just been made."""
-        variables, calls, scored = self._open(turn), move.calls, likelihoods_of(turn.reply)
+        variables, calls = self._open(turn), move.calls
         # A failed request, and a turn in which nothing could be asked, left an empty answer.
         failed = move.error_kind not in (None, "parse") and not (move.error_kind == LIMITED and calls)
         for attempt in range(len(calls) + failed):
             if attempt:
                 self._ask_again(variables, read_completion(turn.reply, calls[attempt - 1]).error)
             if attempt < len(calls):
-                self._reply(calls[attempt], scored)
+                self._reply(turn.reply, calls[attempt])
             else:
                 self.thread.add("assistant", "")
 
@@ -204,15 +187,6 @@ class ModelPlayer:
         self.prefill = self.prompts.beginning(variables)
         self.asked = len(self.thread.messages)
         return variables
-
-
-def _scores(form: Likelihoods, completion: Completion) -> Parsed:
-    """The action of a scored turn: what the engine gives, if that is one pair of numbers for each text."""
-    values = completion.likelihoods
-    if values is not None and form.allows(values):
-        return Parsed(values)
-    found = "none" if values is None else f"{values!r:.200}"
-    return Parsed(error=f"log-likelihoods of {len(form.continuations)} texts were asked for; the engine gives {found}")
 
 
 def starts_over(turn: Turn, context: Facts | None) -> bool:

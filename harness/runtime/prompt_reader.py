@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from harness.api import Facts, Move, Turn
+from harness.api import Facts, Move, Reply, Turn
 from harness.config.prompts import PromptSet
 from harness.engines.mock import Mock
-from harness.replies import likelihoods_of
 from harness.runtime.players import ModelPlayer
 
 _UNANSWERED = "unanswered"
@@ -31,7 +30,7 @@ class RecordedTurn:
         retries: the messages to the agent after each unreadable reply.
         fresh: whether a new conversation starts here.
         move: the move; None while the agent has not answered yet.
-        scored: the texts that the turn scored by log-likelihood; empty if the turn asked for a reply.
+        reply: the form of the reply; None if the turn could not be played again.
         tools: functions that the agent could call from this turn on, each {"name", "description", "parameters"}; empty
             if they are those of its previous turn.
     """
@@ -47,7 +46,7 @@ class RecordedTurn:
     retries: tuple[str, ...] = ()
     fresh: bool = False
     move: Move | None = None
-    scored: tuple[str, ...] = ()
+    reply: Reply | None = field(default=None, repr=False, compare=False)
     tools: tuple[Facts, ...] = ()
 
     @property
@@ -91,7 +90,6 @@ class PromptReader(ModelPlayer):
         messages = [(m["role"], m["content"]) for m in self.thread.messages[before:]]
         first = self.asked - before
         begun = [("assistant", self.prefill)] if self.prefill else []
-        scored = likelihoods_of(turn.reply)
         return RecordedTurn(
             number=number,
             round=round_number,
@@ -104,6 +102,6 @@ class PromptReader(ModelPlayer):
             retries=tuple(text for role, text in messages[first:] if role == "user"),
             fresh=turn.fresh or index == 0,
             move=move,
-            scored=tuple(text.text for text in scored.continuations) if scored is not None else (),
+            reply=turn.reply,
             tools=self.tools if self.tools != offered else (),
         )

@@ -7,8 +7,8 @@ import random
 
 from harness.api import Action, Policy, Turn, plugin
 from harness.extensions.declared.contract import with_fields
+from harness.extensions.likelihoods import Likelihoods, likelihoods_of
 from harness.extensions.panels.ballots import CandidateBallot
-from harness.replies import Likelihoods, likelihoods_of
 
 
 @plugin

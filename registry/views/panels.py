@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any
 
 from harness.api import Action, Case, Protocol, Task, plugin
+from harness.extensions.likelihoods import shares
 from harness.extensions.panels.panels import Panel, candidate
 from harness.extensions.panels.questions import QuestionTask
 from harness.extensions.panels.traffic import EVERY_OTHER
@@ -23,7 +24,6 @@ from harness.extensions.transcripts.view_api import (
     View,
 )
 from harness.extensions.viewer.scenes import brief, count, ring, verdict
-from harness.replies.likelihoods import shares
 
 from ..protocols.team import Team
 from ._answers import Answers

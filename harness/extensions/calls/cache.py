@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.api import Completion, Facts
-from harness.engine_api import Engine, LikelihoodRequest, Request, Thread
+from harness.engine_api import Engine, Request, Thread
 from harness.engines.gate import Wrapper
 from harness.errors import DataError, StorageError
 
@@ -69,7 +69,7 @@ class Cache(Wrapper):
             await self.close()
             raise DataError(f"the response cache {self.path} cannot be opened: {error}") from error
 
-    async def complete(self, request: Request | LikelihoodRequest) -> Completion:
+    async def complete(self, request: Request) -> Completion:
         """Raises `StorageError` if the file can be read or written no more."""
         if self._failure is not None:
             raise self._failure
@@ -91,7 +91,7 @@ class Cache(Wrapper):
         self.misses += 1
         pending = self._pending[keys[0]] = asyncio.get_running_loop().create_future()
         try:
-            answer = await self.ask(request)
+            answer = await request.send(self.inner)
         except Exception as error:
             pending.set_exception(error)
             pending.exception()  # retrieved: perhaps no other call waits for it
@@ -136,18 +136,13 @@ class Cache(Wrapper):
             for places in sorted(product(*several.values()), key=repr)
         ]
 
-    def _keys(self, request: Request | LikelihoodRequest) -> list[bytes]:
-        history = _history(request.thread)
-        call: list[Any]
-        if isinstance(request, Request):
-            call = [request.sampling, request.constraint, request.seed]
-        else:  # nothing is drawn, so that repeats share it
-            call = ["loglikelihood", [(text.text, text.context) for text in request.continuations], request.rolling]
+    def _keys(self, request: Request) -> list[bytes]:
+        history, call = _history(request.thread), request.key
         if request.prefill or not request.thread.chat:
             call += [request.prefill, request.thread.chat]
-        if request.thread.verbatim and request.thread.chat and isinstance(request, Request):
+        if request.thread.verbatim and request.thread.chat and type(request) is Request:  # others have no reply
             call.append("verbatim")
-        if isinstance(request, Request) and request.tools:
+        if request.tools:
             call += ["tools", request.tools]
         return [hashlib.sha256(history + _canonical([place, *call])).digest() for place in self._places]
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from harness.api import Completion
-from harness.engine_api import LikelihoodRequest, Request
+from harness.engine_api import Request
 from harness.errors import EngineError, StorageError
 from harness.extensions.calls.cache import as_json
 from harness.storage import Journal
@@ -19,7 +18,7 @@ class RequestLog:
 
     A line holds `id`, `model`, `sampling`, `seed`, `thread` (a number), `start` (index of the first message that stands
     in this line), `messages` (those of the thread that no earlier line of it holds), and `completion`, or `error` and
-    `error_kind`. Where texts were scored `continuations` are in place of `sampling` and `seed`. `chat: false` is a
+    `error_kind`. Requests of another kind have their own fields in place of `sampling` and `seed`. `chat: false` is a
     thread without chat template, `prefill` the text with which the reply begins. `tools` are those that the model is
     offered from this line of the thread on.
 
@@ -38,9 +37,7 @@ class RequestLog:
             failure, self._failure = self._failure, None
             raise failure
 
-    def write(
-        self, model: str, request: Request | LikelihoodRequest, messages: int, result: Completion | EngineError
-    ) -> None:
+    def write(self, model: str, request: Request, messages: int, result: Completion | EngineError) -> None:
         """Log the result of a call. If that fails, the next `check` raises the error: this call has its answer, which
         the run can record as a move.
 
@@ -56,7 +53,7 @@ class RequestLog:
         line: dict[str, Any] = {
             "id": request.id,
             "model": model,
-            **_request_fields(request),
+            **request.log_fields,
             "thread": number,
             "start": start,
             "messages": request.thread.messages[start:messages],
@@ -65,7 +62,7 @@ class RequestLog:
             line["chat"] = False
         if request.prefill:
             line["prefill"] = request.prefill
-        if isinstance(request, Request) and request.tools != memo.get("request_log_tools", ()):
+        if request.tools != memo.get("request_log_tools", ()):
             line["tools"] = memo["request_log_tools"] = request.tools
         if isinstance(result, Completion):
             line["completion"] = as_json(result)
@@ -80,10 +77,3 @@ class RequestLog:
         """Close the file. Raises `StorageError` if a line was not written."""
         self._journal.close()
         self.check()
-
-
-def _request_fields(request: Request | LikelihoodRequest) -> dict[str, Any]:
-    if isinstance(request, Request):
-        return {"sampling": dict(request.sampling), "seed": request.seed}
-    asked: dict[str, Any] = {"continuations": [asdict(text) for text in request.continuations]}
-    return {**asked, "rolling": True} if request.rolling else asked

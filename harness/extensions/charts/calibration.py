@@ -16,10 +16,10 @@ from harness.api import Action, Case, Move, Task
 from harness.config.plan import episode_id
 from harness.errors import DataError
 from harness.extensions.charts.style import FAINT, guide, label, labels, legend, look
+from harness.extensions.likelihoods import shares
 from harness.extensions.panels.panels import Panel, candidate
 from harness.extensions.panels.questions import is_right, score_of
 from harness.extensions.panels.with_confidence import split_confidence
-from harness.replies.likelihoods import shares
 from harness.storage import finished
 from harness.tables import text
 from harness.tables.stats import wilson

@@ -13,7 +13,7 @@ from harness import storage
 from harness.api import Move
 from harness.errors import DataError
 from harness.extensions.charts import messages as traffic
-from harness.replies.likelihoods import sums
+from harness.extensions.likelihoods import sums
 from harness.storage import finished
 
 _TOKENS = ("input", "output", "reasoning", "cached")

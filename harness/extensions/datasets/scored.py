@@ -8,9 +8,8 @@ from typing import Any, Literal
 
 from harness.api import Action, Facts
 from harness.errors import DataError, PluginError, near
-from harness.replies import Continuation, Likelihoods
-from harness.replies.likelihoods import shares as shares_of
-from harness.replies.likelihoods import sums
+from harness.extensions.likelihoods import Continuation, Likelihoods, sums
+from harness.extensions.likelihoods import shares as shares_of
 
 from .forms import Form
 from .grading import IGNORED, Measure

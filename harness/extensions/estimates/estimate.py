@@ -11,7 +11,7 @@ from harness.api import Action, Case, Policy, Turn
 from harness.cli.inspect import Figures
 from harness.config.plan import Condition, Plan
 from harness.errors import PluginError
-from harness.replies import Likelihoods, likelihoods_of
+from harness.extensions.likelihoods import Likelihoods, likelihoods_of
 from harness.runtime.steps import Drive, Steps, drive
 
 CHARS_PER_TOKEN = 4
@@ -94,11 +94,11 @@ class _Estimator:
         except (RuntimeError, TypeError) as error:
             raise PluginError(f"{condition.id}: the plan cannot be counted: {error}") from error
         turns = [turn for turn in driven.turns() if turn.agent not in spared]
-        demands = [1 + (turn.parse_retries if likelihoods_of(turn.reply) is None else 0) for turn in turns]
+        demands = [1 + (turn.parse_retries if turn.reply.ability is None else 0) for turn in turns]
         limits = condition.limits
         allowed, calls = (turns, sum(demands)) if limits is None else limits.within(turns, demands)
         few = {turn.agent: [t for t in allowed if t.agent == turn.agent] for turn in allowed[:4]}
-        replies = sum(likelihoods_of(turn.reply) is None for turn in allowed)
+        replies = sum(turn.reply.ability is None for turn in allowed)
         length = _Length(len(allowed), calls, replies, few)
         if shape is not None:
             self._lengths[key] = length

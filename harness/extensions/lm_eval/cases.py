@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.api import Case
 from harness.errors import DataError
-from harness.replies import Continuation, Likelihoods
+from harness.extensions.likelihoods import Continuation, Likelihoods
 
 from .requests import Chat, DocumentRequest
 from .single_task import SingleTask

@@ -13,15 +13,7 @@ from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from harness.api import Completion, Facts, Range, plugin
-from harness.engine_api import (
-    CallsTools,
-    ComputesLikelihoods,
-    ContinuesText,
-    Engine,
-    LikelihoodRequest,
-    Request,
-    Thread,
-)
+from harness.engine_api import CallsTools, ContinuesText, Engine, Request, Thread
 from harness.engines.sampling import normalize
 from harness.errors import (
     ContextLengthError,
@@ -33,6 +25,7 @@ from harness.errors import (
     near,
 )
 from harness.extensions.calls.tool_calls import REMEDY, offered, takes_no_tools
+from harness.extensions.likelihoods import ComputesLikelihoods, LikelihoodRequest
 from harness.extensions.openai import _bodies
 from harness.extensions.openai import prompt_logprobs as scoring
 from harness.extensions.openai.replicas import KEY, PROBE, Replica, Replicas, SendsKey, endpoint, public
@@ -118,7 +111,9 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
                 raise SetupError(f"base_url must be different addresses, found {addresses}", hint=hint)
         self._replicas = Replicas(())
         self._key, self._requests, self._is_open, self._took_tools = "", 0, False, False
-        self._scores = scoring.Ability(self.tokenizer, self.max_length, self.extra_body.get("chat_template_kwargs"))
+        self._scores = scoring.ScoringServer(
+            self.tokenizer, self.max_length, self.extra_body.get("chat_template_kwargs")
+        )
         self._ended: asyncio.Future[Exception] | None = None  # why the engine sends no more requests
 
     # ------------------------------------------------------------------------------ life

@@ -1,6 +1,6 @@
 """Log-likelihoods by OpenAI-compatible servers: the requests, and how to read the answers.
 
-`Ability` asks, the functions below it make requests and read answers.
+`ScoringServer` asks, the functions below it make requests and read answers.
 
 `/v1/completions` gives back a prompt (`echo`) with the log-probability of each of its tokens (`logprobs`). vLLM's chat
 endpoint does the same with `prompt_logprobs`. In both the scored text is the end of the prompt.
@@ -15,8 +15,8 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from functools import partial
 from typing import Any, NamedTuple
 
-from harness.engine_api import LikelihoodRequest
 from harness.errors import EngineFatalError, RefusedError, SetupError
+from harness.extensions.likelihoods import LikelihoodRequest
 from harness.extensions.openai.wire import GarbledError, read_usage
 from harness.extensions.vllm.tokens import ChatTokens, chat_tokens
 
@@ -60,7 +60,7 @@ class TextScore(NamedTuple):
     is_greedy: bool
 
 
-class Ability:
+class ScoringServer:
     """What is known of a server's ability to score texts.
 
     Args:

@@ -33,6 +33,7 @@ _SHAPES: Final[Mapping[str, Any]] = {
     "confinement": "reference",
     "engines": "module",
     "gates": "reference",
+    "abilities": "reference",
     "executors": "reference",
     "commands": {**_RUN, "options": "reference", "help": "text", "usage": "text", "examples?": "texts"},
     "starters": "text",

@@ -15,8 +15,7 @@ from harness.api import Action, Case, Facts, Move, Outcome, Parsed, Protocol, Ra
 from harness.errors import PluginError
 from harness.extensions.panels.peers import peer_text
 from harness.extensions.panels.questions import QuestionTask
-from harness.replies import Continuation, Likelihoods, WrappedReply, act_of, says_nothing
-from harness.replies.likelihoods import shares
+from harness.replies import WrappedReply, act_of, says_nothing
 from harness.replies.reading import guarded, read
 
 from .with_confidence import AnswerWithConfidence, Style, split_confidence
@@ -175,6 +174,8 @@ class Panel(Protocol):
         options = self._options(task, case) if self.confidence == "likelihood" else ()
         if not options:
             return {}
+        from harness.extensions.likelihoods import Continuation, Likelihoods  # what only such panels need
+
         reply = Likelihoods(tuple(Continuation(str(option)) for option in options))
         seen = {"options": [str(option) for option in options]}
         turns = [self.ask(task, case, agent, "confidence", seen, fresh=True) for agent in agents]
@@ -184,6 +185,8 @@ class Panel(Protocol):
     @staticmethod
     def believed(task: Task, case: Case, moves: Iterable[Move]) -> Believed:
         """Read the moves of such turns, rounded to four decimals."""
+        from harness.extensions.likelihoods import shares
+
         keys = [candidate(task, case, option) for option in Panel._options(task, case)]
         found = {move.agent: shares(move.action) for move in moves}
         return {

@@ -10,7 +10,6 @@ from typing import Any
 from harness.api import Action, Completion, Facts, Parsed, Reply, as_text, derive_seed
 from harness.errors import DataError, Place, near
 from harness.printable import clean_name, cut
-from harness.replies import likelihoods_of
 from harness.replies.reading import read_completion
 from harness.runtime.seats import seats
 
@@ -65,8 +64,8 @@ def changed(turns: Sequence[ParentTurn], number: int, text: str) -> Change:
     """
     played = turn_at(turns, number, "--change")
     form, move = played.turn.reply, played.move
-    if likelihoods_of(form) is not None:
-        raise DataError(f"turn {number} is scored by log-likelihoods: it has no reply", place=Place("--change"))
+    if form.ability is not None:
+        raise DataError(f"turn {number} {form.ability.need}: it has no reply", place=Place("--change"))
     # What tells that nothing changes must tell it: of a policy, and of calls of tools, the text is empty.
     recorded = move.text if move.calls else form.written(move.action)
     if recorded and text == recorded:

@@ -13,14 +13,7 @@ from dataclasses import replace
 
 from harness.api import Completion, Facts, Move, derive_seed
 from harness.config.plan import Job, Plan, protocol_seed
-from harness.engine_api import (
-    CallsTools,
-    ComputesLikelihoods,
-    ContinuesText,
-    Engine,
-    LikelihoodRequest,
-    Request,
-)
+from harness.engine_api import CallsTools, ContinuesText, Engine, Request
 from harness.errors import (
     BudgetSpentError,
     ContextLengthError,
@@ -36,7 +29,6 @@ from harness.runtime.steps import Recorded, Steps, by_turn
 from .key import KeepsReplies
 from .parent import Parent
 
-AnyRequest = Request | LikelihoodRequest
 Journaled = Mapping[str, Recorded]
 _ERRORS: Mapping[str, type[EngineError]] = {
     error.kind: error for error in (EngineError, ContextLengthError, RequestError, RefusedError)
@@ -72,7 +64,7 @@ class Memory:
                 if self.since is not None and number >= self.since:
                     self._forgotten.add(name)
 
-    async def reply_to(self, request: AnyRequest) -> Completion | EngineError | None:
+    async def reply_to(self, request: Request) -> Completion | EngineError | None:
         """What a model said to the very same prompt in this turn; None if nothing is kept."""
         if request.id not in self._said or request.id in self._forgotten:
             return None
@@ -133,7 +125,7 @@ async def _learn(plan: Plan, job: Job, episode: str, recorder: _Recorder) -> Non
     await play(game, players, {}, lambda *_: None, limits=condition.limits)
 
 
-def _digest(request: AnyRequest) -> bytes:
+def _digest(request: Request) -> bytes:
     """A digest of all that a model sees of a request; of a conversation only what came since the last call is read."""
     thread = request.thread
     done, running = thread.memo.get("replay") or (0, hashlib.sha256())
@@ -142,23 +134,20 @@ def _digest(request: AnyRequest) -> bytes:
         for message in thread.messages[done:]:
             running.update(json.dumps(message, sort_keys=True).encode() + b"\n")
         thread.memo["replay"] = (len(thread.messages), running)
-    rest: list[object] = [thread.chat, request.prefill]
-    if isinstance(request, Request):
-        rest += [request.tools, request.constraint]
-    else:
-        rest += [[(text.text, text.context) for text in request.continuations], request.rolling]
+    rest = [thread.chat, request.prefill, request.tools, *replace(request, sampling={}, seed=0).key]
     return hashlib.sha256(running.digest() + json.dumps(rest, sort_keys=True, default=repr).encode()).digest()
 
 
-class _Recorder(Engine, CallsTools, ComputesLikelihoods, ContinuesText):
+class _Recorder(Engine, CallsTools, ContinuesText):
     """Says what was said, and notes what was asked."""
 
     model = "recorded"
+    any_request = True
 
     def __init__(self, said: Mapping[str, Completion | EngineError], prompts: dict[str, bytes]) -> None:
         self.said, self.prompts = said, prompts
 
-    async def complete(self, request: AnyRequest) -> Completion:
+    async def complete(self, request: Request) -> Completion:
         known = self.said.get(request.id)
         if known is None:
             raise EngineFatalError(f"the recorded run holds no answer to {request.id!r}: its code was another one")
@@ -167,11 +156,8 @@ class _Recorder(Engine, CallsTools, ComputesLikelihoods, ContinuesText):
             raise known
         return known
 
-    async def loglikelihood(self, request: LikelihoodRequest) -> Completion:
-        return await self.complete(request)
 
-
-class Kept(Engine, KeepsReplies, CallsTools, ComputesLikelihoods, ContinuesText):
+class Kept(Engine, KeepsReplies, CallsTools, ContinuesText):
     """The replies of a recorded run while prompts stay the same to the letter; else those of a model.
 
     Args:
@@ -184,6 +170,8 @@ class Kept(Engine, KeepsReplies, CallsTools, ComputesLikelihoods, ContinuesText)
         max_calls: how many calls of `inner` there may be; `asked` of them were made before.
         once: whether the very same call, by the same seed, is asked once and then answered alike.
     """
+
+    any_request = True
 
     def __init__(
         self,
@@ -206,7 +194,7 @@ class Kept(Engine, KeepsReplies, CallsTools, ComputesLikelihoods, ContinuesText)
     def model(self) -> str:
         return self._model
 
-    async def complete(self, request: AnyRequest) -> Completion:
+    async def complete(self, request: Request) -> Completion:
         """The changed, the recorded or a new reply.
 
         Raises:
@@ -230,10 +218,7 @@ class Kept(Engine, KeepsReplies, CallsTools, ComputesLikelihoods, ContinuesText)
             self._new[key] = await self._ask(request)
         return self._new[key]
 
-    async def loglikelihood(self, request: LikelihoodRequest) -> Completion:
-        return await self.complete(request)
-
-    async def _ask(self, request: AnyRequest) -> Completion:
+    async def _ask(self, request: Request) -> Completion:
         agent, index = request.id.split("/")[-3:-1]
         if self.inner is None:
             why = f"{agent} is asked something else in its own turn {index} than in the recorded run, and"
@@ -247,15 +232,9 @@ class Kept(Engine, KeepsReplies, CallsTools, ComputesLikelihoods, ContinuesText)
                 if self._started is not None:
                     await self.inner.start()
                     self._started = None
-        if isinstance(request, LikelihoodRequest):
-            if not isinstance(self.inner, ComputesLikelihoods):
-                raise EngineFatalError(f"the engine of {self.inner.model} computes no log-likelihoods")
-            return await self.inner.loglikelihood(request)
-        if request.tools and not isinstance(self.inner, CallsTools):
-            raise EngineFatalError(f"the engine of {self.inner.model} offers no tools to its model")
         if self.sample is not None:
             request = replace(request, seed=derive_seed(request.seed, "sample", self.sample))
-        return await self.inner.complete(request)
+        return await request.send(self.inner)
 
     def count_tokens(self, text: str) -> int | None:
         """Of the model that is asked; None while none was."""

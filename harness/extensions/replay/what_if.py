@@ -17,7 +17,6 @@ from harness.engine_api import Engine, Request
 from harness.engines.mock import Mock
 from harness.errors import DataError, EngineFatalError, Place, near
 from harness.printable import clean_name, cut
-from harness.replies import likelihoods_of
 from harness.runtime.manifest import META
 from harness.runtime.options import Options
 
@@ -52,8 +51,8 @@ def form(project: Project, folder: Path, episode: str, turn: int) -> dict[str, A
     turns = parent.played(episode)
     played = turn_at(turns, turn, "turn")
     reply, move = played.turn.reply, played.move
-    if likelihoods_of(reply) is not None:
-        raise DataError(f"turn {turn} is scored by log-likelihoods: it has no reply")
+    if reply.ability is not None:
+        raise DataError(f"turn {turn} {reply.ability.need}: it has no reply")
     actions = [*(reply.options or reply.examples)]
 
     def text_of(action: Action) -> str:

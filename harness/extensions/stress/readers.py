@@ -13,7 +13,7 @@ from typing import Literal
 from harness import storage
 from harness.api import Case, Episode, Move, Parsed, Reply, Turn
 from harness.config.plan import Condition, Plan, episode_id, protocol_seed
-from harness.replies import likelihoods_of, spoken
+from harness.replies import spoken
 from harness.replies.dropped import dropped_fields
 from harness.replies.reading import read_completion
 from harness.runtime.scoring import grade, labels, score
@@ -96,7 +96,7 @@ def _replayed(
 
 def _read(turn: Turn, move: Move, reader: Reader, reading: Reading) -> Move:
     """A move with what the reader makes of its last reply; moves without replies stay as they are."""
-    if not move.calls or move.error_kind not in (None, "parse") or likelihoods_of(turn.reply) is not None:
+    if not move.calls or move.error_kind not in (None, "parse") or turn.reply.ability is not None:
         return move
     form, text = read_by(turn.reply, reader), move.calls[-1].text
     parsed = read_completion(form, move.calls[-1])

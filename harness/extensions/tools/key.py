@@ -15,7 +15,6 @@ from harness.config.building import split
 from harness.config.keys import SpecKey, keys_of
 from harness.config.plan import Condition
 from harness.errors import SpecError, near
-from harness.replies.likelihoods import likelihoods_of
 from harness.runtime.steps import Steps
 
 from .called import Called
@@ -102,7 +101,7 @@ def offer(turn: Turn, results: dict[str, tuple[str, ...]]) -> Turn:
     """A turn whose form is offered as a tool, if it has fields; with the results of its agent's last calls."""
     answered = turn.call_results or (() if turn.fresh else results.get(turn.agent, ()))
     form = turn.reply
-    can_call = form.fields and not form.tools and likelihoods_of(form) is None
+    can_call = form.fields and not form.tools and form.ability is None
     return replace(turn, reply=Called(form) if can_call else form, call_results=answered)
 
 
@@ -117,8 +116,8 @@ def _nothing_to_offer(condition: Condition, groups: Collection[str]) -> str | No
                 for turn in (one for one in game.batch if example.roles.get(one.agent, DEFAULT) in groups):
                     if turn.reply.tools:
                         return None
-                    scored = likelihoods_of(turn.reply) is not None
-                    why = f"turn {turn.name!r} " + ("is scored by log-likelihoods" if scored else "declares no fields")
+                    ability = turn.reply.ability
+                    why = f"turn {turn.name!r} {ability.need if ability is not None else 'declares no fields'}"
                 game.send([Move(turn.agent, turn.name, turn.reply.noop) for turn in game.batch])
     return why
 

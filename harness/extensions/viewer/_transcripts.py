@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from harness.api import Completion
+from harness.extensions.likelihoods import likelihoods_of, shares, sums
 from harness.extensions.transcripts.plain import finite
 from harness.extensions.transcripts.view_api import Finding, RecordedTurn, Transcript
-from harness.replies.likelihoods import shares, sums
 
 LONGEST: Final = 20_000
 """Characters of one text in a transcript."""
@@ -105,18 +105,19 @@ def _scored(turn: RecordedTurn, cutter: _Cutter) -> list[dict[str, Any]]:
     """The first texts of a scored turn, with their numbers; a share only among several texts."""
     action = turn.move.action if turn.move is not None else None
     values = sums(action)
-    if not turn.scored or len(values) != len(turn.scored):
+    form = likelihoods_of(turn.reply) if turn.reply is not None else None
+    if form is None or not values or len(values) != len(form.continuations):
         return []
     among = (shares(action) if len(values) > 1 else None) or itertools.repeat(None)
-    rows = zip(turn.scored, values, among, action or (), strict=False)
+    rows = zip(form.continuations, values, among, action or (), strict=False)
     return [
         {
-            "text": cutter.text(text[:200]),
+            "text": cutter.text(one.text[:200]),
             "value": value if math.isfinite(value) else None,
             "share": share,
             "greedy": pair[1],
         }
-        for text, value, share, pair in itertools.islice(rows, 100)
+        for one, value, share, pair in itertools.islice(rows, 100)
     ]
 
 

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.api import Facts
-from harness.engine_api import LikelihoodRequest, Thread
+from harness.engine_api import Thread
 from harness.errors import RefusedError, SetupError
 from harness.extensions.calls.tool_calls import offered, with_objects
+from harness.extensions.likelihoods import LikelihoodRequest
 from harness.extensions.vllm._text_tokens import Pair, TextTokens, fitted
 from harness.extensions.vllm.reasoning import split_reasoning
 

@@ -17,20 +17,12 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from harness.api import Completion, Facts, Range, plugin
-from harness.engine_api import (
-    CallsTools,
-    ComputesLikelihoods,
-    ContinuesText,
-    Engine,
-    LikelihoodRequest,
-    Request,
-    StaysUp,
-    Thread,
-)
+from harness.engine_api import CallsTools, ContinuesText, Engine, Request, StaysUp, Thread
 from harness.engines.gate import is_cancelled
 from harness.engines.priority import PriorityGate
 from harness.engines.sampling import normalize
 from harness.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError, SetupError, near
+from harness.extensions.likelihoods import ComputesLikelihoods, LikelihoodRequest
 from harness.extensions.vllm import _vllm_cpu, _vllm_version
 from harness.extensions.vllm._text_tokens import Pair
 from harness.extensions.vllm._vllm_code import ModelCode
@@ -394,9 +386,7 @@ class VLLM(Engine, CallsTools, ComputesLikelihoods, ContinuesText, ModelCode, St
             )
         return prompt
 
-    async def _generate(
-        self, request: Request | LikelihoodRequest, ids: list[int], make_parameters: Callable[[], Any]
-    ) -> Any:
+    async def _generate(self, request: Request, ids: list[int], make_parameters: Callable[[], Any]) -> Any:
         """vLLM's final output for one prompt, when there is room for it."""
         from vllm.inputs import tokens_input
         from vllm.v1.engine.exceptions import EngineDeadError

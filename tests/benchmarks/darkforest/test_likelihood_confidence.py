@@ -12,11 +12,12 @@ import pytest
 import harness
 from harness.api import Completion, Move, Outcome, Turn
 from harness.cli import main
-from harness.engine_api import Engine, LikelihoodRequest, Request
+from harness.engine_api import Engine, Request
 from harness.engines.mock import Mock
 from harness.engines.replay import Replay
 from harness.errors import RequestError, SpecError
 from harness.extensions.calibration.protocols import CalibrationEpisode
+from harness.extensions.likelihoods import LikelihoodRequest, mock_scores
 from harness.runtime.runner import RunStoppedError
 from tests.benchmarks.darkforest.darkforest_kit import BUILTIN, A, B, C, DarkForest, moved, question
 from tests.extensions.datasets.documents_kit import jsonl
@@ -207,7 +208,7 @@ def test_a_failed_turn_costs_no_episode(tmp_path: Path) -> None:
         return [[-1.0 - i, False] for i in range(3)]
 
     run = harness.evaluate(
-        spec(tmp_path), Mock(function=answers, likelihoods=score), output_path=tmp_path / "run", project=BUILTIN,
+        spec(tmp_path), Mock(function=mock_scores(score, answers)), output_path=tmp_path / "run", project=BUILTIN,
         max_error_rate=1,
     )  # fmt: skip
     assert len(run.scores) == 12 and not run.failed

@@ -11,11 +11,10 @@ import pytest
 import harness
 from harness.api import Outcome, Turn
 from harness.cli import main
-from harness.engine_api import LikelihoodRequest
 from harness.engines.mock import Mock
 from harness.errors import DataError, PluginError, UserError
+from harness.extensions.likelihoods import LikelihoodRequest, Likelihoods, likelihoods_of, mock_scores
 from harness.extensions.panels.questions import GRADES
-from harness.replies import Likelihoods, likelihoods_of
 from tests.extensions.datasets.documents_kit import BUILTIN, cases, graded, jsonl, plan_of, task_of
 
 ROWS: list[dict[str, Any]] = [
@@ -157,7 +156,7 @@ def test_models_score_options_and_their_choices_are_voted_on(tmp_path: Path) -> 
         return [[-1.0 if right == bool(i) else -2.0, True] for i in range(len(request.continuations))]
 
     what = spec(tmp_path, {"use": "vote", "agents": 3}, "ensembles/standard")
-    run = harness.evaluate(what, Mock(likelihoods=score), output_path=tmp_path / "run", project=BUILTIN)
+    run = harness.evaluate(what, Mock(function=mock_scores(score)), output_path=tmp_path / "run", project=BUILTIN)
     assert [one.numbers["score"] for one in run.scores] == [1, 1] and len(seen) == 6
     assert {request.thread.messages[0]["content"].strip()[-7:] for request in seen} == {"Answer:"}
     lines = map(json.loads, (tmp_path / "run" / "journal.jsonl").read_text().splitlines())
@@ -173,7 +172,7 @@ def test_a_raw_prompt_leaves_the_blank_to_the_continuation(tmp_path: Path) -> No
         return likely(*[-1.0] * len(request.continuations))
 
     harness.evaluate(
-        spec(tmp_path, prompts="qa/scored"), Mock(likelihoods=score), project=BUILTIN, output_path=tmp_path
+        spec(tmp_path, prompts="qa/scored"), Mock(function=mock_scores(score)), project=BUILTIN, output_path=tmp_path
     )
     assert seen == [(False, "\nAnswer: ")] * 2
 

@@ -16,8 +16,9 @@ from harness.api import derive_seed
 from harness.config.project import builtin
 from harness.config.proposals import complete
 from harness.config.spec import Spec, parse
-from harness.engine_api import LikelihoodRequest, Request
+from harness.engine_api import Request
 from harness.engines.mock import Mock
+from harness.extensions.likelihoods import LikelihoodRequest, mock_scores
 
 DATA = Path(__file__).parents[2] / "data" / "lm_eval"
 WORDS = ("a", "e", "Answer: i", "no idea", "o u", "", "sunrise", "E or e", "a\n\nb")
@@ -110,7 +111,7 @@ def played_by(spec: Spec, oracle: Oracle, folder: Path) -> harness.Run:
         return [list(oracle.likelihood(c, one.text)) for c, one in zip(texts, request.continuations, strict=True)]
 
     reply: Callable[[Request], str] = lambda request: oracle.reply(text_of(request))  # noqa: E731
-    return harness.evaluate(spec, Mock(function=reply, likelihoods=score), output_path=folder, project=builtin())
+    return harness.evaluate(spec, Mock(function=mock_scores(score, reply)), output_path=folder, project=builtin())
 
 
 FUNCTIONS = """def docs(documents):

@@ -17,9 +17,10 @@ from typing import Any
 import pytest
 
 import harness
-from harness.engine_api import LikelihoodRequest, Request
+from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.extensions.exports import export
+from harness.extensions.likelihoods import LikelihoodRequest, mock_scores
 
 TASKS = Path(__file__).parents[2] / "data" / "lm_eval"
 KINDS = (
@@ -78,7 +79,7 @@ class Asked:
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, ...]] = []
-        self.engine = Mock(function=self.complete, likelihoods=self.likelihoods)
+        self.engine = Mock(function=mock_scores(self.likelihoods, self.complete))
 
     def complete(self, request: Request) -> str:
         context = rendered(request.thread.messages, request.thread.chat, request.prefill)

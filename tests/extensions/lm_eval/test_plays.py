@@ -23,6 +23,7 @@ from harness.engines.mock import Mock
 from harness.errors import DataError, PluginError, RequestError, UserError
 from harness.evaluation import rescored
 from harness.extensions.conformance import check_metric, check_protocol, check_task
+from harness.extensions.likelihoods import mock_scores
 from harness.results import Run
 from tests.extensions.lm_eval.package_kit import DATA, own_task
 
@@ -181,7 +182,7 @@ def test_a_document_that_no_model_answered_has_no_value(tmp_path: Path) -> None:
     def score(request: Any) -> Any:
         return fail(request) if "cloze/0" in request.id else [[-1.0, False]] * 4
 
-    scored = run(spec("cloze", limit=2), tmp_path / "b", Mock(likelihoods=score))
+    scored = run(spec("cloze", limit=2), tmp_path / "b", Mock(function=mock_scores(score)))
     assert values(scored, "acc,none")[0] is None and len(scored.failed) == 1
 
 

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 import harness
 from harness.api import Completion
 from harness.config.project import builtin
-from harness.engine_api import Continuation, LikelihoodRequest, Thread
+from harness.engine_api import Thread
 from harness.errors import EngineError, EngineFatalError, RefusedError, RequestError, SetupError
+from harness.extensions.likelihoods import Continuation, LikelihoodRequest
 from harness.extensions.openai.openai import OpenAI
 from harness.extensions.openai.prompt_logprobs import Part, read_scores
 from harness.extensions.openai.wire import GarbledError
@@ -37,7 +38,7 @@ def plain(text: str) -> Thread:
 
 
 def question(*texts: Continuation, thread: Thread | None = None, **more: Any) -> LikelihoodRequest:
-    return LikelihoodRequest("q", thread or plain("The answer is"), texts or AB, **more)
+    return LikelihoodRequest("q", thread or plain("The answer is"), continuations=texts or AB, **more)
 
 
 def ask(server: FakeOpenAI, *requests: Any, **fields: Any) -> list[Any]:
@@ -382,7 +383,11 @@ def test_any_json_is_scores_or_an_error_of_the_server(data: Any, part: Part) -> 
 def test_what_only_a_tokenizer_can_say_is_said() -> None:
     spelled = ([Continuation("日本", "In ")], lambda body: _renamed(echoed(body)))
     cases: list[tuple[Any, Any, str]] = [
-        (LikelihoodRequest("r", Thread(), (Continuation("a long text"),), rolling=True), echoed, "windows of tokens"),
+        (
+            LikelihoodRequest("r", Thread(), continuations=(Continuation("a long text"),), rolling=True),
+            echoed,
+            "windows of tokens",
+        ),
         (question(*spelled[0]), spelled[1], "do not spell the text ' 日本'"),
         (question(Continuation("Alone", "")), lambda body: echoed(body, start=""), "nothing stands before 'Alone'"),
     ]

@@ -21,8 +21,9 @@ from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import HarnessError
 from harness.extensions.declared.contract import ActWithFields
+from harness.extensions.likelihoods import likelihoods_of
 from harness.extensions.panels.with_confidence import AnswerWithConfidence
-from harness.replies import FreeText, WrappedReply, likelihoods_of
+from harness.replies import FreeText, WrappedReply
 from harness.replies.reading import read
 from harness.runtime.steps import drive
 from tests.core.replies.every_form import ACT, BESIDE, FORMS

@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 import harness
 from harness.engines.mock import Mock
 from harness.errors import DataError
+from harness.extensions.likelihoods import mock_scores
 from harness.extensions.transcripts.reader import Transcripts
 from harness.extensions.viewer import written
 from harness.extensions.viewer._reading import Reader
@@ -187,7 +188,9 @@ def test_a_scored_turn_shows_the_texts_and_their_numbers(tmp_path: Path) -> None
         "metrics": ["agreed"],
         "tables": [{"title": "T", "rows": "model", "columns": "number", "cell": "agreed"}],
     }
-    harness.evaluate(what, Mock(likelihoods=lambda request: numbers), output_path=tmp_path / "weighed", project=TOY)
+    harness.evaluate(
+        what, Mock(function=mock_scores(lambda request: numbers)), output_path=tmp_path / "weighed", project=TOY
+    )
     with serving(tmp_path) as client:
         first = get(client, "/weighed/episodes")["episodes"][0]
         turns = get(client, "/weighed/episode", episode=first["id"])["turns"]

@@ -15,6 +15,7 @@ from harness.config.project import Project, builtin
 from harness.config.spec import load
 from harness.engines.mock import Mock
 from harness.extensions.conformance import check_view
+from harness.extensions.likelihoods import likelihoods_of
 from harness.extensions.transcripts.reader import Transcripts
 from harness.extensions.transcripts.view_api import Scene, Transcript, View
 from harness.extensions.viewer.views import Views, as_json
@@ -61,8 +62,10 @@ def test_scored_options_are_drawn_as_answers(tmp_path: Path) -> None:
             assert letters <= {"A", "B", "C"} and "[[" not in str(last)
             [shares] = [bars.values for bars in last.bars if bars.title == "Confidence"]
             assert set(shares) == {"Agent-0", "Agent-1", "Agent-2"} and all(0.3 < n < 1 for n in shares.values())
-            asked = {turn.name: turn.scored for turn in transcript.turns}
-            assert asked["answer" if name == "vote" else "confidence"] == ("A", "B", "C")
+            asked = {turn.name: turn.reply for turn in transcript.turns}
+            reply = asked["answer" if name == "vote" else "confidence"]
+            form = likelihoods_of(reply) if reply is not None else None
+            assert form is not None and [one.text for one in form.continuations] == ["A", "B", "C"]
             outcome = transcript.outcome
             assert outcome is not None and ("[[" in str(outcome.group)) == (name == "vote")
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from harness.engine_api import Continuation, LikelihoodRequest, Thread
+from harness.engine_api import Thread
 from harness.errors import ContextLengthError, SetupError
+from harness.extensions.likelihoods import Continuation, LikelihoodRequest
 from harness.extensions.vllm._text_tokens import TextTokens, fitted
 from harness.extensions.vllm.tokens import ChatTokens
 from tests.helpers.tiny_model import make_tokenizer
@@ -122,14 +123,14 @@ def test_each_kind_of_context_becomes_its_text(tokenizer: Any) -> None:
     asked = chat.render(thread.messages)
     shown = ({"role": "user", "content": "Why?"}, {"role": "assistant", "content": "As"})
     options = Continuation(" a"), Continuation(" b", "Q:"), Continuation(" c", shown), Continuation(" d", shown[:1])
-    request = LikelihoodRequest("r", thread, options)
+    request = LikelihoodRequest("r", thread, continuations=options)
     begun = chat.render(list(shown), begun=True)
     assert begun.endswith("assistant\nAs")
     expected = [(asked, " a"), ("Q:", " b"), (begun, " c"), (chat.render(list(shown[:1])), " d")]
     assert chat.pairs(request, 500) == [[chat.texts.pair(*pair)] for pair in expected]
-    plain = LikelihoodRequest("r", raw, (Continuation(" a"),), prefill=" Is")
+    plain = LikelihoodRequest("r", raw, continuations=(Continuation(" a"),), prefill=" Is")
     assert chat.pairs(plain, 500) == [[chat.texts.pair("Which? Is", " a")]]
-    filled = LikelihoodRequest("r", thread, (Continuation(" a"),), prefill="It is")
+    filled = LikelihoodRequest("r", thread, continuations=(Continuation(" a"),), prefill="It is")
     assert chat.pairs(filled, 500) == [[chat.texts.pair(asked + "It is", " a")]]
     assert chat.prompt(raw, " Is").ids == chat.texts.encode("Which? Is")
     assert chat.prompt(thread, "It is").text == asked + "It is"
@@ -157,7 +158,7 @@ def test_a_model_without_template_takes_texts_and_refuses_chats(tokenizer: Any) 
         with pytest.raises(SetupError, match="no chat template"):
             chat.prompt(thread)
         with pytest.raises(SetupError, match="no chat template"):
-            chat.pairs(LikelihoodRequest("r", thread, (Continuation(" a"),)), 50)
+            chat.pairs(LikelihoodRequest("r", thread, continuations=(Continuation(" a"),)), 50)
     finally:
         tokenizer.chat_template = template
 

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from harness.api import Completion
-from harness.engine_api import Continuation, LikelihoodRequest, Request, Thread
+from harness.engine_api import Request, Thread
 from harness.errors import ContextLengthError
+from harness.extensions.likelihoods import Continuation, LikelihoodRequest
 from tests.conftest import VLLM_ARGS, Driven
 
 pytestmark = pytest.mark.vllm
@@ -29,7 +30,7 @@ def plain(text: str) -> Thread:
 
 
 def scores(driven: Driven, thread: Thread, *texts: Continuation, rolling: bool = False) -> Completion:
-    request = LikelihoodRequest(f"l/{next(_numbers)}", thread, texts, rolling)
+    request = LikelihoodRequest(f"l/{next(_numbers)}", thread, continuations=texts, rolling=rolling)
     return driven.run(driven.engine.loglikelihood(request))
 
 
@@ -113,7 +114,7 @@ def test_a_long_text_is_scored_in_windows_and_a_long_context_is_cut(vllm_engine:
 def test_many_questions_at_once_keep_their_numbers(vllm_engine: Driven) -> None:
     async def all_of_them() -> list[Completion]:
         requests = [
-            LikelihoodRequest(f"m/{i}", plain(CONTEXT[: 40 * i]), tuple(map(Continuation, OPTIONS)))
+            LikelihoodRequest(f"m/{i}", plain(CONTEXT[: 40 * i]), continuations=tuple(map(Continuation, OPTIONS)))
             for i in range(1, 12)
         ]
         return await asyncio.gather(*map(vllm_engine.engine.loglikelihood, requests))

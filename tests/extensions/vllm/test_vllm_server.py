@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 from harness.api import Completion
-from harness.engine_api import Continuation, LikelihoodRequest, Request, Thread
+from harness.engine_api import Request, Thread
+from harness.extensions.likelihoods import Continuation, LikelihoodRequest
 from harness.extensions.networks.tools import schema
 from harness.extensions.openai.openai import OpenAI
 from harness.extensions.vllm.tokens import chat_tokens
@@ -102,7 +103,7 @@ def ask(url: str, requests: list[LikelihoodRequest], **fields: Any) -> list[Any]
 def plain(text: str, *texts: str, rolling: bool = False) -> LikelihoodRequest:
     thread = Thread(chat=False)
     thread.add("user", text)
-    return LikelihoodRequest("q", thread, tuple(map(Continuation, texts)), rolling)
+    return LikelihoodRequest("q", thread, continuations=tuple(map(Continuation, texts)), rolling=rolling)
 
 
 def chat(*texts: str) -> LikelihoodRequest:
@@ -111,7 +112,7 @@ def chat(*texts: str) -> LikelihoodRequest:
     thread.add("user", "Which group are you?")
     own = (*thread.messages, {"role": "assistant", "content": "We are"})
     more = (Continuation(" Group 1", own), Continuation(" one", "Carol and Dave agree on"))
-    return LikelihoodRequest("q", thread, (*map(Continuation, texts), *more))
+    return LikelihoodRequest("q", thread, continuations=(*map(Continuation, texts), *more))
 
 
 REQUESTS = [

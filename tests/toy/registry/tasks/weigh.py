@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from harness.api import Case, Facts, Outcome, Reply, Task, plugin
-from harness.replies import Continuation, FreeText, Likelihoods, WrappedReply, likelihoods_of
+from harness.extensions.likelihoods import Continuation, Likelihoods, likelihoods_of
+from harness.replies import FreeText, WrappedReply
 
 
 @plugin

@@ -13,13 +13,14 @@ from harness.api import Completion, Turn
 from harness.config import resolve
 from harness.config.project import builtin
 from harness.config.spec import parse
-from harness.engine_api import Continuation, ContinuesText, Engine, LikelihoodRequest, Request, Thread
+from harness.engine_api import ContinuesText, Engine, Request, Thread
 from harness.engines.mock import Mock
 from harness.engines.replay import Replay
 from harness.errors import PromptError, RequestError, SpecError
 from harness.extensions import conformance
 from harness.extensions.consistency import examine
-from harness.replies import Likelihoods, WrappedReply, likelihoods_of
+from harness.extensions.likelihoods import Continuation, LikelihoodRequest, Likelihoods, likelihoods_of, mock_scores
+from harness.replies import WrappedReply
 from harness.runtime.players import ModelPlayer, PolicyPlayer
 from harness.runtime.runner import RunStoppedError
 from tests.helpers.toy import TOY, results
@@ -70,7 +71,7 @@ def test_a_scored_turn_is_one_request_whose_numbers_are_the_action(tmp_path: Pat
         seen.append(request)
         return [[-1.25, False], [-0.5, True]]
 
-    done = run(tmp_path, Mock(likelihoods=score), spec(wrapped=wrapped))
+    done = run(tmp_path, Mock(function=mock_scores(score)), spec(wrapped=wrapped))
     assert [score.numbers["agreed"] for score in done.scores] == [1.0] * 4
     assert {request.continuations for request in seen} == {TEXTS} and len({r.id for r in seen}) == 16
     journaled = moves(tmp_path)
@@ -86,7 +87,7 @@ def test_a_scored_turn_is_one_request_whose_numbers_are_the_action(tmp_path: Pat
 
 def test_the_thread_continues_with_the_likeliest_text() -> None:
     who = ModelPlayer(
-        Mock(likelihoods=lambda r: [[-2, False], [-1, False]]), TOY.prompts("toy/base"), {}, False, "e/S0", 1
+        Mock(function=mock_scores(lambda r: [[-2, False], [-1, False]])), TOY.prompts("toy/base"), {}, False, "e/S0", 1
     )
     turn = Turn("S0", "say", {"round": 0, "heard": {}}, FORM, {"name": "S0"}, parse_retries=3)
     move = asyncio.run(who.act(turn))
@@ -96,15 +97,12 @@ def test_the_thread_continues_with_the_likeliest_text() -> None:
     assert again.thread.messages == who.thread.messages
 
 
-class Unscored(Mock):
-    """A model that gives no numbers."""
-
-    async def loglikelihood(self, request: LikelihoodRequest) -> Completion:
-        return Completion("")
-
-
 @pytest.mark.parametrize(
-    ("engine", "given"), [(Unscored(), "none"), (Mock(likelihoods=lambda request: [[-1, False]]), "[[-1, False]]")]
+    ("engine", "given"),
+    [
+        (Mock(function=lambda request: Completion("")), "none"),
+        (Mock(function=mock_scores(lambda request: [[-1, False]])), "[[-1, False]]"),
+    ],
 )
 def test_a_scored_turn_without_its_numbers_is_not_asked_again(engine: Mock, given: str) -> None:
     who = ModelPlayer(engine, TOY.prompts("toy/base"), {}, False, "e/S0", 1)
@@ -136,11 +134,11 @@ def test_the_cache_asks_the_same_texts_once_and_the_log_shows_them(tmp_path: Pat
         return [[-1, False], [-2, False]]
 
     options: dict[str, Any] = {"use_cache": tmp_path / "cache.sqlite", "log_requests": True}
-    run(tmp_path / "a", Mock(likelihoods=score), **options)
+    run(tmp_path / "a", Mock(function=mock_scores(score)), **options)
     first = len(asked)
     # Both agents of a case are asked by their own name in the first round, but for the number, which no prompt shows.
     assert 0 < first < 16
-    run(tmp_path / "b", Mock(likelihoods=score), use_cache=tmp_path / "cache.sqlite")
+    run(tmp_path / "b", Mock(function=mock_scores(score)), use_cache=tmp_path / "cache.sqlite")
     assert len(asked) == first
     assert numbers(tmp_path / "a") == numbers(tmp_path / "b")
     line = json.loads((tmp_path / "a" / "requests.jsonl").read_text().splitlines()[0])
@@ -152,9 +150,9 @@ def test_limits_and_failures_are_moves_without_numbers(tmp_path: Path) -> None:
     def fail(request: LikelihoodRequest) -> list[list[float | bool]]:
         raise RequestError("no")
 
-    run(tmp_path / "a", Mock(likelihoods=fail), max_error_rate=1)
+    run(tmp_path / "a", Mock(function=mock_scores(fail)), max_error_rate=1)
     assert {move["error_kind"] for move in moves(tmp_path / "a")} == {"request"}
-    run(tmp_path / "b", Mock(likelihoods=lambda request: [[-1, False]]))
+    run(tmp_path / "b", Mock(function=mock_scores(lambda request: [[-1, False]])))
     assert {move["error_kind"] for move in moves(tmp_path / "b")} == {"parse"}
     assert "2 texts" in moves(tmp_path / "b")[0]["error"]
     run(tmp_path / "c", Mock(), {**spec(), "limits": {"calls_per_agent": 1}})
@@ -252,8 +250,8 @@ def test_a_text_that_cannot_be_is_a_number_that_a_resumed_run_keeps(tmp_path: Pa
         return [[-math.inf, False], [-2.5, True]]
 
     with pytest.raises(RunStoppedError):
-        run(tmp_path / "a", Mock(likelihoods=score), max_calls=7, max_concurrency=1)
-    done = run(tmp_path / "a", Mock(likelihoods=score))
+        run(tmp_path / "a", Mock(function=mock_scores(score)), max_calls=7, max_concurrency=1)
+    done = run(tmp_path / "a", Mock(function=mock_scores(score)))
     assert set(map(str, numbers(tmp_path / "a").values())) == {"[[-inf, False], [-2.5, True]]"}
     assert [one.numbers["agreed"] for one in done.scores] == [1.0] * 4
     assert len(list(done.turns())) == 16

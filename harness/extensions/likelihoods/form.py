@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.api import Action, Parsed, Reply
-from harness.engine_api import Continuation
+from harness.api import Action, Completion, Parsed, Reply
+from harness.engine_api import Request
+from harness.replies import WrappedReply
 
-from .wrapped import WrappedReply
-
-__all__ = ["Continuation", "Likelihoods", "likelihoods_of", "shares", "sums"]
+from .engine import ComputesLikelihoods, Continuation, LikelihoodRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,51 @@ class Likelihoods(Reply):
     def parse(self, text: str) -> Parsed:
         """An error: no text gives log-likelihoods."""
         return Parsed(error="this turn asks for log-likelihoods, which no text gives")
+
+    @property
+    def ability(self) -> type[ComputesLikelihoods]:
+        """The engine's, which scores the texts."""
+        return ComputesLikelihoods
+
+    @property
+    def extras(self) -> tuple[tuple[str, str], ...]:
+        """The texts, one per line, each with its context if that is not the conversation."""
+        return ((f"scored · {len(self.continuations)} texts", "\n".join(self._lines())),)
+
+    def request(self, asked: Request) -> LikelihoodRequest:
+        """The texts' request."""
+        return LikelihoodRequest(
+            asked.id,
+            asked.thread,
+            prefill=asked.prefill,
+            reply=asked.reply,
+            continuations=self.continuations,
+            rolling=self.rolling,
+        )
+
+    def parse_completion(self, completion: Completion) -> Parsed:
+        """The engine's numbers, if they are one pair for each text."""
+        values = completion.likelihoods
+        if values is not None and self.allows(values):
+            return Parsed(values)
+        found = "none" if values is None else f"{values!r:.200}"
+        texts = len(self.continuations)
+        return Parsed(error=f"log-likelihoods of {texts} texts were asked for; the engine gives {found}")
+
+    def message(self, completion: Completion) -> str:
+        """The likeliest text; nothing after texts that stand for themselves."""
+        if self.rolling:
+            return completion.text
+        pairs = zip(completion.likelihoods or (), self.continuations, strict=False)
+        best = max(pairs, key=lambda pair: pair[0][0], default=None)
+        return best[1].text if best is not None else ""
+
+    def _lines(self) -> Iterator[str]:
+        for one in self.continuations:
+            yield json.dumps(one.text, ensure_ascii=False)
+            if one.context is not None and not self.rolling:
+                behind = one.context if isinstance(one.context, str) else list(one.context)
+                yield f"  behind {json.dumps(behind, ensure_ascii=False)}"
 
 
 def likelihoods_of(reply: Reply) -> Likelihoods | None:
