@@ -56,6 +56,21 @@ def test_policies_moves_are_recorded_as_those_of_models() -> None:
     ]
 
 
+def test_policies_let_others_in_after_every_batch_and_wait_for_no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> int:
+        monkeypatch.setattr(asyncio.get_running_loop(), "call_later", None)
+        game, turns = Steps(rounds(9), TASK, CASE, random.Random(0)), 0
+        players = {agent: PolicyPlayer(First, 0) for agent in CASE.agents}
+        playing = asyncio.create_task(play(game, players, {}, lambda *what: None))
+        while not playing.done():
+            turns += 1
+            await asyncio.sleep(0)
+        assert (await playing).answers == dict.fromkeys(CASE.agents, "a")
+        return turns
+
+    assert asyncio.run(main()) >= 9
+
+
 def failing(errors: Mapping[str, Exception]) -> dict[str, Player]:
     """Three models, some of which raise."""
 
