@@ -92,6 +92,19 @@ def test_policies_play_one_episode_after_another_and_models_many_at_once(tmp_pat
     assert counts["policies"] == counts["narrow"] == 8 < counts["models"]
 
 
+def test_policies_wait_for_no_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    call_later = asyncio.BaseEventLoop.call_later
+
+    def counted(loop: asyncio.BaseEventLoop, delay: float, *more: Any, **context: Any) -> asyncio.TimerHandle:
+        waits.append(delay)
+        return call_later(loop, delay, *more, **context)
+
+    monkeypatch.setattr(asyncio.BaseEventLoop, "call_later", counted)
+    assert len(run(tmp_path / "r").scores) == 8
+    assert len(waits) <= 1, "the line that says how far it is"
+
+
 def test_logs_are_written_where_they_are_asked_for(tmp_path: Path) -> None:
     """Of requests none, where no engine takes any."""
     logs = {"samples.jsonl", "requests.jsonl"}
