@@ -47,6 +47,17 @@ def cards(state: Any, seat: int, actions: Sequence[int], names: Sequence[str]) -
                 yield from ((f"{suit}10", name), (f"10{suit}", name), (f"ten of {_SUITS[suit]}", name))
 
 
+def skat(state: Any, seat: int, actions: Sequence[int], names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Cards; a game by its suit alone, or as one declares it."""
+    yield from cards(state, seat, actions, names)
+    if "null" in names:
+        signs = {suit: sign for sign, suit in _SIGNS.items()}
+        for name in (name for name in names if name != "pass"):
+            yield from ((f"declare {name}", name), (f"a {name} game", name), (f"game in {name}", name))
+            if name in signs:
+                yield from ((signs[name], name), (name.removesuffix("s"), name))
+
+
 def bids(state: Any, seat: int, actions: Sequence[int], names: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Cards, and bids that say what they count."""
     yield from cards(state, seat, actions, names)
@@ -109,7 +120,7 @@ _OTHERS: dict[str, Others] = {
     "hanabi": hanabi,
     "hearts": cards,
     "oh_hell": bids,
-    "skat": cards,
+    "skat": skat,
     "spades": bids,
 }
 

@@ -132,6 +132,12 @@ def test_another_game_of_skat_is_no_plain_one(bid: str) -> None:
     assert reply.parse(f'{{"action": "{bid}"}}').action is None
 
 
+@pytest.mark.parametrize("bid", ["diamond", "♦", "declare diamonds", "I declare diamonds", "a diamonds game"])
+def test_a_game_of_skat_is_declared_in_words(bid: str) -> None:
+    assert bidding().parse(f"My jacks are good.\nACTION: {bid}").action == "diamonds"
+    assert bidding().parse(f"ACTION: {bid} hand").action is None
+
+
 @pytest.mark.parametrize(
     "bid",
     [
