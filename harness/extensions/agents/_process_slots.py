@@ -32,7 +32,7 @@ class ProcessSlots(Generic[P]):
 
     def __init__(self, most: int, end: Callable[[P], None]) -> None:
         self._most, self._end = most, end
-        self._taken = 0
+        self._busy = 0
         self._idle: dict[P, int] = {}
         self._leaving: set[P] = set()
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
@@ -42,8 +42,8 @@ class ProcessSlots(Generic[P]):
 
     async def take(self, age: int) -> None:
         """Wait for a slot for a conversation of this age (`Thread.age`); `free` must follow."""
-        if not self._waiting and self._taken < self._most:
-            self._taken += 1
+        if not self._waiting and self._busy < self._most:
+            self._busy += 1
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         heapq.heappush(self._waiting, (age, next(self._order), turn))
@@ -57,7 +57,7 @@ class ProcessSlots(Generic[P]):
 
     def free(self, process: P | None = None) -> None:
         """A process has ended, or was not started after all."""
-        self._taken -= 1
+        self._busy -= 1
         if process is not None:
             self._idle.pop(process, None)
             self._leaving.discard(process)
@@ -82,10 +82,10 @@ class ProcessSlots(Generic[P]):
         return next(reversed(self._idle), None)
 
     def _advance(self) -> None:
-        while self._waiting and (self._taken < self._most or self._waiting[0][2].done()):
+        while self._waiting and (self._busy < self._most or self._waiting[0][2].done()):
             turn = heapq.heappop(self._waiting)[2]
             if not turn.done():  # else its request was cancelled
-                self._taken += 1
+                self._busy += 1
                 turn.set_result(None)
         while self._wants_room():
             youngest = max(self._idle, key=self._idle.__getitem__)
@@ -104,7 +104,7 @@ class ProcessSlots(Generic[P]):
         return bool(self._idle) and len(self._waiting) > len(self._leaving)
 
     def _is_busy(self) -> bool:
-        return self._taken > len(self._idle) + len(self._leaving)
+        return self._busy > len(self._idle) + len(self._leaving)
 
     def _make_room(self, process: P) -> None:
         self.ended_for_room += 1

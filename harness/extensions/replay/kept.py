@@ -48,7 +48,7 @@ class Memory:
 
     def __init__(self, parent: Parent, since: int | None = None) -> None:
         self.parent, self.since = parent, since
-        self._said: dict[str, Completion | EngineError] = {}  # request → what came
+        self._replies: dict[str, Completion | EngineError] = {}  # request → what came
         self._prompts: dict[str, bytes] = {}  # request → a digest of what was asked
         self._forgotten: set[str] = set()
         self._learned: dict[str, asyncio.Lock | None] = {}
@@ -60,15 +60,15 @@ class Memory:
         moves = by_turn(self.parent.batches[episode])
         for number, (turn, move) in enumerate(moves.items()):
             for name, one in _calls(episode, *turn, move):
-                self._said[name] = one
+                self._replies[name] = one
                 if self.since is not None and number >= self.since:
                     self._forgotten.add(name)
 
     async def reply_to(self, request: Request) -> Completion | EngineError | None:
         """What a model said to the very same prompt in this turn; None if nothing is kept."""
-        if request.id not in self._said or request.id in self._forgotten:
+        if request.id not in self._replies or request.id in self._forgotten:
             return None
-        return self._said[request.id] if await self._prompt(request.id) == _digest(request) else None
+        return self._replies[request.id] if await self._prompt(request.id) == _digest(request) else None
 
     async def count(self, again: Plan, jobs: Mapping[str, Job], moves: Journaled, said: Container[str]) -> Counter[str]:
         """Count the calls of a run that plays these episodes again, by its journal: kept, changed, asked.
@@ -88,7 +88,7 @@ class Memory:
             with contextlib.suppress(EngineFatalError):  # what has not ended is known as far as it is recorded
                 await _learn(again, jobs[episode], episode, _Recorder(calls, prompts))
             for name in calls:
-                same = name in self._said and name not in self._forgotten and name in prompts
+                same = name in self._replies and name not in self._forgotten and name in prompts
                 kept = same and await self._prompt(name) == prompts[name]
                 counts["changed" if name in said else "kept" if kept else "asked"] += 1
         return counts
@@ -99,7 +99,7 @@ class Memory:
         if (lock := self._learned[episode]) is not None:
             async with lock:
                 if self._learned[episode] is not None:
-                    recorder = _Recorder(self._said, self._prompts)
+                    recorder = _Recorder(self._replies, self._prompts)
                     await _learn(self.parent.plan, self.parent.jobs[episode], episode, recorder)
                     self._learned[episode] = None
         return self._prompts.get(name)
@@ -139,16 +139,16 @@ def _digest(request: Request) -> bytes:
 
 
 class _Recorder(Engine, CallsTools, ContinuesText):
-    """Says what was said, and notes what was asked."""
+    """Repeats the recorded replies, and notes the prompts."""
 
     model = "recorded"
     any_request = True
 
     def __init__(self, said: Mapping[str, Completion | EngineError], prompts: dict[str, bytes]) -> None:
-        self.said, self.prompts = said, prompts
+        self.replies, self.prompts = said, prompts
 
     async def complete(self, request: Request) -> Completion:
-        known = self.said.get(request.id)
+        known = self.replies.get(request.id)
         if known is None:
             raise EngineFatalError(f"the recorded run holds no answer to {request.id!r}: its code was another one")
         self.prompts[request.id] = _digest(request)

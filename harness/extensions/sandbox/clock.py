@@ -53,7 +53,7 @@ class ClockedFunction:
     def __init__(
         self, make: str, *arguments: Any, warm: tuple[Any, ...] | None = None, wall: float | None = WALL
     ) -> None:
-        self._made_by, self._warm, self._wall = (make, arguments), warm, wall
+        self._maker, self._warm, self._wall = (make, arguments), warm, wall
         self._recipes: dict[str, bytes] = {}
         self._slow, self._longest = 0, 0.0
 
@@ -74,11 +74,11 @@ class ClockedFunction:
             seconds = min(seconds, max(LEAST, 50 * self._longest))
         folder = str(Path.cwd())
         if folder not in self._recipes:
-            self._recipes[folder] = pickle.dumps((folder, approvals.permissions(), *self._made_by, self._warm))
+            self._recipes[folder] = pickle.dumps((folder, approvals.permissions(), *self._maker, self._warm))
         answer = _PROCESS.ask(self._recipes[folder], (arguments, seconds), self._wall)
         if answer is None:
             self._slow += 1
-            raise UnreadableTextError(f"the text is unreadable: {self._made_by[0]} was ended after {seconds:g} s")
+            raise UnreadableTextError(f"the text is unreadable: {self._maker[0]} was ended after {seconds:g} s")
         worked, value, took = answer
         if not worked:
             error, trace = value
@@ -101,20 +101,20 @@ class _Process:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
-        self._made: dict[bytes, int] = {}
+        self._numbers: dict[bytes, int] = {}
 
     def ask(self, recipe: bytes, request: tuple[Any, ...], wall: float | None) -> Any:
         """(True, what the function gave, seconds) or (False, (error, traceback), 0); None: it was ended."""
         with self._lock:
             try:
                 self._start()
-                if recipe not in self._made:
+                if recipe not in self._numbers:
                     self._send(b"M", recipe)
                     answer = self._receive(None)
                     if answer is None or not answer[0]:
                         return answer
-                    self._made[recipe] = answer[1]
-                self._send(b"R", pickle.dumps((self._made[recipe], *request)))
+                    self._numbers[recipe] = answer[1]
+                self._send(b"R", pickle.dumps((self._numbers[recipe], *request)))
                 return self._receive(wall)
             except OSError:
                 self._end()
@@ -136,7 +136,7 @@ class _Process:
         self._end()
         if not hasattr(os, "fork"):
             raise SetupError("reading replies with the code of packages needs a POSIX system", hint="Use Linux.")
-        self._made = {}
+        self._numbers = {}
         self._process = subprocess.Popen(
             [sys.executable, "-P", str(Path(__file__).with_name("_clock_child.py"))],
             stdin=subprocess.PIPE,

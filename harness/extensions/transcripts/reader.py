@@ -221,7 +221,7 @@ class _Cases:
     """The cases of a condition, made as far as they are asked for."""
 
     def __init__(self, plan: Plan, condition: Condition) -> None:
-        self._left = iter(condition.task.cases(plan.limit, plan.seed))
+        self._rest = iter(condition.task.cases(plan.limit, plan.seed))
         self._plan, self._condition = plan, condition
         self._known: dict[str, Case] = {}
         self.failure: str | None = None  # why there are no more
@@ -229,12 +229,12 @@ class _Cases:
     def find(self, name: str) -> Case | None:
         while name not in self._known:
             try:
-                case = next(self._left, None)
+                case = next(self._rest, None)
                 if case is None:
                     return None
                 self._known[case.id] = self._condition.assign_groups(case, self._plan.seed)
             except Exception as error:  # the task's data is gone, or its code changed
-                self.failure, self._left = _why(error), iter(())
+                self.failure, self._rest = _why(error), iter(())
         return self._known[name]
 
 

@@ -133,7 +133,7 @@ class Tidy:
         self._scores = {score.id: score for score in scores}
         taken = {column.name for column in (*_FIRST, *_LAST, *TURN_COLUMNS)}
         found = {name: _free(name, "found_", taken) for name in (readers(folder) if folder is not None else ())}
-        self._found = found
+        self._columns = found
         taken = {column.name for column in (*_FIRST, *_LAST)} | {*found.values()}
         self._metrics: dict[str, tuple[str, str | None, str | None]] = {}
         metric_columns: list[TidyColumn] = []
@@ -177,17 +177,17 @@ class Tidy:
     def _with_findings(self, row: Row, transcript: Transcript) -> tuple[Row, Iterator[Row]]:
         """The rows of an episode and of its turns, with what was found out about them."""
         turns = turn_rows(str(self._meta["run"]), transcript)
-        if not self._found:
+        if not self._columns:
             return row, turns
-        own: dict[str, list[Any]] = {column: [] for column in self._found.values()}
+        own: dict[str, list[Any]] = {column: [] for column in self._columns.values()}
         of_turns: dict[int, dict[str, list[Any]]] = {}
         for one in transcript.findings:
-            if (column := self._found.get(one.name)) is None:  # kept only since the columns are known
+            if (column := self._columns.get(one.name)) is None:  # kept only since the columns are known
                 continue
             own[column].append(dict(one.facts))
             for number, turn in one.turns.items():
                 of_turns.setdefault(number, {}).setdefault(column, []).append(dict(turn.facts))
-        nothing = dict.fromkeys(self._found.values())
+        nothing = dict.fromkeys(self._columns.values())
         found = {column: facts or None for column, facts in own.items()}
         return {**row, **found}, ({**turn, **nothing, **of_turns.get(turn["turn"], {})} for turn in turns)
 

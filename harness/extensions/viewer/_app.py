@@ -106,7 +106,7 @@ def app(
         middleware=[Middleware(Guard, key=None if what_if is None else what_if.key)],
         exception_handlers={HTTPException: _http_error, Exception: _bug},
     )
-    application.state.found = viewer.found
+    application.state.run_list = viewer.run_list
     application.state.close = viewer.close
     application.state.warm = viewer.warm
     return application
@@ -116,7 +116,7 @@ class _Viewer:
     """What the routes share."""
 
     def __init__(self, found: FoundRuns, project: Path, seconds: float, what_if: WhatIf | None) -> None:
-        self.found, self._project, self._seconds, self._what_if = found, project, seconds, what_if
+        self.run_list, self._project, self._seconds, self._what_if = found, project, seconds, what_if
         self._reader = Reader(project)
         self._player, self._playing = Reader(project), threading.Lock()  # a long episode keeps nobody from reading
         self._too_slow: dict[tuple[str, str], dict[str, str]] = {}  # run, stamp → episode → why it is not played again
@@ -130,17 +130,17 @@ class _Viewer:
         """End the child process, close indexes."""
         self._reader.close()
         self._player.close()
-        self.found.close()
+        self.run_list.close()
 
     async def runs(self, request: Request) -> Response:
         """All runs."""
 
         def work() -> Response:
-            runs = self.found.all()
-            lines = [self.found.line(run) for run in runs]
+            runs = self.run_list.all()
+            lines = [self.run_list.line(run) for run in runs]
             self._results.look(run for run, line in zip(runs, lines, strict=True) if line["status"] in _WITH_RESULTS)
             lines = [self._with_headline(run, line) for run, line in zip(runs, lines, strict=True)]
-            return _json({"root": self.found.root.name, "runs": lines})
+            return _json({"root": self.run_list.root.name, "runs": lines})
 
         return await run_in_threadpool(work)
 
@@ -271,7 +271,7 @@ class _Viewer:
         except TooSlowError as error:
             raise DataError(f"{error}: the same change goes on where it stopped, from the command line") from None
         folder = Path(done["folder"]).resolve()
-        made = next((one for one in self.found.all() if one.folder.resolve() == folder), None)
+        made = next((one for one in self.run_list.all() if one.folder.resolve() == folder), None)
         if made is None:
             raise DataError(f"the new run is in {folder}, which is not below the folder that is shown")
         return _json({"run": made.id, "turns": done["turns"]})
@@ -280,7 +280,7 @@ class _Viewer:
         """The id of the run that this one plays again, if it is shown, too."""
         if (folder := run.parent()) is None:
             return None
-        return next((one.id for one in self.found.all() if one.folder == folder), None)
+        return next((one.id for one in self.run_list.all() if one.folder == folder), None)
 
     def state(self, run: FoundRun, request: Request) -> Response:
         """A value that changes when a page needs an update."""
@@ -310,7 +310,7 @@ def _of_run(viewer: _Viewer, answer: Answer) -> Callable[[Request], Awaitable[Re
     """A route whose work is done in a thread, with what it raises as an answer."""
 
     def work(request: Request) -> Response:
-        run = viewer.found.get(request.path_params["id"])
+        run = viewer.run_list.get(request.path_params["id"])
         if run is None:
             raise HTTPException(404, _NO_RUN)
         try:

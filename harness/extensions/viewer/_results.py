@@ -32,7 +32,7 @@ class Results:
     def __init__(self, project: Path) -> None:
         self._project = project
         self._lock = threading.Lock()
-        self._made: dict[str, tuple[str, dict[str, Any]]] = {}  # run → its stamp, and the results
+        self._results: dict[str, tuple[str, dict[str, Any]]] = {}  # run → its stamp, and the results
         self._making: dict[str, threading.Thread] = {}
         self._headlines: dict[str, tuple[str, Any]] = {}
 
@@ -40,16 +40,16 @@ class Results:
         """(tables or None, what went wrong, whether they are still being made)."""
         if not (stamp := run.stamp()):
             return [], None, False
-        if self._of(self._made, run, stamp) is None and (there := written.read(run.folder)) is not None:
+        if self._of(self._results, run, stamp) is None and (there := written.read(run.folder)) is not None:
             self._keep(run, stamp, {**there, "problem": None})
         with self._lock:
-            if self._of(self._made, run, stamp) is None and run.id not in self._making:
+            if self._of(self._results, run, stamp) is None and run.id not in self._making:
                 self._making[run.id] = threading.Thread(target=self._make, args=(run, stamp), daemon=True)
                 self._making[run.id].start()
             maker = self._making.get(run.id)
         if maker is not None:
             maker.join(_WITHIN)
-        made = self._of(self._made, run, stamp)
+        made = self._of(self._results, run, stamp)
         return (None, None, True) if made is None else (made["tables"], made["problem"], False)
 
     def headline(self, run: FoundRun) -> Any:
@@ -82,7 +82,7 @@ class Results:
 
     def _keep(self, run: FoundRun, stamp: str, made: dict[str, Any]) -> None:
         with self._lock:
-            self._made[run.id] = stamp, made
+            self._results[run.id] = stamp, made
             self._headlines[run.id] = stamp, made["headline"]
             self._making.pop(run.id, None)
 

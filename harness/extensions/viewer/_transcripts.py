@@ -140,11 +140,11 @@ class _Cutter:
     """Cuts texts, and more of them the more there were."""
 
     def __init__(self) -> None:
-        self._left = _ALL_TEXT
+        self._room = _ALL_TEXT
 
     def text(self, text: str) -> str:
-        short = text[: LONGEST if self._left > 0 else _BRIEF]
-        self._left -= len(short)
+        short = text[: LONGEST if self._room > 0 else _BRIEF]
+        self._room -= len(short)
         return short
 
     def value(self, value: Any, part: str = "", cuts: dict[str, int] | None = None) -> Any:

@@ -44,7 +44,7 @@ def view(options: argparse.Namespace) -> int:
     elif options.model is not None or options.model_args or options.max_calls is not None:
         raise SpecError("nothing is asked of a model", place=Place("--model"), hint="Add --what_if.")
     application = app(root, project.root, what_if=what_if)
-    count = len(application.state.found.all())
+    count = len(application.state.run_list.all())
     if not count:
         hint = "Give a run's folder, or a folder that has some; `harness eval` names the one that it writes."
         raise DataError(f"no run is in {root} (no run.json)", hint=hint)

@@ -15,13 +15,13 @@ class Replay(InformedPolicy):
     label: str = "replay"
 
     def __post_init__(self) -> None:
-        self._found: Action = None
+        self._mistake: Action = None
 
     def inform(self, agent: str, case: Case, seed: int) -> None:
         """Take over what was found when the case was made; of several moves the first."""
-        self._found = case.target[0] if isinstance(case.target, list) and case.target else case.target
+        self._mistake = case.target[0] if isinstance(case.target, list) and case.target else case.target
 
     def choose(self, turn: Turn, rng: random.Random) -> Action:
         """Return it; nothing in another task."""
-        found = self._found if isinstance(self._found, dict) else None
+        found = self._mistake if isinstance(self._mistake, dict) else None
         return found if found is not None and turn.reply.allows(found) else turn.reply.noop

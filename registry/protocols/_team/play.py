@@ -72,7 +72,7 @@ class TeamPlay:
         self._seats = {seat: _Seat() for seat in agents}
         asked = {name for name, part in parts.items() if part.asks == "answer"} | {answers}
         self._askers = [seat for seat in graph.seats if graph.role_of[seat] in asked]
-        self._said: set[str] = set()  # seats of the stop role whose last message stops
+        self._stopping: set[str] = set()  # seats of the stop role whose last message stops
         self._asked = False  # for an answer, since the last row of the history
         self._more = {seat: self._brief(parts[graph.role_of[seat]], seat) for seat in graph.seats}
         self.dropped: set[str] = set()
@@ -147,7 +147,7 @@ class TeamPlay:
         role = self._stop.get("role")
         if role is not None:
             acting = [seat for seat in self._parts[role].seats if seat not in self.dropped]
-            self.stopped = self._said.issuperset(acting)
+            self.stopped = self._stopping.issuperset(acting)
         return True
 
     def _turn(self, seat: str, last: bool) -> Turn:
@@ -198,7 +198,7 @@ class TeamPlay:
             text = move.text if move.text is not None else str(move.action or "")
         own.own = message = Message(seat, text, peer_text(text, block=True))
         if part.name == self._stop.get("role"):
-            (self._said.add if says(text, self._stop["says"]) else self._said.discard)(seat)
+            (self._stopping.add if says(text, self._stop["says"]) else self._stopping.discard)(seat)
         for listener in self._graph.heard_by[seat]:
             if listener not in self.dropped:
                 other = self._seats[listener]

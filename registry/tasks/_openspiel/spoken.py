@@ -132,11 +132,11 @@ class Spoken(Sequence[tuple[str, str]]):
     """
 
     def __init__(self, others: Others, state: Any, seat: int, actions: Sequence[int], names: Sequence[str]) -> None:
-        self._given = (others, state, seat, actions, names)
+        self._arguments = (others, state, seat, actions, names)
 
     @functools.cached_property
     def _pairs(self) -> tuple[tuple[str, str], ...]:
-        others, state, seat, actions, names = self._given
+        others, state, seat, actions, names = self._arguments
         taken = {name.casefold() for name in names}
         return tuple(pair for pair in others(state, seat, actions, names) if pair[0].casefold() not in taken)
 
