@@ -155,18 +155,18 @@ class Contract(Reply):
         whole = text = unfenced(spoken(text))
         if (parsed := self._of_object(text)) is not None:
             return parsed
-        said, absent, missing, left = dict[str, Any](), list[str](), None, list[tuple[str, Statement, str]]()
+        said, absent, missing, hollow = dict[str, Any](), list[str](), None, 0
         for one in self.beside:
             field, said[one.name], rest = self.take(one, text)
             if said[one.name] is None and one.name in self.required and missing is None:
                 what = "is missing" if field is None else f"is {field.value.strip()[:60]!r}"
                 missing = f"{one.name} {what}; it must be {one.words}. Write '{self.lead(one)} …' on a line of its own"
             absent += [self.lead(one)] if field is None else []
-            left += [(text, field, rest)] if field is not None else []
+            hollow = hollow if field is None else max(0, hollow + _hollow(whole, text, field, rest))
             text = rest
         parsed = self._parsed(text)
-        if parsed.action == {} and (hollow := sum(_hollow(*one) for one in left)) > 0:
-            parsed = self._parsed(_EMPTY.sub("", text, hollow))  # not the braces of objects with only fields beside it
+        if parsed.action == {} and hollow >= len(_EMPTY.findall(text)) > 0:
+            parsed = self._parsed(_EMPTY.sub("", text))  # all of them are objects with only fields beside the act
         absent += [self._act_lead] if parsed.error is not None else []
         if absent and (apart := self._apart(whole, absent)) is not None:
             again = Contract.parse(self, apart)
@@ -269,10 +269,12 @@ def described(one: Value) -> str:
     return f"{means}: {one.words}" if means else one.words
 
 
-def _hollow(before: str, field: Statement, after: str) -> int:
-    """How many objects are empty because a field was taken out of them."""
-    kept = before[: field.start], "" if _EMPTY.fullmatch(field.instead) else field.instead, before[field.end :]
-    return len(_EMPTY.findall(after)) - sum(len(_EMPTY.findall(part)) for part in kept)
+def _hollow(whole: str, before: str, field: Statement, after: str) -> int:
+    """How many more objects are empty because a field was taken out of them. Those of its own text do not count, if the
+    whole reply has that text; what a field says to the end of its line may include some that were counted before."""
+    cut = before[field.start : field.end]
+    there, left, inside, said = (len(_EMPTY.findall(text)) for text in (before, after, cut, field.value))
+    return left - there + (min(inside, said) if field.value in whole or cut in whole else 0)
 
 
 def _count(said: Facts) -> int:

@@ -148,6 +148,7 @@ def test_fields_on_one_line(text: str) -> None:
     [
         *('{"reason": "so"}', "```json\n{'reason': 'so'\n}\n```", 'Well:\n{"reason": "so"}'),
         *('{"reason": "a {} b"}', "{'reason': 'a {} b', 'confidence': 0.5}", '{"reason": "a "{}" b"}'),
+        *('{"answer": {"reason": "so"}}', '{"reason": {}}', '{"reason": "so"} {"answer": {"confidence": 0.5}}'),
     ],
 )
 def test_an_object_of_fields_alone_is_no_empty_table(text: str) -> None:
@@ -156,6 +157,15 @@ def test_an_object_of_fields_alone_is_no_empty_table(text: str) -> None:
     assert read(form, '{"reason": "so", "answer": {}}').action == read(form, "REASON: so\n{}").action
     assert act_of(read(form, "REASON: so\n{}").action) == {}
     assert act_of(read(form, '{"reason": "a {} b"}\nANSWER: {}').action) == {}
+
+
+@pytest.mark.parametrize("between", [" ", "\n"])
+@pytest.mark.parametrize("answer", ['{"answer": {}}', '{"answer": {}, "confidence": 0.3}', '{"answer": { }}'])
+def test_an_empty_table_beside_an_object_of_fields_is_an_answer(answer: str, between: str) -> None:
+    parsed = read(FIELDS.around(Answer(TABLE)), f'{answer}{between}{{"reason": "so"}}')
+    assert parsed.error is None and act_of(parsed.action) == {} and said_of(parsed.action)["reason"] == "so"
+    parsed = read(FIELDS.around(Answer(TABLE)), 'ANSWER: {} CONFIDENCE: 0.5 {"reason": "so"}')
+    assert act_of(parsed.action) == {} and said_of(parsed.action) == {"reason": "so", "confidence": 0.5}
 
 
 def test_an_answer_alone_is_legal_and_other_values_are_not() -> None:
