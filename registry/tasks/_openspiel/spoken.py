@@ -58,6 +58,17 @@ def skat(state: Any, seat: int, actions: Sequence[int], names: Sequence[str]) ->
                 yield from ((signs[name], name), (name.removesuffix("s"), name))
 
 
+def trails(state: Any, seat: int, actions: Sequence[int], names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Whose offer the responder takes, or none; a proposer may pass."""
+    for name in names:
+        if name.startswith("Deal: "):
+            for who in (f"{word}{name[-1]}" for word in ("proposer ", "player ", "Player-")):
+                yield from ((one, name) for one in (who, f"trade with {who}", f"deal with {who}", f"accept {who}"))
+        elif name in ("No Deal!", "Pass trade."):
+            others = ("no trade", "no deal", "reject both") if name == "No Deal!" else ("no trade", "pass")
+            yield from ((one, name) for one in others)
+
+
 def bids(state: Any, seat: int, actions: Sequence[int], names: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Cards, and bids that say what they count."""
     yield from cards(state, seat, actions, names)
@@ -113,6 +124,7 @@ def hanabi(state: Any, seat: int, actions: Sequence[int], names: Sequence[str]) 
 _OTHERS: dict[str, Others] = {
     "bridge": bridge,
     "chess": chess,
+    "colored_trails": trails,
     "connect_four": columns,
     "crazy_eights": cards,
     "euchre": cards,

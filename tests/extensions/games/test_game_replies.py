@@ -171,3 +171,21 @@ def bidding(*bids: str) -> Any:
         [(actor, reply)] = [(agent, reply) for agent in case.agents if (reply := world.reply(agent)) is not None]
         world = world.step({actor: bid}, random.Random(0)) if bid else world
     return reply
+
+
+@pytest.mark.parametrize(
+    ("said", "action"),
+    [
+        *(("proposer 1", "Deal: trade with proposer 1"), ("trade with Player-0", "Deal: trade with proposer 0")),
+        *(("I accept player 1.", "Deal: trade with proposer 1"), ("reject both", "No Deal!"), ("no trade", "No Deal!")),
+        *(("proposer 0 or proposer 1", None), ("proposer 2", None)),
+    ],
+)
+def test_the_responder_of_colored_trails_names_a_proposer(said: str, action: str | None) -> None:
+    task = task_of("colored_trails")
+    case, rng = first(task), random.Random(2)
+    world: Any = task.world(case, rng)
+    for agent in case.agents[:2]:
+        assert world.reply(agent).parse("ACTION: pass").action == "Pass trade."
+        world = world.step({agent: world.reply(agent).options[0]}, rng)
+    assert world.reply(case.agents[2]).parse(f"ACTION: {said}").action == action
