@@ -103,7 +103,7 @@ LOSSY = {"use": "unreliable", "channel": "silence"}
         (W, "task.conflict", "radnom", ".task.conflict", "'radnom' is not one of ['order', 'random']"),
         (S, "task.form", {"form": "intger", "words": "x"}, ".task.form.form", "'intger' is not one of"),
         (S, "task.agents", "five", ".task.agents", "'five' is not of type 'integer'"),
-        (N, "constrained", "ja", ".constrained", "'ja' is not of type 'boolean'"),
+        (N, "constrained", "ja", ".constrained", r"'ja' does not match '^\\$"),
         (N, "repeats", 0, ".repeats", "0 is less than the minimum of 1"),
         # what is not there
         (N, "protocol", ..., "", "'protocol' is a required property"),
