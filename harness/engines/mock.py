@@ -25,7 +25,7 @@ class Mock(Engine, CallsTools, ContinuesText):
         text: the text of every reply.
         latency: seconds per reply.
         function: request → text or Completion, plain or async; may raise `EngineError`s as a real engine would. A
-            Completion with `tool_calls` calls tools (`Request.tools`).
+            Completion with `tool_calls` calls tools. A form with an `ability` takes no text: its answer is invented.
     """
 
     any_request = True
@@ -43,7 +43,7 @@ class Mock(Engine, CallsTools, ContinuesText):
         answer: Any = self.function(request)
         if inspect.isawaitable(answer):
             answer = await answer
-        return answer if isinstance(answer, Completion) else Completion(text=answer)
+        return answer if isinstance(answer, Completion) else request.mock_answer(answer)
 
     def count_tokens(self, text: str) -> int:
         """The number of its words."""

@@ -150,6 +150,8 @@ def _engine(project: Project, player: str | None, model: Mapping[str, Any] | Non
 def _some_legal_reply(request: Request) -> Completion:
     """One of the actions that the form lists, or of its examples, drawn from the seed of the call."""
     reply = request.reply
+    if reply is not None and reply.ability is not None:  # there is nothing to write
+        return request.mock_answer("")
     actions = [*(reply.options or reply.examples)] if reply is not None else []
     if reply is None or not actions:
         raise EngineFatalError("the stand-in knows no legal reply to this prompt: choose a model")

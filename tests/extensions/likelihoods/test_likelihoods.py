@@ -20,6 +20,9 @@ from harness.errors import PromptError, RequestError, SpecError
 from harness.extensions import conformance
 from harness.extensions.consistency import examine
 from harness.extensions.likelihoods import Continuation, LikelihoodRequest, Likelihoods, likelihoods_of, mock_scores
+from harness.extensions.replay.what_if import _some_legal_reply
+from harness.extensions.stress.stand_in import StandIn
+from harness.extensions.stress.styles import STYLES
 from harness.replies import WrappedReply
 from harness.runtime.players import ModelPlayer, PolicyPlayer
 from harness.runtime.runner import RunStoppedError
@@ -61,6 +64,13 @@ def test_a_form_takes_one_pair_for_each_text_and_no_written_text() -> None:
     assert (FORM.options, FORM.noop, FORM.constraint()) == (None, None, None)
     assert likelihoods_of(WrappedReply(WrappedReply(FORM))) is FORM
     assert likelihoods_of(TOY.load("tasks", "pick")().reply(TOY.load("tasks", "pick")().example(), "S0")) is None
+
+
+@pytest.mark.parametrize("writes", [lambda request: "a text", StandIn(STYLES), _some_legal_reply])
+def test_a_stand_in_that_only_writes_replies_has_its_texts_scored(tmp_path: Path, writes: Any) -> None:
+    run(tmp_path / "a", Mock(function=writes), limit=1)
+    run(tmp_path / "b", Mock(), limit=1)
+    assert numbers(tmp_path / "a") == numbers(tmp_path / "b") and None not in numbers(tmp_path / "b").values()
 
 
 @pytest.mark.parametrize("wrapped", [False, True])
