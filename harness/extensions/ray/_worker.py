@@ -246,7 +246,10 @@ class Worker:
             if episodes.gates[name].answered == 0 and kinds.issubset(storage.REFUSALS):
                 episodes.gates[name].answered = 1  # later failures are pending until it answers here
                 if kinds:
-                    episodes.record(storage.refusals_line(name))
+                    try:
+                        episodes.record(storage.refusals_line(name))
+                    except StorageError:
+                        self._news.set()  # `updates` reports it, as a value
 
     def _use_up(self, spent: BudgetSpentError) -> None:
         self._usage.halt(spent)

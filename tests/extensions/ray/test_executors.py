@@ -29,6 +29,7 @@ from harness.extensions.ray._worker import Worker, WorkerUpdate
 from harness.runtime.options import Options
 from harness.storage import locks
 from tests.extensions.ray.workers import NOTHING, Dice, Slow, assigned, plan, with_worker
+from tests.helpers.disk import full_disk
 from tests.helpers.toy import TOY
 
 ROOT = Path(__file__).parents[2]
@@ -257,6 +258,20 @@ def test_refusals_are_results_once_another_worker_has_had_an_answer(tmp_path: Pa
     paused, news = with_worker(tmp_path, Full(text="a"), act, options=Options(max_concurrency=2, max_calls=1000))
     assert [score.id for score in news.scores] == paused and len(paused) == 1 and news.failure is None
     assert set(storage.JournalState(*storage.journals(tmp_path)).ends) == set(paused)
+
+
+def test_a_disk_that_fails_just_then_is_a_failure_and_no_traceback(tmp_path: Path) -> None:
+    async def act(worker: Worker, made: Plan) -> WorkerUpdate:
+        await worker.add(assigned(made)[:1], NOTHING)
+        await worker.updates()
+        with full_disk(1), pytest.raises(StorageError):
+            worker._episodes.journal.append({"k": "asked", "asked": [0, 0]})
+            worker._episodes.journal.flush()
+        await worker.add([], NOTHING, ["model"])
+        news: WorkerUpdate = await worker.updates()
+        return news
+
+    assert isinstance(with_worker(tmp_path, Full(text="a"), act).failure, StorageError)
 
 
 def test_a_worker_that_is_refused_everything_goes_on_if_others_are_answered(tmp_path: Path) -> None:
