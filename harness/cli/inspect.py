@@ -67,7 +67,11 @@ def _problems(name: str, overrides: list[str], project: Project) -> tuple[list[s
 def _checks(plays: Sequence[tuple[Plan, Place]]) -> tuple[list[str], list[str]]:
     """What checks of extensions say, up to the first that finds something wrong: (problems, lines for the reader)."""
     checks = offers("checks")
-    lines = [] if "prompts" in checks else [f"no prompt was rendered: {bringer('prompts', 'checks')}"]
+    lines = (
+        []
+        if "prompts" in checks
+        else [f"prompts and groups of agents were not checked: {bringer('prompts', 'checks')}"]
+    )
     if "published" not in checks and any(entry.get("published") for entry in plays[0][0].spec.tables):
         lines.append(f"the names of published tables were not checked: {bringer('published', 'checks')}")
     for offer in checks.values():
