@@ -44,6 +44,7 @@ def _problems(name: str, overrides: list[str], project: Project) -> tuple[list[s
 
         # A stand-in model, so that a spec without a baseline can be checked; baselines are checked beside it.
         plans = [resolve.plan(loaded, project, Mock())]
+        after.needed(plans[0].metrics)  # a run refuses metrics that nothing here gives their numbers
         played = [(plans[0], loaded.place("agents"))]  # policies that some agents have beside the model
         if loaded.get("baseline") is not None:
             plans.append(resolve.plan(loaded, project))

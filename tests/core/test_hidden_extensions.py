@@ -168,8 +168,10 @@ def test_a_plan_without_estimates_has_its_exact_figures(capsys: pytest.CaptureFi
 def test_prompts_that_nothing_has_rendered_are_not_passed_in_silence(capsys: pytest.CaptureFixture[str]) -> None:
     with hiding("consistency"):
         assert main(["validate", "agentsnet_quick"]) == 0
-    printed = capsys.readouterr().out
+        printed = capsys.readouterr().out
+        assert main(["validate", "judged"]) == 2, "no run of it could begin"
     assert "prompts and groups of agents were not checked: 'prompts' comes with the extension consistency" in printed
+    assert "'judges' comes with the extension judges, which needs the extension cons" in capsys.readouterr().err
 
 
 def test_published_tables_that_nothing_has_looked_up_are_not_passed_in_silence(
