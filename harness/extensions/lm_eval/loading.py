@@ -80,7 +80,7 @@ def load(
             }
         )
         usual = _factory.ConfigurableTask
-        _factory.ConfigurableTask = lazy  # its data wait until `Leaf.open`
+        _factory.ConfigurableTask = lazy  # its data wait until `SingleTask.open`
         try:
             loaded = manager.load(wanted)
         except UserError:
