@@ -67,8 +67,7 @@ class Request:
             `ContinuesText` get one.
         tools: functions that the model may call, each {"name", "description", "parameters"}, of which the last is the
             JSON schema of its arguments. Only engines that are `CallsTools` get any.
-        reply: the form that will parse the completion, for engines that help a person to keep to it. A model
-            knows only what the prompt says about it.
+        reply: the form that parses the completion, for engines that help a person. Models see only the prompt.
     """
 
     id: str
@@ -92,8 +91,9 @@ class Request:
 
     @property
     def key(self) -> list[Any]:
-        """What decides the answer besides the conversation and the tools, as JSON."""
-        return [self.sampling, self.constraint, self.seed]
+        """What decides the answer besides the conversation and the tools, as JSON: of a subclass its own fields."""
+        own = [type(self).__qualname__, *(getattr(self, one.name) for one in fields(self)[len(fields(Request)) :])]
+        return [self.sampling, self.constraint, self.seed, *(own if type(self) is not Request else ())]
 
     @property
     def log_fields(self) -> dict[str, Any]:

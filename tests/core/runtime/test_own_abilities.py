@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.api import Action, Completion, Parsed, Reply, Turn
-from harness.engine_api import Ability, Engine, Request
+from harness.engine_api import Ability, Engine, Request, Thread
 from harness.engines.gate import Gate
 from harness.engines.mock import Mock
 from harness.errors import EngineFatalError
+from harness.extensions.calls.cache import Cache
 from harness.replies import WrappedReply
 from harness.runtime.players import ModelPlayer
 from tests.helpers.toy import TOY
@@ -117,3 +119,19 @@ def test_a_mistake_of_the_form_is_no_answer_and_is_not_asked_for_again() -> None
     move, _ = played(Mock(function=lambda request: Completion("a text")), Count("o"))
     assert (move.action, move.error_kind, len(move.calls)) == (None, "parse", 1)
     assert "the answer hits a bug: KeyError" in move.error
+
+
+def test_caches_tell_apart_what_such_a_request_asks(tmp_path: Path) -> None:
+    """Also where its class says nothing of keys."""
+
+    async def counted() -> list[int | None]:
+        cache = Cache(Counter(), tmp_path / "cache.sqlite")
+        await cache.start()
+        thread = Thread()
+        thread.add("user", "Look at this book")
+        answers = [await cache.complete(CountRequest("r", thread, {}, 0, letter=letter)) for letter in "oko"]
+        await cache.close()
+        assert cache.hits == 1
+        return [answer.output_tokens for answer in answers]
+
+    assert asyncio.run(counted()) == [4, 2, 4]
