@@ -18,18 +18,19 @@ _Players = Sequence[tuple[Condition, Group]]
 def lacking(plan: Plan, episodes: Sequence[Job]) -> Iterator[SpecError]:
     """Yield what an engine of the plan, whose episodes are these, cannot do and agents of it need: each once for it.
 
-    An engine that can do all costs nothing here. For others an episode of each condition is played with idle agents,
-    and for one without an `Ability` that extensions offer all cases are looked at.
+    An engine that can do all costs nothing here. For others an episode of each protocol and kind of task is played with
+    idle agents, and for one without an `Ability` that extensions offer all cases are looked at.
     """
     for name, engine in plan.engines.items():
         own = [(c, g) for c in plan.conditions for g in c.groups if g.policy is None and (g.model or "model") == name]
-        playing = [*{(c.origin, g.name): (c, g) for c, g in own}.values()]  # where each player sits changes nothing
+        apart = {(repr(c.protocol.play), type(c.task), g.name, g.prompts.name): (c, g) for c, g in own}
+        playing = [*apart.values()]
         sets = next((group.prompts for _, group in playing if group.prompts.continues), None)
         if sets is not None and not isinstance(engine, ContinuesText):
             what = f"prompt set {sets.name!r} gives a text to continue; the engine of {engine.model} continues no text"
             yield _refusal(plan, what, "prompts", ContinuesText)
         missing = tuple(_missing(engine))
-        unwritten = (one for one in _unwritten(plan, playing, episodes) if issubclass(one[1], missing))
+        unwritten = (one for one in _unwritten(plan, playing, own, episodes) if issubclass(one[1], missing))
         if missing and (first := next(unwritten, None)) is not None:
             who, ability = first
             what = f"{who} {ability.need}; the engine of {engine.model} {ability.lack}"
@@ -47,14 +48,14 @@ def _missing(engine: Engine) -> Iterator[type[Ability]]:
                 yield ability
 
 
-def _unwritten(plan: Plan, playing: _Players, episodes: Sequence[Job]) -> Iterator[tuple[str, type[Ability]]]:
+def _unwritten(plan: Plan, apart: _Players, own: _Players, jobs: Sequence[Job]) -> Iterator[tuple[str, type[Ability]]]:
     """The turns and cases in which no text is written: which, in words, and what answers them."""
-    for condition, group in playing:
+    for condition, group in apart:
         for turn in _turns(plan, condition, group):
             if (ability := turn.reply.ability) is not None:
                 yield f"turn {turn.name!r}", ability
-    origins = {condition.origin for condition, _ in playing}
-    for condition, case, repeat in episodes:
+    origins = {condition.origin for condition, _ in own}
+    for condition, case, repeat in jobs:
         with contextlib.suppress(Exception):
             if repeat == 0 and condition.origin in origins:
                 for reply in [condition.task.reply(case, agent) for agent in case.agents]:
@@ -66,8 +67,7 @@ def _toolless(plan: Plan, engine: Engine, playing: _Players) -> Iterator[SpecErr
     """Why agents of an engine cannot be offered the tools that a turn of theirs has."""
     problem = engine.tools_problem if isinstance(engine, CallsTools) else "it offers no tools to a model"
     key = "protocol" if plan.spec.get("calls") is None else "calls"
-    apart = {(repr(c.protocol.play), type(c.task), g.name, g.prompts.name): (c, g) for c, g in playing}
-    for condition, group in apart.values():
+    for condition, group in playing:
         if problem is None and not group.prompts.continues:
             continue
         turn = next((turn for turn in _turns(plan, condition, group) if turn.reply.tools), None)
