@@ -210,7 +210,7 @@ class Reply(ABC):
     def ability(self) -> type[Ability] | None:
         """The ability with which an engine answers, if the model writes no text; None: it writes one.
 
-        A turn with such a form is asked once, by its own kind of `request`; `parse_completion` reads the answer.
+        A turn with such a form is asked once, by its `request_for`; `parse_completion` reads the answer.
         """
         return None
 
@@ -219,7 +219,7 @@ class Reply(ABC):
         """What a request says besides the conversation, for readers: (heading, text)."""
         return ()
 
-    def request(self, asked: Request) -> Request:
+    def request_for(self, asked: Request) -> Request:
         """How an engine is asked: `asked`, or with an `ability` a request of its kind in its place."""
         return asked
 
@@ -227,7 +227,7 @@ class Reply(ABC):
         """Parse the answer of an engine with the `ability`. Returns as `parse`."""
         return self.parse(completion.text)
 
-    def message(self, completion: Completion) -> str:
+    def message_of(self, completion: Completion) -> str:
         """What the model says in its conversation by this answer."""
         return completion.text
 

@@ -70,17 +70,17 @@ class WrappedReply(Reply):
         """The inner form's."""
         return self.inner.extras
 
-    def request(self, asked: Request) -> Request:
+    def request_for(self, asked: Request) -> Request:
         """The inner form's."""
-        return self.inner.request(asked)
+        return self.inner.request_for(asked)
 
     def parse_completion(self, completion: Completion) -> Parsed:
         """What the inner form reads."""
         return self.inner.parse_completion(completion)
 
-    def message(self, completion: Completion) -> str:
+    def message_of(self, completion: Completion) -> str:
         """What the inner form says."""
-        return self.inner.message(completion)
+        return self.inner.message_of(completion)
 
 
 def has_fields(action: Action) -> bool:

@@ -123,11 +123,11 @@ class ModelPlayer:
         seed = derive_seed(self.seed, index, attempt)
         name = f"{self.id}/{index}/{attempt}"
         asked = Request(name, self.thread, self.sampling, seed, constraint, self.prefill, self.tools, turn.reply)
-        return turn.reply.request(asked)
+        return turn.reply.request_for(asked)
 
     def _reply(self, form: Reply, call: Completion) -> None:
         """Put the model's message at the end of the thread."""
-        text = self.prefill + form.message(call)
+        text = self.prefill + form.message_of(call)
         if not self.tools or not call.tool_calls:
             self.thread.add("assistant", text)
             return

@@ -53,7 +53,7 @@ class Likelihoods(Reply):
         """The texts, one per line, each with its context if that is not the conversation."""
         return ((f"scored · {len(self.continuations)} texts", "\n".join(self._lines())),)
 
-    def request(self, asked: Request) -> LikelihoodRequest:
+    def request_for(self, asked: Request) -> LikelihoodRequest:
         """The texts' request."""
         return LikelihoodRequest(
             asked.id,
@@ -73,7 +73,7 @@ class Likelihoods(Reply):
         texts = len(self.continuations)
         return Parsed(error=f"log-likelihoods of {texts} texts were asked for; the engine gives {found}")
 
-    def message(self, completion: Completion) -> str:
+    def message_of(self, completion: Completion) -> str:
         """The likeliest text; nothing after texts that stand for themselves."""
         if self.rolling:
             return completion.text

@@ -62,7 +62,7 @@ class Count(Reply):
     def parse(self, text: str) -> Parsed:
         return Parsed(error="no text counts")
 
-    def request(self, asked: Request) -> CountRequest:
+    def request_for(self, asked: Request) -> CountRequest:
         return CountRequest(asked.id, asked.thread, {}, 0, reply=asked.reply, letter=self.letter)
 
     def parse_completion(self, completion: Completion) -> Parsed:
@@ -70,7 +70,7 @@ class Count(Reply):
             raise KeyError("the form's own mistake")
         return Parsed(completion.output_tokens)
 
-    def message(self, completion: Completion) -> str:
+    def message_of(self, completion: Completion) -> str:
         return f"There are {completion.output_tokens}."
 
 
