@@ -157,7 +157,7 @@ def test_encoding_skips_the_wrapper_unless_a_model_has_its_own(tokenizer: Any) -
     """vLLM derives a class from the model's, which passes every call on; a model's own class may do anything."""
     calls = []
 
-    class DerivedCell(type(tokenizer)):  # type: ignore[misc]
+    class DerivedTokenizer(type(tokenizer)):  # type: ignore[misc]
         def encode(self, *args: Any, **kwargs: Any) -> Any:
             calls.append("encode")
             return super().encode(*args, **kwargs)
@@ -168,9 +168,9 @@ def test_encoding_skips_the_wrapper_unless_a_model_has_its_own(tokenizer: Any) -
 
     counts = {}
     for module in ("vllm.tokenizers.hf", "transformers_modules.own"):
-        DerivedCell.__module__ = module
+        DerivedTokenizer.__module__ = module
         derived = copy.copy(tokenizer)
-        derived.__class__ = DerivedCell
+        derived.__class__ = DerivedTokenizer
         chat = ChatTokens(derived)
         calls.clear()
         assert converse(chat, tokenizer, REPLIES) == converse(Whole(tokenizer), tokenizer, REPLIES)
