@@ -42,6 +42,22 @@ def says_nothing(text: str) -> bool:
     return all(char.isspace() or not char.isprintable() or char in _FILLERS for char in text)
 
 
+_PLACEHOLDER = re.compile(
+    r"[\s\"'“”*_`]*(?:…|\.{3}|\[(?:your|one of|one action|short|brief)\b[^\[\]\n]{0,200}\]"
+    r"|<(?:your [^<>\n]{1,100}|answer|number|letters?|value|text|name|message|content|payload|formula|program)>)"
+    r"[\s\"'“”*_`.]*",
+    re.IGNORECASE,
+)
+
+
+def is_placeholder(text: str) -> bool:
+    """Whether a text is nothing but what a prompt writes where a reply is to say something: …, <number>, [your answer].
+
+    Weak models copy it; it is no answer, and no message.
+    """
+    return len(text) < 300 and _PLACEHOLDER.fullmatch(text) is not None
+
+
 def valid(text: str) -> str:
     """`text` as valid Unicode: surrogate pairs joined, lone surrogates replaced."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from harness.api import Action, Parsed, Reply, ReplyField
 
 from .aside import spoken
-from .characters import says_nothing, valid
+from .characters import is_placeholder, says_nothing, valid
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,6 @@ class FreeText(Reply):
         ends = {line.strip() for line in self.stop}
         text = "\n".join(itertools.takewhile(lambda line: line.strip() not in ends, text.split("\n")))
         stripped = valid(text).strip()
-        if not says_nothing(stripped):
+        if not says_nothing(stripped) and not is_placeholder(stripped):
             return Parsed(stripped)
         return Parsed(error=f"nothing stands behind {self.marker!r}" if self.marker else "the answer is empty")

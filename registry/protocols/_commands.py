@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from harness.api import Action, Parsed
 from harness.extensions.contracts.patterns import lines
-from harness.extensions.networks.calls import Calls, Verb
+from harness.extensions.networks.calls import Calls, Verb, filled_in
 from harness.replies.aside import spoken
 from harness.replies.characters import literal, valid
 
@@ -140,7 +140,7 @@ def _read(block: str, verbs: Mapping[str, Verb]) -> dict[str, Any]:
     if missing := next((name for name in verb.required if not arguments.get(name)), None):
         return {"call": verb.name, "error": f"{missing} is missing; write:\n{usage(verb)}"}
     body = () if verb.body is None else (verb.body,)
-    return {"call": verb.name, **{name: arguments.get(name, "") for name in (*names, *body)}}
+    return filled_in(verb, {"call": verb.name, **{name: arguments.get(name, "") for name in (*names, *body)}})
 
 
 def _pattern(verb: Verb, body: str) -> str:

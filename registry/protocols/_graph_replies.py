@@ -78,7 +78,7 @@ class Indices(Reply):
         numbers = _reference(text) if self.parsing == "reference" else _numbers(text, "agents")
         if numbers is not None and self.allows(numbers):
             return Parsed(numbers)
-        example = ",".join(map(str, self.noop))
+        example = ",".join(["N"] * self.count)
         where = "end with a line of" if self.parsing == "tolerant" else "reply with nothing but"
         message = f"{where} exactly {self.count} numbers from 0 to {self.pool - 1}, written like this: {example}"
         return Parsed(error=message if numbers is None else f"{message}; found {numbers!s:.80}")

@@ -28,7 +28,7 @@ MAX_LITERAL = 40
 """Characters of a number."""
 MAX_ROW = 200
 """Characters of a row's name."""
-EXAMPLE = "subtract(5829, 5735), divide(#0, 5735)"
+EXAMPLE = "subtract(<number>, <number>), divide(#0, <number>)"
 
 CALL = re.compile(  # an operation, or an unknown name in the form of one
     rf"(?<![\w#])((?i:{'|'.join(OPERATIONS)})(?=\s{{0,3}}\()|[a-z]\w{{0,30}}(?=\())\s{{0,3}}\("

@@ -26,7 +26,7 @@ class FinQA(DatasetTask):
     test_split: str | None = "test"
     doc_to_text: str = (
         "Text from a financial report:\n{{ context }}\n\nQuestion: {{ question }}\n\nAnswer with a program of steps "
-        "such as subtract(10, 4), divide(#0, 4). Operations: add, subtract, multiply, divide, exp, greater, table_max, "
+        "such as subtract(<number>, <number>), divide(#0, <number>). Operations: add, subtract, multiply, divide, exp, greater, table_max, "
         "table_min, table_sum, table_average. Arguments are numbers from the text, constants such as const_100, or #n "
         "for the result of step n, counted from 0. Write a percentage as a ratio. No formulas with + - * /."
     )

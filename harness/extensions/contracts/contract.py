@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol
 
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
 from harness.replies.aside import spoken, unfenced
-from harness.replies.characters import literal, marker_pattern
+from harness.replies.characters import is_placeholder, literal, marker_pattern
 from harness.replies.extract import Statement, field_of, line_end, members_of
 
 _EMPTY = re.compile(r"\{\s*+\}")
@@ -225,7 +225,8 @@ class Contract(Reply):
         """What the act's form reads of the rest of a reply."""
         named = field_of(text, "answer") if any(map(self._is_bare, self.act.fields)) else None
         parsed = self.act.parse(text if named is None else text[named.start :] if named.inline else named.value)
-        if parsed.error is not None and named is not None and named.inline:  # words below it
+        below = named is not None and named.inline and not is_placeholder(named.value)
+        if parsed.error is not None and named is not None and below:  # words below it
             parsed = self.act.parse(named.value.strip(" []<>"))
         return parsed
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
 from harness.replies.aside import spoken, unfenced
-from harness.replies.characters import WRAPPING, Parsing, literal, valid
+from harness.replies.characters import WRAPPING, Parsing, is_placeholder, literal, valid
 from harness.replies.extract import Statement, field_of, line_end, text_in
 
 from .contract import Contract, Value
@@ -121,7 +121,7 @@ class MessageLine(Reply):
         text = valid(raw)
         text = text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
         text = " ".join(text.split()).strip(" *_`")
-        if _TEMPLATE.fullmatch(text):
+        if _TEMPLATE.fullmatch(text) or is_placeholder(text):
             return None
         if (wrapped := _ELEMENT.fullmatch(text)) is not None:
             text = wrapped[2].strip()

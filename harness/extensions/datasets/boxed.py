@@ -11,7 +11,7 @@ from typing import Any
 from harness.api import Action, Parsed, Reply, ReplyField
 from harness.extensions.panels.statements import LABEL, boxes, declines, labelled
 from harness.replies.aside import spoken
-from harness.replies.characters import first_word, last_line, says_nothing, valid
+from harness.replies.characters import first_word, is_placeholder, last_line, says_nothing, valid
 from harness.replies.extract import ANSWER, stated
 from harness.replies.fields import broken_object, json_fields
 from harness.replies.literals import masked
@@ -96,7 +96,7 @@ class Boxed(Reply):
             answer = _mathematical_line(prose)
         if answer:
             return Parsed(valid(answer))
-        return Parsed(error="no final answer was found; end with the answer in a box, like \\boxed{42}")
+        return Parsed(error="no final answer was found; end with the answer in a box, \\boxed{}")
 
     def well_formed(self, text: str) -> bool:
         """Whether there is a box."""
@@ -130,7 +130,7 @@ def _boxed(text: str) -> str:
 
 def _says_something(answer: str) -> bool:
     r"""Whether anything is left of an answer in its normal form; of `\boxed{}` and `{\,}` nothing is."""
-    return not declines(answer) and (_DIGIT.search(answer) is not None or not says_nothing(math_canonical(answer)))
+    return not (declines(answer) or is_placeholder(answer)) and (_DIGIT.search(answer) is not None or not says_nothing(math_canonical(answer)))
 
 
 def _labelled(text: str) -> str:
@@ -166,7 +166,7 @@ def _mathematical_line(text: str) -> str:
     sound = (
         _ALPHANUMERIC.search(line) and _MATHEMATICAL.search(line) and "\\boxed" not in line and not _CODE.search(line)
     )
-    sound = sound and not declines(line.rpartition(":")[2]) and not _MEMBER.match(line)
+    sound = sound and not (declines(line.rpartition(":")[2]) or is_placeholder(line)) and not _MEMBER.match(line)
     return line if sound and len(line) <= MAX_LINE and _plain_words(line) <= 2 else ""
 
 

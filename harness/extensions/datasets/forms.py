@@ -20,7 +20,7 @@ from .filters import Filtered, Pipeline
 from .label import Label, canonical_label
 from .letter import Letter
 from .mathematics import math_canonical
-from .number import Number
+from .number import LINE, Number
 from .pattern import Pattern
 
 
@@ -31,7 +31,7 @@ class Form:
     Attributes:
         name: as specs write it.
         make: row's choices (or None) → reply form.
-        instruction: how to write the answer, in words; its example is what the reply form writes.
+        instruction: how to write the answer, in words. It shows the line with a placeholder: weak models copy examples.
         metric: the default metric.
         letters: whether an answer is the letter of one of the choices.
         right: a right answer of the data in the form's own spelling; raises `DataError` for one that no reply can give.
@@ -166,7 +166,7 @@ FORMS: dict[str, tuple[Callable[..., Reply], dict[str, Any]]] = {
     "number": (
         Number,
         {
-            "instruction": f"End your reply with a line like this: {Number().written(42)}",
+            "instruction": f"End your reply with a line like this, with your number: {LINE}",
             "metric": "number_equal",
             "right": _right_number,
             "canonical": lambda action: json.dumps(action),

@@ -17,6 +17,8 @@ from harness.replies.characters import last_line
 from harness.replies.extract import ANSWER, stated
 
 _LEAD = "The answer is"
+LINE = f"{_LEAD} <number>."
+"""The line that prompts ask for; a copy of it is no number."""
 _LARGEST = 10**300
 """A number beyond it is none: every one can be compared with floats."""
 _HASHES = re.compile(r"(?<!#)#{3,}+(?=[ \t]*[-+$£€¥\d.])")
@@ -81,7 +83,7 @@ class Number(Reply):
         value = next((value for value in reversed(values) if value is not None), None)
         if value is not None:
             return Parsed(value)
-        return Parsed(error=f"no number was found; end with a line such as '{self.written(12.5)}'")
+        return Parsed(error=f"no number was found; end with a line such as '{LINE}'")
 
     def well_formed(self, text: str) -> bool:
         """Whether a statement, a box or hashes give it."""

@@ -115,8 +115,8 @@ class Rating(Reply):
         return Parsed(error=f"{'; '.join(wrong)}; end with {self.words()}")
 
     def words(self) -> str:
-        """The form in words, with an example."""
-        pairs = ", ".join(f'"{name}": {self.high:g}' for name in self.criteria or (KEY,))
+        """The form in words, with placeholders."""
+        pairs = ", ".join(f'"{name}": <number>' for name in self.criteria or (KEY,))
         return f"a line such as {{{pairs}}}, each number from {self.low:g} to {self.high:g}"
 
     def well_formed(self, text: str) -> bool:
@@ -241,7 +241,7 @@ class Preference(Reply):
         )
         if choice is not None:
             return Parsed(_choice(choice[1]))
-        return Parsed(error='no choice was found; end with a line such as {"better": "A"}, which has A, B or tie')
+        return Parsed(error='no choice was found; end with a line such as {"better": …}, with "A", "B" or "tie"')
 
     def well_formed(self, text: str) -> bool:
         """Whether a JSON object gives it."""

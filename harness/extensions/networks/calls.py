@@ -13,7 +13,7 @@ from harness.api import Action, Facts, Parsed, Reply, ReplyField
 from harness.extensions.contracts.patterns import lines
 from harness.replies.arguments import parameters
 from harness.replies.aside import NEVER_CLOSED, THINKING, Thinking
-from harness.replies.characters import literal, valid
+from harness.replies.characters import is_placeholder, literal, valid
 from harness.replies.literals import read
 
 from .mentions import Mentions
@@ -169,14 +169,14 @@ class Calls(Reply):
             elif verb is None:
                 calls.append({"call": name, "error": f"there is no {name}; there are: {', '.join(verbs)}"})
             elif match["function"]:
-                calls.append(_of_function(verb, match["given"]))
+                calls.append(filled_in(verb, _of_function(verb, match["given"])))
             else:
-                calls.append(_read(verb, match["attributes"].rstrip(), content))
+                calls.append(filled_in(verb, _read(verb, match["attributes"].rstrip(), content)))
         if skipped:
             calls.append({"call": "", "skipped": skipped})
         if not calls:
             where = " outside of thinking and quotations" if aside else ""
-            return Parsed(error=f"no call was found{where}; write one such as {self.verbs[0].usage}")
+            return Parsed(error=f"no call was found{where}; write one or more of: {self._usages()}")
         return Parsed(calls)
 
     @property
@@ -215,7 +215,7 @@ class Calls(Reply):
         if len(calls) > self.limit:
             actions.append({"call": "", "skipped": len(calls) - self.limit})
         if not actions:
-            return Parsed(error=f"no tool was called; call one such as {self.verbs[0].name}")
+            return Parsed(error=f"no tool was called; there are: {', '.join(verbs)}")
         return Parsed(actions)
 
     def constraint(self) -> Mapping[str, Any] | None:
@@ -260,7 +260,11 @@ class Calls(Reply):
         for one in verb.required:
             if not values[one] and not (one == verb.body and one in given and self.takes_empty_body):
                 return {"call": verb.name, "error": f"{one} is missing; {verb.name} needs {', '.join(verb.required)}"}
-        return {"call": verb.name, **values}
+        return filled_in(verb, {"call": verb.name, **values})
+
+    def _usages(self) -> str:
+        """The syntax of all calls: of one alone, weak models would make that one."""
+        return ", ".join(verb.usage for verb in self.verbs)
 
     def _unknown(self, name: str, verbs: Mapping[str, Verb]) -> str:
         """What is wrong with a call of a tool that there is not."""
@@ -284,6 +288,20 @@ class Calls(Reply):
 @lru_cache(maxsize=64)
 def _tools(verbs: tuple[Verb, ...]) -> tuple[Facts, ...]:
     return tuple({"name": verb.name, "parameters": schema(verb.required, verb.optional)} for verb in verbs)
+
+
+def filled_in(verb: Verb, call: dict[str, Any]) -> dict[str, Any]:
+    """A call, or why it is none: what it must say is a copy of what the prompt has in that place."""
+    copied = next((name for name in verb.required if _is_copied(verb, name, str(call.get(name, "")))), None)
+    if copied is None or "error" in call:
+        return call
+    return {"call": verb.name, "error": f"{copied} is missing: write your own in place of {call[copied].strip()}"}
+
+
+def _is_copied(verb: Verb, name: str, value: str) -> bool:
+    """Whether a value is the prompt's: a placeholder, `<path>` for a path, or the name of the body between its tags."""
+    value = value.strip()
+    return is_placeholder(value) or value == f"<{name}>" or (name == verb.body and value == name)
 
 
 def _complete(call: Mapping[str, Any], verb: Verb | None) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
 from harness.replies.aside import spoken
-from harness.replies.characters import Parsing, valid
+from harness.replies.characters import Parsing, is_placeholder, valid
 from harness.replies.extract import field_of
 from harness.replies.fields import fields_by_key
 from harness.replies.literals import objects
@@ -150,7 +150,7 @@ def _sets(to: tuple[str, ...], text: str) -> tuple[Mapping[str, str] | None, int
             if not names.isdisjoint(addressed):
                 dropped, messages, names = dropped + len(messages or ()), None, set()
             names |= addressed
-            sent = {name: _as_text(value[key]) for key, name in named.items() if name and value[key] is not None}
+            sent = {name: _as_text(value[key]) for key, name in named.items() if name and _is_said(value[key])}
             messages = {**(messages or {}), **sent}
             dropped += sum(name is None and value[key] is not None for key, name in named.items())
     if messages is None and any(mark in text for mark in ("{", "}", "```")):
@@ -162,6 +162,11 @@ def _sets(to: tuple[str, ...], text: str) -> tuple[Mapping[str, str] | None, int
         fields = {name: field for name in to if (field := field_of(text, name)) is not None and not field.inline}
         messages = {name: field.value.strip() for name, field in fields.items()} or None
     return messages, dropped
+
+
+def _is_said(value: Any) -> bool:
+    """Whether a value is a message: not null, nor the prompt's own placeholder."""
+    return value is not None and not (isinstance(value, str) and is_placeholder(value))
 
 
 _TO = ("to", "recipient", "receiver", "neighbor", "neighbour", "target", "agent", "name")

@@ -42,6 +42,7 @@ class CandidateBallot(Reply):
     candidates: tuple[str, ...] = field()
 
     marker: ClassVar[str]
+    placeholder: ClassVar[str]  # what follows it in the sample, with placeholders
 
     @property
     def fields(self) -> tuple[ReplyField, ...]:
@@ -82,16 +83,12 @@ class CandidateBallot(Reply):
         """A ballot in words, without the marker."""
 
     def sample(self) -> str:
-        """A valid line."""
-        return f"{self.marker} {self.in_words(self._example())}"
+        """The line with placeholders: a ballot as an example would be copied, and win elections."""
+        return f"{self.marker} {self.placeholder}"
 
     @abstractmethod
     def of(self, preferred: Sequence[str]) -> Action:
         """The ballot of a voter to whom these labels are acceptable, the best first; at least one."""
-
-    @abstractmethod
-    def _example(self) -> Action:
-        """A ballot for the sample."""
 
     def _statements(self, text: str) -> Iterator[str]:
         """What follows the last marker; without one, the last line, and the field of that name elsewhere."""
@@ -123,7 +120,7 @@ class Approval(CandidateBallot):
     Labels are separated by commas, blanks, "and" or "&"; anything else makes the line unreadable.
     """
 
-    marker = "Approve:"
+    marker, placeholder = "Approve:", "<letter>, <letter>, …"
 
     def allows(self, action: Action) -> bool:
         """A list of candidates, none of them twice."""
@@ -152,9 +149,6 @@ class Approval(CandidateBallot):
         """A, C."""
         return ", ".join(action) or "none"
 
-    def _example(self) -> Action:
-        return list(self.candidates[:2])
-
     def constraint(self) -> Mapping[str, Any]:
         """The marker and labels between commas, or none."""
         one = f"({'|'.join(self.candidates)})"
@@ -168,7 +162,7 @@ class Ranking(CandidateBallot):
     Labels are separated by ">", commas, semicolons or blanks; a repeated label makes the line unreadable.
     """
 
-    marker = "Ranking:"
+    marker, placeholder = "Ranking:", "<best letter> > <next letter> > …"
 
     def allows(self, action: Action) -> bool:
         """A list of at least one candidate, none of them twice."""
@@ -202,9 +196,6 @@ class Ranking(CandidateBallot):
         """B > A > C."""
         return " > ".join(action)
 
-    def _example(self) -> Action:
-        return list(self.candidates[:3])
-
     def constraint(self) -> Mapping[str, Any]:
         """The marker and labels. No short regular expression can forbid that a label stands twice."""
         one = f"({'|'.join(self.candidates)})"
@@ -220,7 +211,7 @@ class Points(CandidateBallot):
 
     total: int = 10
 
-    marker = "Points:"
+    marker, placeholder = "Points:", "<letter>=<points>, <letter>=<points>, …"
 
     def allows(self, action: Action) -> bool:
         """A mapping of candidates to whole numbers above 0, `total` at most in all."""
@@ -255,10 +246,6 @@ class Points(CandidateBallot):
     def in_words(self, action: Action) -> str:
         """A=6, B=4."""
         return ", ".join(f"{label}={points}" for label, points in action.items())
-
-    def _example(self) -> Action:
-        least = self.total // 3
-        return dict(zip(self.candidates[:2], (self.total - least, least), strict=False))
 
     def constraint(self) -> Mapping[str, Any]:
         """The marker and pairs; the sum is checked afterwards."""

@@ -14,7 +14,7 @@ from harness.api import Action, Parsed, Reply, ReplyField
 from harness.extensions.contracts.patterns import NO_NUMBER
 from harness.extensions.panels.statements import endings
 from harness.replies.aside import spoken, unfenced
-from harness.replies.characters import QUOTES, markers, valid
+from harness.replies.characters import QUOTES, is_placeholder, markers, valid
 from harness.replies.extract import ANSWER, field_of
 from harness.replies.literals import MAX_DEPTH, NOTHING, read
 
@@ -226,7 +226,8 @@ class Answer(Reply):
         """The value of `text`. An error only if there is none."""
         bare = unfenced(spoken(text))
         values: dict[str, Any] = {}
-        for statement in self._statements(bare):
+        copied = self.marker is not None and is_placeholder(_behind(self.marker, bare) or "")
+        for statement in () if copied else self._statements(bare):
             if statement not in values:
                 values[statement] = value = normalize(statement)
                 if self._is_answer(value):
@@ -259,6 +260,7 @@ class Answer(Reply):
 
     def _is_answer(self, value: Any) -> bool:
         is_one = value is not None and value != "" and not (isinstance(value, str) and "\n" in value)
+        is_one = is_one and not (isinstance(value, str) and is_placeholder(value))
         return is_one and self.form.fits(value)
 
     def constraint(self) -> Mapping[str, Any]:
@@ -294,7 +296,7 @@ class Integers(Reply):
     def parse(self, text: str) -> Parsed:
         """The list. An error says what is wrong with it."""
         value = read(text.strip())
-        form = f"a list of exactly {self.length} integers is needed, written like [3, 14]"
+        form = f"a list of exactly {self.length} integers is needed, written like [<number>, …]"
         if not isinstance(value, list) or not text.lstrip().startswith("["):
             return Parsed(error=f"{form}; this is no list: {text.strip()!r:.80}")
         strange = next((item for item in value if type(item) is not int), None)

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
 from harness.extensions.contracts.patterns import pattern
 from harness.replies.aside import spoken
-from harness.replies.characters import BLANK, WRAPPING, end_of, last_line, literal, markers, unquoted, valid
+from harness.replies.characters import BLANK, WRAPPING, end_of, is_placeholder, last_line, literal, markers, unquoted, valid
 from harness.replies.extract import field_of
 from harness.replies.fields import json_fields
 from harness.replies.literals import masked
@@ -114,6 +114,8 @@ class ActionParameter:
         """The value that a text states; None if it states none. It may lie beyond the bounds."""
         if self.kind == "text":
             bare = text.strip()
+            if is_placeholder(bare) or bare.strip(" :=.") == f"<{self.name}>":  # as the prompt writes it
+                return None
             bare = bare[1:-1] if bare[:1] + bare[-1:] == "()" else bare.lstrip(" :=,–—")
             bare = bare[:-1] if bare.endswith("]") and "[" not in bare else bare
             bare = valid(unquoted(bare))

@@ -204,7 +204,7 @@ class _Election:
             ],
             "ballots": list(earlier),
             "points": POINTS,
-            "sample": f"Vote: {form.options[0]}" if isinstance(form, Choice) else form.sample(),
+            "sample": "Vote: <letter>" if isinstance(form, Choice) else form.sample(),
             "restated": not voter.text,  # its conversation may not have begun
             "reminded": False,
         }

@@ -11,6 +11,7 @@ from typing import Any, Literal, NotRequired, Required, TypedDict
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
 from harness.errors import PluginError
 from harness.extensions.panels.peers import peer_text
+from harness.replies.characters import is_placeholder
 
 NAME, TEXT = 60, 600
 """Characters of a persona's name and of its text, where a model proposes them."""
@@ -115,7 +116,7 @@ class Roster(Reply):
         found = [one for line in _ENTRY.findall(text[-_TAIL:]) if (one := _expert(line)) is not None]
         if found:
             return Parsed(found[: self.count])
-        return Parsed(error=f"write {self.count} numbered lines, each like this: 1. Name: what the expert knows")
+        return Parsed(error=f"write {self.count} numbered lines, each like this: 1. …: …")
 
     def constraint(self) -> Mapping[str, Any]:
         """Exactly `count` such lines."""
@@ -128,7 +129,9 @@ def _expert(line: str) -> Persona | None:
     if not colon:
         name, _, text = name.partition(" - ")
     name, text = _cut(name.strip(_MARKS), NAME), _cut(text.strip(_MARKS), TEXT)
-    return {"name": name, "text": f"{name}: {text}" if text else name} if name else None
+    if not name or is_placeholder(name):
+        return None
+    return {"name": name, "text": f"{name}: {text}" if text else name}
 
 
 def _is_persona(value: Any) -> bool:
