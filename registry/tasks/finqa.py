@@ -26,9 +26,10 @@ class FinQA(DatasetTask):
     test_split: str | None = "test"
     doc_to_text: str = (
         "Text from a financial report:\n{{ context }}\n\nQuestion: {{ question }}\n\nAnswer with a program of steps "
-        "such as subtract(<number>, <number>), divide(#0, <number>). Operations: add, subtract, multiply, divide, exp, greater, table_max, "
-        "table_min, table_sum, table_average. Arguments are numbers from the text, constants such as const_100, or #n "
-        "for the result of step n, counted from 0. Write a percentage as a ratio. No formulas with + - * /."
+        "such as subtract(<number>, <number>), divide(#0, <number>). Operations: add, subtract, multiply, divide, exp, "
+        "greater, table_max, table_min, table_sum, table_average. Arguments are numbers from the text, constants such "
+        "as const_100, or #n for the result of step n, counted from 0. Write a percentage as a ratio. No formulas with "
+        "+ - * /."
     )
     doc_to_target: str | int | None = "program"
     answer: dict[str, Any] | None = field(default_factory=dict)

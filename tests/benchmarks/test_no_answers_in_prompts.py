@@ -30,7 +30,16 @@ CUE = re.compile(r"(?:such as|like this|for example|(?<!looks )like|e\.g\.)[:,]?
 QUOTED = re.compile(
     r"(?<!\w)'([^'\n]+)'(?!\w)|(\\boxed\{[^{}\n]*\})|(\{[^{}\n]*:[^{}\n]*\})|(<\w+[^<>\n]*>[^<>\n]*</\w+>)"
 )
-ODD = ("", "no", "???", "I do not know what to say.", '{"a": 1}', "Answer: 99999999999999", "Ranking: Z", "Points: A=99")
+ODD = (
+    "",
+    "no",
+    "???",
+    "I do not know what to say.",
+    '{"a": 1}',
+    "Answer: 99999999999999",
+    "Ranking: Z",
+    "Points: A=99",
+)
 """Replies that are unreadable each in its way."""
 BATCHES = 24
 
@@ -61,7 +70,9 @@ def examples_in(form: Reply, text: str) -> dict[str, Action]:
 
 def says_something(form: Reply, action: Action) -> bool:
     """Whether an action is more than idle: a call that says nothing, or is refused, is not an answer."""
-    if isinstance(form, (Called, Calls)) or (isinstance(action, list) and action and isinstance(action[0], dict) and "call" in action[0]):
+    if isinstance(form, (Called, Calls)) or (
+        isinstance(action, list) and action and isinstance(action[0], dict) and "call" in action[0]
+    ):
         return any("error" not in call and len(call) > 1 for call in action or ())
     return action not in (None, {}, []) and action != form.noop
 

@@ -130,7 +130,9 @@ def _boxed(text: str) -> str:
 
 def _says_something(answer: str) -> bool:
     r"""Whether anything is left of an answer in its normal form; of `\boxed{}` and `{\,}` nothing is."""
-    return not (declines(answer) or is_placeholder(answer)) and (_DIGIT.search(answer) is not None or not says_nothing(math_canonical(answer)))
+    return not (declines(answer) or is_placeholder(answer)) and (
+        _DIGIT.search(answer) is not None or not says_nothing(math_canonical(answer))
+    )
 
 
 def _labelled(text: str) -> str:

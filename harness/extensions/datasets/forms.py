@@ -166,7 +166,7 @@ FORMS: dict[str, tuple[Callable[..., Reply], dict[str, Any]]] = {
     "number": (
         Number,
         {
-            "instruction": f"End your reply with a line like this, with your number: {LINE}",
+            "instruction": f"End your reply with a line like this: {LINE}",
             "metric": "number_equal",
             "right": _right_number,
             "canonical": lambda action: json.dumps(action),

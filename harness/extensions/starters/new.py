@@ -7,6 +7,8 @@ import re
 import shutil
 from pathlib import Path
 
+import yaml
+
 from harness.absent import bringer
 from harness.approvals import MARKER
 from harness.cli.usage import Parser
@@ -48,6 +50,7 @@ def _project(folder: Path) -> int:
     starter = _starter(offered("starters", PROJECT, "a new project"))
     try:
         shutil.copytree(starter, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+        _name(folder)
         _describe(folder)
     except OSError as error:
         raise DataError(f"cannot write {folder}: {error.strerror or error}") from None
@@ -55,6 +58,15 @@ def _project(folder: Path) -> int:
         print(f"  {file}")
     print(f"\nTry it:\n  cd {folder}\n  harness validate\n  harness eval --spec specs/meeting.yaml")
     return 0
+
+
+def _name(folder: Path) -> None:
+    """Call the new project after its folder, whatever that is called."""
+    name = folder.resolve().name or "my_project"
+    entry = yaml.safe_dump({"name": name}, allow_unicode=True, width=10_000).strip()
+    for file, there, here in ((MARKER, "name: __NAME__", entry), ("README.md", "__NAME__", name)):
+        text = (folder / file).read_text("utf-8")
+        (folder / file).write_text(text.replace(there, here), "utf-8")
 
 
 def _starter(offer: Offer) -> Path:

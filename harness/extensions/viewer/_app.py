@@ -137,7 +137,7 @@ class _Viewer:
 
         def work() -> Response:
             runs = self.run_list.all()
-            lines = [self.run_list.line(run) for run in runs]
+            lines = self.run_list.lines(runs)
             self._results.look(run for run, line in zip(runs, lines, strict=True) if line["status"] in _WITH_RESULTS)
             lines = [self._with_headline(run, line) for run, line in zip(runs, lines, strict=True)]
             return _json({"root": self.run_list.root.name, "runs": lines})

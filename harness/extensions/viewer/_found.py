@@ -8,7 +8,7 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from harness.storage.redaction import without_secrets
 _DEEPEST, _MOST_FOLDERS = 5, 20_000
 _OPEN = 12  # indexes that are kept open
 _SMALL = 1 << 23  # bytes of journals that a list of runs reads
+_COUNTED = ("running", "stopped", "finished")  # statuses of runs whose tokens a list shows
 _LONGEST_SPEC = 1 << 20
 _LONGEST_TEXT = 2000  # characters of a text in run.json
 _LONGEST_WORD = 40  # characters
@@ -170,13 +171,13 @@ class FoundRun:
                 self._index.close()
                 self._index = None
 
-    def line(self) -> dict[str, Any]:
-        """The run in a list of runs; of finished ones nothing is indexed for that."""
+    def line(self, may_read: bool = True) -> dict[str, Any]:
+        """The run in a list of runs. `may_read`: whether its journals may be read for that, if they are small."""
         status, problem, meta = self.standing()
         stopped = meta["stopped"] if isinstance(meta.get("stopped"), dict) else {}
         counted, tokens = stopped.get("episodes"), None
         try:
-            counted, tokens = self._counted(status, counted)
+            counted, tokens = self._counted(status, counted, may_read)
         except OSError as error:
             problem = problem or f"cannot read {Path(str(error.filename)).name}: {error.strerror}"
         except DataError as error:
@@ -197,14 +198,15 @@ class FoundRun:
             "tokens": tokens,
         }
 
-    def _counted(self, status: str, recorded: int | None) -> tuple[int | None, int | None]:
+    def _counted(self, status: str, recorded: int | None, may_read: bool) -> tuple[int | None, int | None]:
         """(finished episodes, tokens) as far as they are known without reading much; `recorded`: in run.json."""
         index = self._index if self._work is None else None
-        if index is None and status in ("running", "stopped") and (state := self._small()) is not None:
-            if self._counts[0] != state:
+        if index is None and status in _COUNTED and (state := self._small()) is not None:
+            if self._counts[0] != state and (may_read or status != "finished"):
                 with contextlib.suppress(ClosedIndexError, StillIndexingError):
                     self._counts = state, _sums(self.index())
-            return self._counts[1]
+            if self._counts[0] == state or status != "finished":
+                return self._counts[1]
         if index is not None:
             with contextlib.suppress(ClosedIndexError):
                 return _sums(index)
@@ -298,10 +300,16 @@ class FoundRuns:
                     self._opened.popitem(last=False)[1].close()
         return run
 
-    def line(self, run: FoundRun) -> dict[str, Any]:
+    def lines(self, runs: Iterable[FoundRun]) -> list[dict[str, Any]]:
+        """`FoundRun.line` of each. Finished runs whose tokens are not known yet are read for `patience` seconds in all;
+        the next list, for which pages ask every few seconds, has those of more."""
+        late = time.monotonic() + self._patience
+        return [self._line(run, time.monotonic() < late) for run in runs]
+
+    def _line(self, run: FoundRun, may_read: bool) -> dict[str, Any]:
         """`FoundRun.line`, whatever the run's files hold; an index that only this needs is closed again."""
         try:
-            return run.line()
+            return run.line(may_read)
         except Exception as error:  # no run hides all others
             problem = f"{type(error).__name__}: {error}"[:500]
             nothing = dict.fromkeys(("spec", "model", "episodes", "of", "start", "end", "duration", "tokens"))

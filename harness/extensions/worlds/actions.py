@@ -14,7 +14,17 @@ from typing import Any, Literal
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
 from harness.extensions.contracts.patterns import pattern
 from harness.replies.aside import spoken
-from harness.replies.characters import BLANK, WRAPPING, end_of, is_placeholder, last_line, literal, markers, unquoted, valid
+from harness.replies.characters import (
+    BLANK,
+    WRAPPING,
+    end_of,
+    is_placeholder,
+    last_line,
+    literal,
+    markers,
+    unquoted,
+    valid,
+)
 from harness.replies.extract import field_of
 from harness.replies.fields import json_fields
 from harness.replies.literals import masked

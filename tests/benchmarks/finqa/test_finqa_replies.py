@@ -146,7 +146,7 @@ def test_where_the_program_stands(reply: str) -> None:
 def test_no_program_in_a_reply(reply: str, words: str) -> None:
     error = REPLY.parse(reply).error
     assert error is not None and words in error
-    assert f"End with a line such as: Program: {CHANGE}" in error
+    assert "End with a line such as: Program: subtract(<number>, <number>), divide(#0, <number>)" in error
 
 
 def test_half_a_program_is_not_read() -> None:

@@ -67,7 +67,7 @@ def test_what_a_policy_fills_in_is_allowed_and_is_read_as_written(form: Candidat
         assert form.allows(action)
         line = f"{form.marker} {form.written(action)}"
         assert form.parse(line).action == action and form.well_formed(line)
-    assert form.parse(form.sample()).error is None and form.well_formed(form.sample())
+    assert form.parse(form.sample()).action is None and form.well_formed(form.sample())  # a copy is no ballot
 
 
 @pytest.mark.parametrize("action", [None, [], ["A", "A"], ["Z"], {"A": 11}, {"A": True}, {"A": 0}, "A", [["A"]]])

@@ -146,11 +146,11 @@ def test_what_is_refused_and_why(text: str, name: str, why: str) -> None:
     assert call["call"] == name and why in call["error"]
 
 
-def test_a_text_without_calls_is_an_error_that_shows_one() -> None:
+def test_a_text_without_calls_is_an_error_that_shows_all() -> None:
     for text in ("", "I wait.", "<b>", "say(3, hi)", "<<<>>>", "< >"):
-        assert FORM.parse(text).error == (
-            'no call was found; write one such as <send_message target_id="…">content</send_message>'
-        )
+        error = FORM.parse(text).error
+        assert error.startswith("no call was found; write one or more of: <send_message target_id=")
+        assert all(verb.usage in error for verb in FORM.verbs)
 
 
 def test_ten_thousand_calls_are_counted_and_not_kept() -> None:

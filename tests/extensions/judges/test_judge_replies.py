@@ -48,7 +48,7 @@ def test_ratings(text: str, rating: float) -> None:
 )
 def test_what_is_no_rating_is_refused_with_the_reason(text: str, why: str) -> None:
     parsed = TEN.parse(text)
-    assert parsed.action is None and why in parsed.error and '{"rating": 10}' in parsed.error
+    assert parsed.action is None and why in parsed.error and '{"rating": <number>}' in parsed.error
 
 
 def test_several_criteria_are_all_needed() -> None:

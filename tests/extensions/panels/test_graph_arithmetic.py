@@ -134,7 +134,7 @@ def test_lists_are_read_with_labels_and_marks(pool: int, picks: list[int], betwe
 )  # fmt: skip
 def test_a_list_is_never_guessed(text: str) -> None:
     parsed = replies.Indices(3, 3).parse(text)
-    assert parsed.action is None and "exactly 3 numbers from 0 to 2, written like this: 0,1,2" in str(parsed.error)
+    assert parsed.action is None and "exactly 3 numbers from 0 to 2, written like this: N,N,N" in str(parsed.error)
 
 
 def test_the_reference_reading_of_lists() -> None:

@@ -167,5 +167,5 @@ def test_without_the_reminder_nothing_is_said_of_the_form_of_an_answer() -> None
     [text, *_] = [prompts.render("backward", {**t.context, **t.observation}) for t in turns if t.name == "backward"]
     clean = drive(goa(pooling="max"), TASK, CASE).turns()
     [other, *_] = [prompts.render("backward", {**t.context, **t.observation}) for t in clean if t.name == "backward"]
-    assert "Confidence: …" in other and "The answer is 42" in other
-    assert "Confidence: …" not in text and "The answer is 42" not in text
+    assert "Confidence: …" in other and "The answer is <number>" in other
+    assert "Confidence: …" not in text and "The answer is <number>" not in text

@@ -32,7 +32,7 @@ WITHIN: list[Any] = [
 
 def works(seat: str, number: int, prompt: str) -> str:
     """Work, with an answer where one is wanted."""
-    end = "\nThe answer is 495." if "The answer is 42" in prompt else ""
+    end = "\nThe answer is 495." if "The answer is <number>" in prompt else ""
     return f"{seat} writes message {number + 1}.{end}"
 
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.helpers.commands import invoke
 
@@ -35,3 +36,12 @@ def test_mistakes(
     code, _, err = invoke(capsys, "new", *arguments)
     assert code == 2 and message in err
     assert [*tmp_path.iterdir()] == [tmp_path / "notes.txt"]
+
+
+@pytest.mark.parametrize("name", ["mine", "yes", "Zoë's: 1st", "1"])
+def test_a_project_is_called_after_its_folder(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = invoke(capsys, "new", str(tmp_path / name))
+    assert (code, err) == (0, "")
+    assert yaml.safe_load((tmp_path / name / "harness.yaml").read_text())["name"] == name
+    assert (tmp_path / name / "README.md").read_text().startswith(f"# {name}\n")
+    assert not [file for file in (tmp_path / name).rglob("*") if file.is_file() and "__NAME__" in file.read_text()]

@@ -11,6 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import harness
+from harness.api import Completion
 from harness.engines.mock import Mock
 from harness.errors import DataError
 from harness.extensions.likelihoods import mock_scores
@@ -54,6 +55,15 @@ def test_runs_are_found_at_any_depth(client: TestClient, results: Path) -> None:
         ("deep er/~long", "finished", 8, 8, None),
     ]
     assert {r["spec"] for r in found["runs"]} == {"toy"} and found["runs"][1]["model"] == "mock"
+
+
+def test_the_list_has_the_tokens_of_a_finished_run_before_it_is_opened(tmp_path: Path) -> None:
+    done = run(tmp_path / "counted", Mock(function=lambda request: Completion("no", input_tokens=30, output_tokens=2)))
+    calls = sum(len(turn.move.calls) for transcript in done.transcripts() for turn in transcript.turns)
+    with serving(tmp_path) as client:
+        [line] = get(client, "")["runs"]
+    assert (line["status"], line["episodes"]) == ("finished", len(done.scores))
+    assert line["tokens"] == 32 * calls > 0
 
 
 def test_a_run_has_its_tables_labels_and_counts(client: TestClient, results: Path) -> None:
