@@ -93,3 +93,16 @@ def _kind(value: Any) -> str:
 
 def _short(value: Any) -> str:
     return cut(repr(value), 60)
+
+
+def in_words(error: BaseException) -> str:
+    """What an expression or a template of a user raised, without Python's words for it.
+
+    >>> in_words(KeyError("color")), in_words(ZeroDivisionError("division by zero"))
+    ("there is no 'color'", 'division by zero')
+    """
+    if isinstance(error, KeyError):
+        return f"there is no {error}"
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    return str(error) or type(error).__name__

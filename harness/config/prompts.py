@@ -19,6 +19,7 @@ from harness import approvals
 from harness.api import Facts
 from harness.errors import Place, PromptError, near
 from harness.manifests import offered, offers
+from harness.mistakes import in_words
 
 SUFFIX = ".j2"
 
@@ -153,7 +154,7 @@ class PromptSet:
         except jinja2.TemplateSyntaxError as error:
             raise _broken(error, error.filename or template) from None
         except Exception as error:  # whatever an expression in a template does: a division, a security error …
-            what, hint = f"template fails: {type(error).__name__}: {error}", None
+            what, hint = f"template fails: {in_words(error)}", None
             if isinstance(error, jinja2.UndefinedError):
                 what, hint = str(error.message), f"Variables here: {', '.join(sorted(variables))}."
             elif notes := getattr(error, "__notes__", None):  # which limit it has reached, and what the limits are

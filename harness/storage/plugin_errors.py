@@ -17,11 +17,11 @@ _LONGEST_TRACEBACK = 20_000
 def describe(error: BaseException, plugin: object = None) -> str:
     """One line for the author of a plugin: kind, message, and in brackets the place (see `place`).
 
-    A mistake of a spec, such as an expression's, has its place in the message.
+    A mistake of a user, such as one in an expression or in data, is its message, with its own place if it has one.
     """
+    if isinstance(error, UserError):
+        return _message(error)
     text, where = f"{type(error).__name__}: {_message(error)}", place(error, plugin)
-    if isinstance(error, UserError) and error.place is not None:
-        return text
     return text if where is None else f"{text} ({where})"
 
 

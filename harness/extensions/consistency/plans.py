@@ -101,14 +101,25 @@ def _examine(condition: Condition, example: Case, plan: Plan, done: dict[tuple[A
         if starts_over(turn, before) and before is not None:
             yield from _unchanged(prompts, before, turn)
     for name, problems in found.items():
-        others = _fitting(plan.project, needed[name]) if len(problems) >= MISFIT else []
-        if others:
+        lacks = any(problem.place is None for problem in problems)  # a template
+        others = _fitting(plan.project, needed[name]) if lacks or len(problems) >= MISFIT else []
+        place = _place_of(plan, name)
+        if others and len(problems) >= MISFIT:
             about = f"prompt set {name!r}"
             first = ", ".join(problem.message.removeprefix(f"{about}: ") for problem in problems[:MISFIT])
             message = f"{about} does not fit this task and protocol: {first}, … ({len(problems)} problems)"
-            yield SpecError(message, place=plan.spec.place("prompts"), hint=f"Sets that fit: {', '.join(others)}.")
-        else:
-            yield from problems
+            yield SpecError(message, place=place, hint=f"Sets that fit: {', '.join(others)}.")
+            continue
+        for problem in problems:
+            hint = " ".join(filter(None, (problem.hint, f"Sets that fit: {', '.join(others) or 'none'}.")))
+            yield problem if problem.place is not None else SpecError(problem.message, place=place, hint=hint)
+
+
+def _place_of(plan: Plan, prompts: str) -> Place:
+    """Where the spec names a prompt set: at a group's, or its own."""
+    groups = plan.spec.get("agents", {}).items()
+    own = (name for name, group in groups if isinstance(group, Mapping) and group.get("prompts") == prompts)
+    return plan.spec.place(*(("agents", name, "prompts") if (name := next(own, None)) is not None else ("prompts",)))
 
 
 def _templates(turn: Turn, system: bool) -> list[Template]:

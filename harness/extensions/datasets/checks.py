@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NotRequired, TypedDict
 
 from harness.errors import KEY, PluginError
@@ -30,6 +30,19 @@ class Filter(TypedDict, total=False):
 
     name: str
     filter: list[dict[str, Any]]
+
+
+def check_literal(options: Sequence[str]) -> None:
+    """Raise `PluginError` for an option of a list that is meant as a template: a list is literal, as in lm-eval."""
+    if (i := next((i for i, one in enumerate(options) if isinstance(one, str) and "{{" in one), None)) is None:
+        return
+    columns = [one.strip() for one in options if isinstance(one, str)]
+    inner = ", ".join(one[2:-2].strip() if one[:2] == "{{" and one[-2:] == "}}" else repr(one) for one in columns)
+    raise PluginError(
+        f"doc_to_choice: a list is literal, so {options[i]!r:.80} would be an option for every row as it stands",
+        hint=f'Write one template that gives the list: doc_to_choice: "{{{{[{inner}]}}}}".',
+        at=("doc_to_choice", i),
+    )
 
 
 def check(what: str, value: Any, hint: Any, at: ValuePath) -> None:

@@ -13,10 +13,11 @@ from harness.errors import DataError, Place, PluginError
 from harness.extensions.declared.fields import ReplyEntry, ReplyFields
 from harness.extensions.panels.panels import Panel
 from harness.extensions.panels.questions import GRADES, Question, QuestionTask
+from harness.mistakes import in_words
 from harness.replies import unquoted
 from harness.replies.literals import NOTHING, read
 
-from .checks import FewshotConfig, ProcessDocs, check
+from .checks import FewshotConfig, ProcessDocs, check, check_literal
 from .examples import Choose, chooser
 from .filters import pipelines, readings
 from .forms import Form, filtered, form_of
@@ -136,6 +137,8 @@ class DatasetTask(QuestionTask):
         self._where = _template("process_docs.where", self.process_docs.get("where"))
         columns = self.process_docs.get("set", {})
         self._set = {name: DocTemplate(f"process_docs.set.{name}", str(source)) for name, source in columns.items()}
+        if isinstance(self.doc_to_choice, list):
+            check_literal(self.doc_to_choice)
         if self.doc_to_choice is None:
             self._form.reply(None)  # a form that needs choices says so now
         needs_target = self.metric_list != ["ungraded"] and type(self).hidden is DatasetTask.hidden
@@ -224,10 +227,8 @@ class DatasetTask(QuestionTask):
             doc = self.prepare(dict(row))
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
             columns = ", ".join(map(str, row))
-            problem = (
-                f"column {error} is missing" if isinstance(error, KeyError) else f"{type(error).__name__}: {error}"
-            )
-            message = f"{type(self).__name__} cannot read the row: {problem}"
+            problem = f"column {error} is missing" if isinstance(error, KeyError) else in_words(error)
+            message = f"the task cannot read the row: {problem}"
             raise DataError(message, place=place, hint=f"Available columns: {columns}.") from None
         if doc is None or (self._where is not None and not _true(self._where(doc))):
             return None

@@ -13,6 +13,7 @@ from jinja2 import meta
 from harness.errors import PluginError, near
 from harness.extensions.templating.environment import HINT, BoundedEnvironment
 from harness.extensions.templating.step_limits import LimitError
+from harness.mistakes import in_words
 from harness.replies.literals import read
 
 from .regular import SECONDS, regular_expression
@@ -62,7 +63,7 @@ class DocTemplate:
             return result if self._is_column(doc) else _as_list(result)
         value = self._evaluate(self._expression, doc)
         if isinstance(value, (list, tuple, set, frozenset, Iterator)):
-            return list(value)
+            return self._evaluate(lambda _: [_defined(one) for one in value], doc)
         return None if value is None else self(doc)
 
     def _is_column(self, doc: Mapping[str, Any]) -> bool:
@@ -83,7 +84,9 @@ class DocTemplate:
         except LimitError as error:
             raise PluginError(f"{self.parameter}: {error}", hint=HINT, at=(self.parameter,)) from None
         except Exception as error:  # an expression can raise anything: a division by 0, a security error …
-            raise PluginError(f"{self.parameter}: {type(error).__name__}: {error}", at=(self.parameter,)) from None
+            raise PluginError(
+                f"{self.parameter} cannot be evaluated: {in_words(error)}", at=(self.parameter,)
+            ) from None
 
     def _raise_unknown(self, column: str, doc: Mapping[str, Any]) -> None:
         hint = near(column, map(str, doc)).replace("Available:", "Available columns:")
@@ -101,6 +104,13 @@ def _expression(tree: jinja2.nodes.Template, source: str) -> Callable[[Mapping[s
     if match is None or sum(not isinstance(part, jinja2.nodes.TemplateData) for part in parts) != 1:
         return None
     return _environment().compile_expression(match[1], undefined_to_none=False)
+
+
+def _defined(value: Any) -> Any:
+    """The value of an expression. Raises `jinja2.UndefinedError` for that of a name that there is not."""
+    if isinstance(value, jinja2.Undefined):
+        str(value)
+    return value
 
 
 def _as_list(text: str) -> Any:

@@ -16,6 +16,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from harness.api import Action, Case, Episode, Facts, Metric, Range, derive_seed
 from harness.errors import DataError, Place, PluginError
 from harness.extensions.panels.questions import Question, QuestionTask
+from harness.mistakes import in_words
 from harness.parameters import PLUGIN, Keywords, Plugin
 from harness.printable import utf8
 
@@ -142,7 +143,7 @@ class JudgedTask(QuestionTask):
                     fence = f"{derive_seed('fence', seed, name, json.dumps(line)):016x}"
                     yield self.case(name, line, fence)
                 except (KeyError, TypeError, ValueError) as error:
-                    raise DataError(f"not an answer to judge: {type(error).__name__}: {error}", place=place) from None
+                    raise DataError(f"not an answer to judge: {in_words(error)}", place=place) from None
                 limit = None if limit is None else limit - 1
 
     def example(self) -> Case:

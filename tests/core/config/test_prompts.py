@@ -46,9 +46,9 @@ def test_a_missing_variable_says_file_line_and_what_there_is(tmp_path: Path) -> 
     ("text", "says", "line"),
     [
         ("a\n{% for %}", "does not compile", 2),
-        ("a\n\n{{ 1 // 0 }}", "ZeroDivisionError", 3),
+        ("a\n\n{{ 1 // 0 }}", "template fails: .*by zero", 3),
         ("{{ ''.__class__.__mro__ }}", "unsafe", 1),
-        ("{{ x.append(1) }}", "unsafe|SecurityError", 1),
+        ("{{ x.append(1) }}", "unsafe", 1),
         ("{% include 'none.j2' %}", "no template 'none.j2'", 0),
         ("{% include '../../../etc/passwd' %}", "no template", 0),
     ],

@@ -55,6 +55,16 @@ def plan(project: Project, **changes: Any) -> Plan:
     return resolve.plan(spec.parse(body, project), project, Mock())
 
 
+def test_a_metric_that_there_is_not_is_answered_with_those_of_the_task(project: Project) -> None:
+    with pytest.raises(UserError) as caught:
+        plan(project, metrics=["accuracy"])
+    assert "there is no metric 'accuracy'" in caught.value.message
+    assert caught.value.hint.startswith("This task's own: agreed")
+    with pytest.raises(UserError) as caught:
+        plan(project, metrics=["agred"])
+    assert caught.value.hint.startswith("Did you mean agreed? This task's own:")
+
+
 def test_references_in_lists_and_mappings_are_built(project: Project) -> None:
     body = {
         "use": "choir",

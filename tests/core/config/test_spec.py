@@ -17,6 +17,7 @@ from harness.config.proposals import complete
 from harness.engines.mock import Mock
 from harness.errors import SpecError, UserError
 from harness.report import render
+from tests.helpers.commands import invoke
 from tests.helpers.toy import TOY
 
 GOOD = "name: s\ntask: pick\nprotocol: rounds\nprompts: toy/base\nmetrics: [agreed]\n"
@@ -37,6 +38,26 @@ def test_extends_merges_mappings_and_replaces_the_rest(tmp_path: Path) -> None:
     assert [v.id for v in child.variants()] == ["agents=4"]
     assert str(child.place("protocol", "rounds")).endswith("s.yaml:3:20")
     assert str(child.place("metrics")).endswith("toy.yaml:11:10")
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("tables:\n  - {title: Mine, rows: model}", "s.yaml:4:5"),
+        ("tables:\n  - {title: Mine, rows: model, cell: agreed}\n  - {title: Two, rows: model}", "s.yaml:5:5"),
+        ("tables+:\n  - {title: Mine, rows: model}", "s.yaml:4:5"),
+        ("tables:\n  - title: Mine", "s.yaml:4:5"),
+        ("metrics: [{use: agreed, nam: x}]", "s.yaml:3:"),
+    ],
+)
+def test_a_mistake_of_the_child_is_placed_in_the_child(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str, place: str
+) -> None:
+    """Also where the spec that it extends has something at the same position of a list that is replaced."""
+    (tmp_path / "s.yaml").write_text(f"extends: toy\nname: child\n{text}\n")
+    with contextlib.chdir(TOY.root):
+        code, _, err = invoke(capsys, "validate", str(tmp_path / "s.yaml"))
+    assert code == 2 and place in err and "toy.yaml" not in err
 
 
 def test_another_plugin_does_not_inherit_parameters(tmp_path: Path) -> None:

@@ -16,6 +16,13 @@ def bomb() -> str:
     return "\n".join(rows)
 
 
+@pytest.mark.parametrize("text", ["a:\n\tb: 1", "a:\n  b: 1\n\tc: 2", "a:\n \tb: 1\n \tc: 2", "a:\n\t- 1\n\t- 2"])
+def test_a_tab_is_answered_with_use_spaces(text: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        yamls.parse(text, "f.yaml")
+    assert "Use spaces" in caught.value.hint
+
+
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("text", "says", "line"),

@@ -50,3 +50,21 @@ def test_validate_finds_a_template_variable_without_a_value(capsys: pytest.Captu
         code, _, err = invoke(capsys, "validate", "s.yaml")
     assert code == 2
     assert "retry.j2:2:1: prompt set 'typo': undefined variable 'eror'" in err and "Did you mean error" in err
+
+
+@pytest.mark.parametrize(
+    ("where", "place"),
+    [
+        ("prompts: qa/standard", "bad.yaml:4:10"),
+        ("agents:\n  default: {model: model, prompts: qa/standard}", "bad.yaml:5:"),
+    ],
+)
+def test_a_missing_template_has_a_place_and_the_sets_that_fit(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, where: str, place: str
+) -> None:
+    body = "name: x\ntask: {use: arithmetic, size: 2}\nprotocol: {use: debate, agents: 2}"
+    (tmp_path / "bad.yaml").write_text(f"{body}\n{where}\n")
+    with contextlib.chdir(ROOT):
+        code, _, err = invoke(capsys, "validate", str(tmp_path / "bad.yaml"))
+    assert code == 2 and f"{place}" in err
+    assert "prompt set 'qa/standard' has no template 'debate.j2'" in err and "Sets that fit: ensembles/standard." in err

@@ -67,7 +67,7 @@ def test_what_grading_needs_is_reported_before_anything_is_asked(tmp_path: Path)
 
 
 def test_math_without_an_answer(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"rows.jsonl:1:1: Math cannot read the row: ValueError: no answer"):
+    with pytest.raises(DataError, match=r"rows.jsonl:1:1: the task cannot read the row: no answer"):
         one(tmp_path, "math", {"problem": "?", "solution": "no box"})
     with pytest.raises(DataError, match=r"column 'solution' is missing\n  Available columns: problem."):
         one(tmp_path, "math", {"problem": "?"})

@@ -107,7 +107,7 @@ def test_they_mean_what_python_means(text: str, a: int, b: int) -> None:
     try:
         expected = eval(text, {"a": a, "b": b})
     except ZeroDivisionError:
-        assert "ZeroDivisionError" in mistake(text, {"a": a, "b": b})
+        assert "by zero" in mistake(text, {"a": a, "b": b})
     else:
         assert value(text, {"a": a, "b": b}) == expected
 
@@ -278,8 +278,8 @@ def test_every_process_gives_the_same() -> None:
     [
         ("ansver['Ann'] == 1", ["ansver: unknown name", "Did you mean answer?"]),
         ("answer['Dan'] == 'red'", ["there is no 'Dan'", "answer = {'Ann': 'red'"]),
-        ("sum(100 / (r.x - 3) for r in rows)", ["100 / (r.x - 3)", "ZeroDivisionError", "r = {'tag': 'b', 'x': 3}"]),
-        ("len(xs) + rows", ["len(xs) + rows", "TypeError"]),
+        ("sum(100 / (r.x - 3) for r in rows)", ["100 / (r.x - 3)", "division by zero", "r = {'tag': 'b', 'x': 3}"]),
+        ("len(xs) + rows", ["len(xs) + rows", "unsupported operand"]),
         ("xs.count(3)", ["values have no methods: write count(xs, …)"]),
         ("lenn(xs)", ["no such function", "Did you mean len?"]),
         ("answer('Ann')", ["answer: it is a value and no function; its entries are answer[…]"]),

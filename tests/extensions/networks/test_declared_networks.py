@@ -450,10 +450,7 @@ def test_an_expression_that_fails_fails_its_episodes(
     path = file(tmp_path, BODY.replace("limit", "1 / (limit - 2)", 1))
     assert main(["eval", "--spec", path.name, "--quiet", "--output_path", "run"]) == 1
     shown = "".join(capsys.readouterr())
-    assert (
-        "ExpressionError: x.yaml:10:64: 1 / (limit - 2): ZeroDivisionError: division by zero (with limit = 2)\n"
-        in shown
-    )
+    assert "x.yaml:10:64: 1 / (limit - 2): division by zero (with limit = 2)\n" in shown
     assert "Traceback" not in shown and "rules.py" not in shown
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,19 @@ HELPERS = {
 }
 
 
+def ballot(asked: str) -> str:
+    """The ballot of a voter who likes the first candidates best, in the form that the prompt's last line shows."""
+    marker = asked.rstrip().splitlines()[-1].partition(":")[0]
+    first, *others = re.findall(r"^=== ([A-Z]) ===", asked, re.MULTILINE)
+    liked = {
+        "Vote": first,
+        "Approve": ", ".join([first, *others[:1]]),
+        "Ranking": " > ".join([first, *others[:2]]),
+        "Points": ", ".join([f"{first}=7", *(f"{one}=3" for one in others[:1])]),
+    }
+    return f"{marker}: {liked[marker]}"
+
+
 def says(agent: str, number: int, asked: str) -> str:
     """Work and answer of the agent's call of that number, as `asked` wants it."""
     if agent in HELPERS:
@@ -43,7 +57,7 @@ def says(agent: str, number: int, asked: str) -> str:
     if agent == "Judge":
         return "The second is right: 15 times 33.\nThe answer is 495."
     if "answers to the question are left" in asked:  # the form of a ballot, which its last line shows
-        return f"That is my ballot.\n{asked.rstrip().splitlines()[-1]}"
+        return f"That is my ballot.\n{ballot(asked)}"
     answer, before = ANSWERS[agent][number], ANSWERS[agent][max(0, number - 1)]
     if "on the table" in asked:
         return "AGREE. I checked it." if answer != before else f"DISAGREE: I stay with mine.\nThe answer is {answer}."

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.extensions.templating.step_limits import LimitError, supply
+from harness.mistakes import in_words
 from harness.printable import clean
 
 from . import _guards
@@ -117,7 +118,7 @@ class CompiledExpression:
         elif isinstance(error, (LimitError, _guards.UnfitValueError)):
             what = str(error)
         else:
-            what = f"{type(error).__name__}: {str(error)[:200]}"
+            what = in_words(error)[:200]
         at = f" (with {', '.join(shown)})" if shown else ""
         limit = isinstance(error, LimitError)
         kind = ExpressionLimitError if limit else ExpressionError
