@@ -19,7 +19,6 @@ from harness import approvals
 from harness.api import Facts
 from harness.errors import Place, PromptError, near
 from harness.manifests import offered, offers
-from harness.mistakes import in_words
 
 SUFFIX = ".j2"
 
@@ -154,7 +153,7 @@ class PromptSet:
         except jinja2.TemplateSyntaxError as error:
             raise _broken(error, error.filename or template) from None
         except Exception as error:  # whatever an expression in a template does: a division, a security error …
-            what, hint = f"template fails: {in_words(error)}", None
+            what, hint = f"template fails: {str(error) or type(error).__name__}", None
             if isinstance(error, jinja2.UndefinedError):
                 what, hint = str(error.message), f"Variables here: {', '.join(sorted(variables))}."
             elif notes := getattr(error, "__notes__", None):  # which limit it has reached, and what the limits are

@@ -10,13 +10,12 @@ import functools
 import hashlib
 import inspect
 import json
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 from harness import api, parameters
-from harness.absent import bringer
 from harness.config.building import PlaceOf, Reference, make, parts_of, policy_name, split
 from harness.config.keys import SpecKey, keys_of
 from harness.config.plan import Condition, Group, Plan, without_later_metrics
@@ -329,7 +328,10 @@ class _Resolver:
             if name in metrics:
                 errors.append(SpecError(f"two metrics are called {name!r}; give one a name:", place=place()))
                 continue
-            self._refuse_unknown(str(use), conditions, place(*(("use",) if isinstance(entry, Mapping) else ())))
+            if self.project.file("metrics", str(use)) is None:
+                from harness.config.unknown_metrics import refuse
+
+                refuse(self.project, str(use), conditions, place(*(("use",) if isinstance(entry, Mapping) else ())))
             metric: api.Metric = self.build_at("metrics", {"use": use, **arguments}, place)
             metrics[name] = metric
             for condition in conditions:
@@ -346,38 +348,6 @@ class _Resolver:
             errors += [SpecError(what, place=key.place(*path)) for what, path in key.check_metrics(metrics)]
         raise_all(errors)
         return metrics
-
-    def _refuse_unknown(self, name: str, conditions: Iterable[Condition], place: Place) -> None:
-        """Raise `PluginError` for what is no metric: a grade or fact, which a metric can measure, or any other name."""
-        if self.project.file("metrics", name) is not None:
-            return
-        for condition in conditions:
-            for use, word, numbers in (
-                ("grade", "a grade of this task", condition.task.grades),
-                ("fact", "a fact of this protocol", condition.protocol.facts_with(condition.task)),
-            ):
-                if name in numbers and self.project.file("metrics", use) is not None:
-                    hint = f"{name!r} is {word}: write {{use: {use}, of: {name}, name: {name}}}."
-                    raise PluginError(f"there is no metric {name!r}", place=place, hint=hint)
-        close = near(name, self.project.files("metrics")).partition("Available:")[0]
-        fit = ", ".join(self._fitting_metrics(conditions)) or "none"
-        hint = f"{close}This task's own: {fit}. `harness list metrics` lists all."
-        raise PluginError(f"there is no metric {name!r}", place=place, hint=bringer(name, "metrics") or hint)
-
-    def _fitting_metrics(self, conditions: Iterable[Condition]) -> list[str]:
-        """The metrics of what the task grades and the protocol counts, those of the name of a grade first."""
-        grades, inputs = set[str](), set[str]()
-        for condition in conditions:
-            grades |= {*condition.task.grades}
-            inputs |= {*condition.task.grades, *condition.task.optional_grades}
-            inputs |= {*condition.protocol.facts_with(condition.task)}
-        fitting = []
-        for name in self.project.files("metrics"):
-            with contextlib.suppress(UserError):  # of a package that is not here
-                needs = self.project.load("metrics", name).needs
-                if isinstance(needs, tuple) and needs and inputs.issuperset(needs):
-                    fitting.append(name)
-        return sorted(fitting, key=lambda name: (name not in grades, name))
 
     def label(self, conditions: tuple[Condition, ...]) -> str:
         """Who is under test, as tables call it. Players that know the right answer, and people, are always named."""

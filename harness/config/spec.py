@@ -13,7 +13,7 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -254,8 +254,8 @@ def _extended(document: yamls.Document, project: Project, via: tuple[str, ...]) 
         raise SpecError(f"extends more than {yamls.MAX_DEPTH} specs, one another", place=here)
     below = _extended(yamls.read(Path(file)), project, (*via, file))
     fill_in(data.get("matrix"), below.data.get("matrix"), document.place)
-    replaced = {*_replaced(below.data, data)}
-    kept = {path: place for path, place in below.places.items() if not _is_below(path, replaced)}
+    gone = {*_replaced(below.data, data)}
+    kept = {path: at for path, at in below.places.items() if not any(path[:n] in gone for n in range(len(path) + 1))}
     places = {**kept, **places}
     add(data, below.data, places, document.place())
     return yamls.Document(over(below.data, data), document.file, places)
@@ -268,10 +268,6 @@ def _replaced(base: Any, top: Any, path: ValuePath = ()) -> Iterator[ValuePath]:
         return
     for key in base.keys() & top.keys():
         yield from _replaced(base[key], top[key], (*path, key))
-
-
-def _is_below(path: ValuePath, above: Collection[ValuePath]) -> bool:
-    return any(path[:length] in above for length in range(len(path) + 1))
 
 
 def fill_in(matrix: Any, base: Any, place_of: Callable[..., Place]) -> None:

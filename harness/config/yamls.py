@@ -183,37 +183,16 @@ def parse(text: str, file: str) -> Document:
     try:
         loader = _Loader(text, file)
         return _document(loader)
-    except yaml.MarkedYAMLError as error:
-        place = _at(error.problem_mark or error.context_mark, file)
-        inside = "flow" in (error.context or "")
-        hint = "Inside { } and [ ], put a text with a comma, colon, brace or bracket in quotes." if inside else None
-        if not inside and "mapping values are not allowed" in (error.problem or ""):
-            hint = 'Put a text with ": " in it in quotes; a key stands on a line of its own.'
-        if _is_indented_by_a_tab(text, error):
-            hint = "Use spaces: YAML does not let tabs indent."
-        raise SpecError(f"broken YAML: {error.problem or error.context}", place=place, hint=hint) from None
-    except yaml.reader.ReaderError as error:  # raised before there is a loader that could say where
-        before = text[: error.position]
-        place = Place(file, before.count("\n") + 1, len(before) - before.rfind("\n"))
-        raise SpecError(
-            f"broken YAML: the character {text[error.position]!r} may not stand here", place=place
-        ) from None
     except yaml.YAMLError as error:
-        raise SpecError(f"broken YAML: {str(error).splitlines()[0]}", place=Place(file)) from None
+        from harness.config.broken_yaml import in_words  # what only a mistake needs
+
+        raise in_words(error, text, file) from None
     except RecursionError:
         place = _at(loader.get_mark() if loader is not None else None, file)  # how far it was read
         raise SpecError(f"nested deeper than {MAX_DEPTH} levels", place=place) from None
     finally:
         if loader is not None:
             loader.dispose()
-
-
-def _is_indented_by_a_tab(text: str, error: yaml.MarkedYAMLError) -> bool:
-    """Whether a line at which the parser stopped, or with which it began, is indented by a tab."""
-    marks = [mark for mark in (error.problem_mark, error.context_mark) if mark is not None]
-    lines = text.splitlines()
-    at = {mark.line + step for mark in marks for step in (-1, 0)}
-    return any(0 <= i < len(lines) and "\t" in lines[i][: len(lines[i]) - len(lines[i].lstrip())] for i in at)
 
 
 def _document(loader: Any) -> Document:

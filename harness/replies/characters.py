@@ -43,18 +43,13 @@ def says_nothing(text: str) -> bool:
 
 
 _PLACEHOLDER = re.compile(
-    r"[\s\"'“”*_`]*(?:…|\.{3}|\[(?:your|one of|one action|short|brief)\b[^\[\]\n]{0,200}\]"
-    r"|<(?:your [^<>\n]{1,100}|answer|number|letters?|value|text|name|message|content|payload|formula|program)>)"
-    r"[\s\"'“”*_`.]*",
-    re.IGNORECASE,
+    r"(?i)[\s\"'“”*_`]*(?:…|\.{3}|\[(?:your|one of|one action|short|brief)\b[^\[\]\n]{0,200}\]|<(?:your [^<>\n]{1,99}"
+    r"|answer|number|letters?|value|text|name|message|content|payload|formula|program)>)[\s\"'“”*_`.]*"
 )
 
 
 def is_placeholder(text: str) -> bool:
-    """Whether a text is nothing but what a prompt writes where a reply is to say something: …, <number>, [your answer].
-
-    Weak models copy it; it is no answer, and no message.
-    """
+    """Whether a text is only what prompts write where a reply says something, such as <number>: weak models copy it."""
     return len(text) < 300 and _PLACEHOLDER.fullmatch(text) is not None
 
 

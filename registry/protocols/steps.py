@@ -111,8 +111,6 @@ class _Game:
         self.world = task.world(case, rng)
         self.line = MessageLine(max_chars=rules.max_chars, parsing=rules.parsing)
         self.channel = rules.channel.open(case, rng) if rules.channel is not None and rules.talk_rounds else None
-        all_others = {agent: tuple(other for other in case.agents if other != agent) for agent in case.agents}
-        self.receivers = all_others if case.topology is None else case.topology
         window = rules.memory if isinstance(rules.memory, int) else 0
         self.memory: dict[str, deque[Facts]] = {agent: deque(maxlen=window) for agent in case.agents}
         self.waited = dict.fromkeys(case.agents, 0)
@@ -172,9 +170,15 @@ class _Game:
         listed = (*channel_view["inbox"], *channel_view["silent"])
         transcript = self.transcripts[agent]
         return {
-            "inbox": {name: transcript[name] for name in self.receivers[agent] if name in transcript},
-            "silent": [name for name in self.receivers[agent] if name in listed and name not in transcript],
+            "inbox": {name: transcript[name] for name in self.receivers(agent) if name in transcript},
+            "silent": [name for name in self.receivers(agent) if name in listed and name not in transcript],
         }
+
+    def receivers(self, agent: str) -> Sequence[str]:
+        """Whom an agent's words reach: its neighbors, or all others. Not kept: of all agents these are quadratic."""
+        if self.case.topology is not None:
+            return self.case.topology[agent]
+        return [other for other in self.case.agents if other != agent]
 
     def discuss(self, moves: Sequence[Move]) -> None:
         """Deliver a round of talk. Without one long conversation, collect the timestep's messages for each agent."""
@@ -193,7 +197,7 @@ class _Game:
         deliveries = []
         for move in moves:
             text = move.action["message"] if isinstance(move.action, dict) else move.action
-            receivers = self.receivers[move.agent] if text else ()
+            receivers = self.receivers(move.agent) if text else ()
             self.messages, self.characters = self.messages + bool(text), self.characters + len(text or "")
             if text:
                 self.traffic.note(move.agent, receivers, text)

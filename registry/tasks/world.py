@@ -106,6 +106,7 @@ class DeclaredWorld(DeclaredTask, SteppedTask):
         remedies = {name: f"Name it under `knows: {{{name}: {name}}}`." for name in (*self.draw, "n")}
         remedies |= {name: seen.format(name, name) for name in self.state}
         remedies |= {name: seen.format(name, f"mine.{name}") for name in self.own}
+        self._shared: tuple[Case, list[str], dict[str, int]] | None = None
         self._text = Wording("rules", self.rules, {"name", "number", "agents", *self.knows}, remedies=remedies)
 
     @property
@@ -163,7 +164,12 @@ class DeclaredWorld(DeclaredTask, SteppedTask):
         parameters.
         """
         knows = case.private.get(agent, {})
-        facts = {"name": agent, "number": case.agents.index(agent), "agents": list(case.agents), **knows}
+        shared = self._shared
+        if shared is None or shared[0] is not case:  # one list for all agents: each its own would be quadratic
+            numbers = {name: number for number, name in enumerate(case.agents)}
+            shared = self._shared = case, list(case.agents), numbers
+        _, agents, numbers = shared
+        facts = {"name": agent, "number": numbers[agent], "agents": agents, **knows}
         known = {name: value for name, value in knows.items() if name not in self._text.uses}
         asked = self._rules.beside.words("the line with your action")
         rules = "\n\n".join(filter(None, (self._text(facts), *asked)))

@@ -4,20 +4,23 @@ No engine is asked.
 
 from __future__ import annotations
 
+import random
 import re
+import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from harness import after
-from harness.api import Case, Turn
+from harness.api import Case, Move, Outcome, Turn
 from harness.config.plan import Condition, Plan
 from harness.config.project import Project
 from harness.config.prompts import PromptSet
 from harness.errors import Place, PromptError, SpecError, UserError, near
 from harness.runtime.abilities import unconstrained
 from harness.runtime.players import starts_over
-from harness.runtime.steps import drive
+from harness.runtime.steps import Steps
 from harness.storage.plugin_errors import describe
 
 from .templates import unknown
@@ -26,6 +29,12 @@ MISFIT = 3
 """Problems with a prompt set that are one: it belongs to another kind of task."""
 Template = tuple[str, Mapping[str, Any]]
 """A template's name, and its variables."""
+SAMPLED = 40
+"""Agents whose facts and forms of reply tell conditions apart; of more, so many are looked at, evenly spread."""
+RENDERED = 400
+"""Turns of one name whose prompts are rendered for a prompt set: agents and rounds beyond them are as those before."""
+SECONDS = 10.0
+"""CPU time in which one example is played; a longer one is neither played to its end nor graded."""
 
 
 def examined(plays: Sequence[tuple[Plan, Place]]) -> Iterator[SpecError]:
@@ -54,9 +63,8 @@ def examine(plan: Plan) -> list[SpecError]:
             example = condition.task.example()
             # Sweeping a size changes no prompt: what every agent knows and may answer, but for its numbers,
             # distinguishes conditions.
-            form = repr(
-                [(condition.task.context(example, s), condition.task.reply(example, s)) for s in example.agents]
-            )
+            agents = example.agents[:: max(1, len(example.agents) // SAMPLED)]
+            form = repr([(condition.task.context(example, s), condition.task.reply(example, s)) for s in agents])
             form = re.sub(r"\d+", "0", form)
         except Exception as error:
             problem = SpecError(f"{condition.id}: {describe(error)}", place=plan.spec.place("task"))
@@ -78,10 +86,9 @@ def _examine(condition: Condition, example: Case, plan: Plan, done: dict[tuple[A
         agents = condition.protocol.possible_agents(example)
         roles = {agent: names[i % len(names)] for i, agent in enumerate(agents)}
         case = replace(example, roles={s: r for s, r in roles.items() if r != "default"})
-        played = drive(condition.protocol, condition.task, case)
-        grade = condition.task.grade(case, played.outcome)
-        lacking = sorted(set(condition.task.grades) - set(grade))
-        if lacking:
+        turns, outcome = _played(condition, case)
+        grade = condition.task.grade(case, outcome) if outcome is not None else None
+        if grade is not None and (lacking := sorted(set(condition.task.grades) - set(grade))):
             raise RuntimeError(f"{type(condition.task).__name__}.grade gives no {', '.join(lacking)}")
     except Exception as error:
         yield SpecError(f"condition {condition.id}: {describe(error)}", place=place)
@@ -89,7 +96,7 @@ def _examine(condition: Condition, example: Case, plan: Plan, done: dict[tuple[A
     contexts_seen: dict[str, Mapping[str, Any]] = {}
     found: dict[str, list[SpecError]] = {}
     needed: dict[str, list[Template]] = {}
-    for turn in played.turns():
+    for turn in turns:
         prompts = condition.group_of(case, turn.agent).prompts
         before = contexts_seen.get(turn.agent)
         new = before is not turn.context
@@ -113,6 +120,26 @@ def _examine(condition: Condition, example: Case, plan: Plan, done: dict[tuple[A
         for problem in problems:
             hint = " ".join(filter(None, (problem.hint, f"Sets that fit: {', '.join(others) or 'none'}.")))
             yield problem if problem.place is not None else SpecError(problem.message, place=place, hint=hint)
+
+
+def _played(condition: Condition, case: Case) -> tuple[list[Turn], Outcome | None]:
+    """The turns of idle agents that are looked at, and the outcome; None where the game takes too long for it."""
+    late, turns, counts = time.process_time() + SECONDS, list[Turn](), Counter[tuple[str, str, int]]()
+    contexts: dict[str, tuple[Mapping[str, Any], int]] = {}  # of each agent, and which it is: a second run has another
+    with Steps(condition.protocol, condition.task, case, random.Random(0)) as game:
+        while (batch := game.batch) is not None:
+            for turn in batch:
+                before, number = contexts.get(turn.agent, (turn.context, 0))
+                number += turn.context is not before
+                contexts[turn.agent] = turn.context, number
+                kind = condition.group_of(case, turn.agent).name, turn.name, number
+                counts[kind] += 1
+                if counts[kind] <= RENDERED:
+                    turns.append(turn)
+            if time.process_time() > late:
+                return turns, None
+            game.send([Move(turn.agent, turn.name, turn.reply.noop) for turn in batch])
+        return turns, game.result()
 
 
 def _place_of(plan: Plan, prompts: str) -> Place:

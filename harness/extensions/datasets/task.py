@@ -13,7 +13,6 @@ from harness.errors import DataError, Place, PluginError
 from harness.extensions.declared.fields import ReplyEntry, ReplyFields
 from harness.extensions.panels.panels import Panel
 from harness.extensions.panels.questions import GRADES, Question, QuestionTask
-from harness.mistakes import in_words
 from harness.replies import unquoted
 from harness.replies.literals import NOTHING, read
 
@@ -226,6 +225,8 @@ class DatasetTask(QuestionTask):
         try:
             doc = self.prepare(dict(row))
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+            from harness.mistakes import in_words  # what only a mistake needs
+
             columns = ", ".join(map(str, row))
             problem = f"column {error} is missing" if isinstance(error, KeyError) else in_words(error)
             message = f"the task cannot read the row: {problem}"

@@ -13,7 +13,6 @@ from jinja2 import meta
 from harness.errors import PluginError, near
 from harness.extensions.templating.environment import HINT, BoundedEnvironment
 from harness.extensions.templating.step_limits import LimitError
-from harness.mistakes import in_words
 from harness.replies.literals import read
 
 from .regular import SECONDS, regular_expression
@@ -84,9 +83,9 @@ class DocTemplate:
         except LimitError as error:
             raise PluginError(f"{self.parameter}: {error}", hint=HINT, at=(self.parameter,)) from None
         except Exception as error:  # an expression can raise anything: a division by 0, a security error …
-            raise PluginError(
-                f"{self.parameter} cannot be evaluated: {in_words(error)}", at=(self.parameter,)
-            ) from None
+            from harness.mistakes import in_words  # what only a mistake needs
+
+            raise PluginError(f"{self.parameter}: {in_words(error)}", at=(self.parameter,)) from None
 
     def _raise_unknown(self, column: str, doc: Mapping[str, Any]) -> None:
         hint = near(column, map(str, doc)).replace("Available:", "Available columns:")

@@ -12,16 +12,16 @@ import math
 import random
 import statistics
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.api import Action, Case, Outcome, Task, Turn, derive_seed
+from harness.api import Action, Case, Move, Outcome, Protocol, Task, Turn, derive_seed
 from harness.config.plan import Condition, Plan
 from harness.errors import Place, SpecError, UserError
 from harness.extensions.conformance import check_task
 from harness.extensions.worlds import SteppedTask
-from harness.runtime.steps import drive
+from harness.runtime.steps import Steps
 from harness.storage.plugin_errors import describe
 
 from .contract import with_fields
@@ -111,8 +111,8 @@ def prove(condition: Condition, place: Place | None = None) -> Proof:
             for outcome in _outcomes(task, case, random.Random(seed)):
                 plain += _wrong(task.grade(case, outcome))
             late = max(deadline, time.process_time() + SECONDS)
-            played = drive(condition.protocol, task, case, _player(seed, late), seed)
-            floors.append(task.grade(case, played.outcome))
+            outcome = play_out(condition.protocol, task, case, _player(seed, late), seed)
+            floors.append(task.grade(case, outcome))
             plain += _wrong(floors[-1])
             if not seed:
                 plain += _solve(proof, task, case)
@@ -150,6 +150,14 @@ def _player(seed: int, late: float) -> Any:
         return with_fields(turn.reply, action, rng)
 
     return choose
+
+
+def play_out(protocol: Protocol, task: Task, case: Case, answer: Callable[[Turn], Action], seed: int = 0) -> Outcome:
+    """The outcome of one episode that a function plays for every agent; its turns are not kept. Raises as `Steps`."""
+    with Steps(protocol, task, case, random.Random(seed)) as game:
+        while (batch := game.batch) is not None:
+            game.send([Move(turn.agent, turn.name, answer(turn)) for turn in batch])
+        return game.result()
 
 
 def _outcomes(task: Task, case: Case, rng: random.Random) -> Iterator[Outcome]:

@@ -12,7 +12,6 @@ from jinja2 import meta
 from harness.errors import PluginError, near
 from harness.extensions.templating.environment import HINT, BoundedEnvironment
 from harness.extensions.templating.step_limits import LimitError
-from harness.mistakes import in_words
 
 
 class Wording:
@@ -60,7 +59,9 @@ class Wording:
         except LimitError as error:
             raise PluginError(f"{self.parameter}: {error}", hint=HINT, at=self._at) from None
         except Exception as error:  # an expression can raise anything: a division by 0, a security error …
-            raise PluginError(f"{self.parameter} cannot be evaluated: {in_words(error)}", at=self._at) from None
+            from harness.mistakes import in_words  # what only a mistake needs
+
+            raise PluginError(f"{self.parameter}: {in_words(error)}", at=self._at) from None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _again, (self.parameter, self.source, self._at)

@@ -150,8 +150,8 @@ def _sets(to: tuple[str, ...], text: str) -> tuple[Mapping[str, str] | None, int
             if not names.isdisjoint(addressed):
                 dropped, messages, names = dropped + len(messages or ()), None, set()
             names |= addressed
-            sent = {name: _as_text(value[key]) for key, name in named.items() if name and _is_said(value[key])}
-            messages = {**(messages or {}), **sent}
+            sent = {name: _as_text(value[key]) for key, name in named.items() if name and value[key] is not None}
+            messages = {**(messages or {}), **{to: text for to, text in sent.items() if not is_placeholder(text)}}
             dropped += sum(name is None and value[key] is not None for key, name in named.items())
     if messages is None and any(mark in text for mark in ("{", "}", "```")):
         values, lost = fields_by_key(text, to)
@@ -162,11 +162,6 @@ def _sets(to: tuple[str, ...], text: str) -> tuple[Mapping[str, str] | None, int
         fields = {name: field for name in to if (field := field_of(text, name)) is not None and not field.inline}
         messages = {name: field.value.strip() for name, field in fields.items()} or None
     return messages, dropped
-
-
-def _is_said(value: Any) -> bool:
-    """Whether a value is a message: not null, nor the prompt's own placeholder."""
-    return value is not None and not (isinstance(value, str) and is_placeholder(value))
 
 
 _TO = ("to", "recipient", "receiver", "neighbor", "neighbour", "target", "agent", "name")

@@ -104,7 +104,10 @@ def test_calls_of_what_there_is_not_empty_texts_and_floods() -> None:
 def test_without_a_call_there_is_no_action_whatever_the_text_says() -> None:
     for answer in (calls(text="<wait/>"), calls(text="```\nwait\n```"), Completion("", tool_calls=[])):
         for form in (CALLS, COMMANDS):
-            assert read_completion(form, answer).error == "no tool was called; call one such as send_message"
+            assert (
+                read_completion(form, answer).error
+                == "no tool was called; there are: send_message, write_file, list_files, wait, submit_result"
+            )
     huge = calls(call("submit_result", {"answer": "x" * MAX_CHARS}))
     assert str(read_completion(CALLS, huge).error).startswith("too long: calls of 1,000,0")
     assert read_completion(CALLS, Completion("", tool_calls=[{"id": "1"}])).action is None  # an engine's bug

@@ -89,7 +89,7 @@ def test_a_ratio_of_several_episodes_is_that_of_their_sums() -> None:
             "Corpus.aggregate fails: no such file",
             "spec.yaml",
         ),
-        (SpecError("no such file"), "Corpus.aggregate fails: SpecError: ", None),
+        (SpecError("no such file"), "Corpus.aggregate fails: no such file", None),
         (ZeroDivisionError("by 0"), r"Corpus.aggregate fails: ZeroDivisionError: by 0 \(test_scores.py:\d+\)", None),
     ],
 )

@@ -382,7 +382,7 @@ def test_a_mistake_has_its_place(tmp_path: Path) -> None:
     run = harness.evaluate(str(file), output_path=tmp_path / "run")
     (score,) = run.scores
     assert score.error is not None
-    assert "lake.yaml:10:17: fish / (fish - 2): ZeroDivisionError" in score.error and "fish = 2" in score.error
+    assert "lake.yaml:10:17: fish / (fish - 2): division by zero" in score.error and "fish = 2" in score.error
 
 
 def test_a_name_that_is_taken_is_shown_where_it_stands(tmp_path: Path) -> None:

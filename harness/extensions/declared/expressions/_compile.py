@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.extensions.templating.step_limits import LimitError, supply
-from harness.mistakes import in_words
 from harness.printable import clean
 
 from . import _guards
@@ -118,6 +117,8 @@ class CompiledExpression:
         elif isinstance(error, (LimitError, _guards.UnfitValueError)):
             what = str(error)
         else:
+            from harness.mistakes import in_words  # what only a mistake needs
+
             what = in_words(error)[:200]
         at = f" (with {', '.join(shown)})" if shown else ""
         limit = isinstance(error, LimitError)
