@@ -12,19 +12,20 @@ import math
 import random
 import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.api import Action, Case, Move, Outcome, Protocol, Task, Turn, derive_seed
+from harness.api import Action, Case, Outcome, Task, Turn, derive_seed
 from harness.config.plan import Condition, Plan
 from harness.errors import Place, SpecError, UserError
 from harness.extensions.conformance import check_task
 from harness.extensions.worlds import SteppedTask
-from harness.runtime.steps import Steps
 from harness.storage.plugin_errors import describe
 
 from .contract import with_fields
+from .courses import warning
+from .playing import Choose, Clock, LateError, play_out
 from .tasks import DeclaredTask
 
 CASES = 20
@@ -52,6 +53,7 @@ class Proof:
         floor: grade → its mean over the cases when random agents play.
         ceiling: grade → its value for the best outcome of the first case; None if none was looked for.
         method: how that outcome was found, in words.
+        facts: those of the outcomes of random agents.
     """
 
     cases: int = 0
@@ -59,6 +61,7 @@ class Proof:
     floor: dict[str, float] = field(default_factory=dict)
     ceiling: dict[str, float] | None = None
     method: str = ""
+    facts: list[Grades] = field(default_factory=list)
 
     def line(self) -> str:
         """The result in words."""
@@ -91,6 +94,8 @@ def proofs(plays: Sequence[tuple[Plan, Place]]) -> Iterator[UserError | str]:
             about = condition.origin
             if not proof.problems:
                 yield f"{about}: {proof.line()}"
+                if (wrong := warning(condition, proof.facts, plays)) is not None:
+                    yield f"{about}: {wrong}"
 
 
 def prove(condition: Condition, place: Place | None = None) -> Proof:
@@ -110,13 +115,14 @@ def prove(condition: Condition, place: Place | None = None) -> Proof:
                 plain += check_task(task)
             for outcome in _outcomes(task, case, random.Random(seed)):
                 plain += _wrong(task.grade(case, outcome))
-            late = max(deadline, time.process_time() + SECONDS)
-            outcome = play_out(condition.protocol, task, case, _player(seed, late), seed)
+            clock = Clock(max(deadline - time.process_time(), SECONDS))
+            outcome = play_out(condition.protocol, task, case, clock.watching(_player(seed)), seed)
+            proof.facts.append(outcome.facts)
             floors.append(task.grade(case, outcome))
             plain += _wrong(floors[-1])
             if not seed:
                 plain += _solve(proof, task, case)
-        except _LateError:
+        except LateError:
             break
         except UserError as error:
             where = error.place or place
@@ -135,29 +141,15 @@ def prove(condition: Condition, place: Place | None = None) -> Proof:
     return proof
 
 
-class _LateError(Exception):
-    """A case takes long; it is not played to its end."""
-
-
-def _player(seed: int, late: float) -> Any:
-    """Random agents, until the CPU time `late`: each draws from its options, and does nothing if there are none."""
+def _player(seed: int) -> Choose:
+    """Random agents: each draws from its options, and does nothing if there are none."""
     rng = random.Random(derive_seed("proof", seed))
 
     def choose(turn: Turn) -> Action:
-        if time.process_time() > late:
-            raise _LateError
         action = rng.choice(turn.reply.options) if turn.reply.options else turn.reply.noop
         return with_fields(turn.reply, action, rng)
 
     return choose
-
-
-def play_out(protocol: Protocol, task: Task, case: Case, answer: Callable[[Turn], Action], seed: int = 0) -> Outcome:
-    """The outcome of one episode that a function plays for every agent; its turns are not kept. Raises as `Steps`."""
-    with Steps(protocol, task, case, random.Random(seed)) as game:
-        while (batch := game.batch) is not None:
-            game.send([Move(turn.agent, turn.name, answer(turn)) for turn in batch])
-        return game.result()
 
 
 def _outcomes(task: Task, case: Case, rng: random.Random) -> Iterator[Outcome]:

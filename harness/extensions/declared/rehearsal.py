@@ -6,14 +6,14 @@ import contextlib
 import time
 from collections.abc import Iterator, Sequence
 
-from harness.api import Action, Policy, Turn
+from harness.api import Policy
 from harness.config.plan import Condition, Plan, protocol_seed
 from harness.errors import Place, SpecError, UserError
 from harness.runtime.seats import seats, without_models
 from harness.storage.plugin_errors import describe
 
 from .expressions import Expression
-from .proof import play_out
+from .playing import Clock, LateError, play_out
 from .tasks import DeclaredTask
 
 SECONDS = 0.1
@@ -22,10 +22,6 @@ SECONDS = 0.1
 
 MOST_SECONDS = 10.0
 """CPU time in which one of them is played: a world of ten thousand agents is not played to its end."""
-
-
-class _LateError(Exception):
-    """A rehearsal takes long; it ends where it is."""
 
 
 def rehearsals(plays: Sequence[tuple[Plan, Place]]) -> Iterator[UserError]:
@@ -82,12 +78,6 @@ def _has_expressions(policy: Policy) -> bool:
 def _play(condition: Condition, plan: Plan) -> None:
     case = condition.assign_groups(condition.task.example(), plan.seed)
     choose = without_models(seats(plan, condition, case, 0))
-    late = time.process_time() + MOST_SECONDS
-
-    def until_late(turn: Turn) -> Action:
-        if time.process_time() > late:
-            raise _LateError
-        return choose(turn)
-
-    with contextlib.suppress(_LateError):
-        play_out(condition.protocol, condition.task, case, until_late, protocol_seed(plan, condition, case, 0))
+    with contextlib.suppress(LateError):
+        seed = protocol_seed(plan, condition, case, 0)
+        play_out(condition.protocol, condition.task, case, Clock(MOST_SECONDS).watching(choose), seed)

@@ -158,6 +158,7 @@ class Rules:
     """
 
     def __init__(self, keys: Mapping[str, Any]) -> None:
+        self._numbers: tuple[list[str], dict[str, int]] = [], {}
         self.state_names, self.own = tuple(keys["state"]), tuple(keys["own"])
         compiler = self.compiler = Compiler(self.own)
         self.beside = ReplyFields(keys["reply_"], "action")
@@ -200,6 +201,13 @@ class Rules:
         fixed_actions = all(action.fixed for action in self.actions.values())
         self.reply = self.reply_of(self.ready) if fixed_actions else None
         self.available = described(self.ready)
+
+    def number_of(self, agent: str, agents: list[str]) -> int:
+        """An agent's place among the agents; looked up, since all of ten thousand ask for theirs."""
+        numbers = self._numbers
+        if numbers[0] is not agents:
+            numbers = self._numbers = agents, {name: number for number, name in enumerate(agents)}
+        return numbers[1][agent]
 
     def reply_of(self, forms: tuple[ActionForm, ...]) -> Reply:
         """The form of a reply with these actions."""

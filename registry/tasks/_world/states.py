@@ -67,7 +67,7 @@ class DeclaredState(World):
     def _of(self, agent: str) -> tuple[Any, ...]:
         """What expressions about an agent take."""
         if agent not in self._own:
-            number = self.values["agents"].index(agent)
+            number = self.rules.number_of(agent, self.values["agents"])
             self._own[agent] = (agent, number, {name: self.values[name][agent] for name in self.rules.own})
         return self._own[agent]
 
@@ -205,7 +205,7 @@ class DeclaredState(World):
                 return
         if chosen.effects.lines:
             arguments = [action[parameter.name] for parameter in chosen.parameters]
-            chosen.effects.act(values, agent, values["agents"].index(agent), rules.own, arguments)
+            chosen.effects.act(values, agent, rules.number_of(agent, values["agents"]), rules.own, arguments)
 
 
 _SEPARATES = re.compile(r"[,;:\"]")

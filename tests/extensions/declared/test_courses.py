@@ -1,0 +1,79 @@
+"""`harness validate` on the course of a world: who can act, whether it ends, and worlds of very many agents."""
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.commands import invoke
+
+WORLD = """\
+name: talk
+task:
+  use: world
+  agents: {agents}
+  rules: Say something.
+  state: {{said: 0}}
+  own: {{spoke: 0}}
+  sees: {{said_so_far: said, your_own: mine.spoke}}
+  actions:
+    SAY: {{means: say it, when: {when}, effects: {{said: said + 1, mine.spoke: mine.spoke + 1}}}}
+    WAIT: {{means: nothing, when: {when}}}
+  noop: WAIT
+  {end}
+  scores: {{score: "min(1, said / (5 * n))"}}
+protocol: {{use: steps, order: simultaneous, max_timesteps: 8}}
+prompts: world/standard
+metrics: [score]
+baseline: {baseline}
+"""
+SAYS = {"use": "expression", "act": "'SAY'"}
+
+
+def validated(capsys: pytest.CaptureFixture[str], folder: Path, **parts: object) -> str:
+    values = {"agents": 2, "when": "True", "end": "end: rounds >= 3", "baseline": "random", **parts}
+    (folder / "talk.yaml").write_text(WORLD.format(**values))
+    code, out, err = invoke(capsys, "validate", str(folder / "talk.yaml"))
+    assert (code, err) == (0, "")
+    return out
+
+
+@pytest.mark.parametrize(
+    ("parts", "says"),
+    [
+        ({"when": "said > 0"}, "warning: no agent could act in any of 20 cases"),
+        ({"end": "turn: said > 0"}, "warning: no agent could act in any of 20 cases"),
+        ({"end": "end: rounds >= 9"}, "random agents and the spec's policies all played on to max_timesteps: 8"),
+        ({"end": "end: said < 0", "baseline": ""}, "20 cases: random agents all played on to max_timesteps: 8"),
+    ],
+)
+def test_a_world_that_comes_to_nothing_is_warned_of(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, parts: dict[str, str], says: str
+) -> None:
+    assert says in validated(capsys, tmp_path, **parts)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {},
+        {"end": "reports: {heard: said}"},  # without `end:` the limit is the end
+        {"end": "turn: number == 0 or said > 0"},
+        {"end": "end: said >= 8 * n", "baseline": SAYS},  # which only the spec's policy reaches
+    ],
+)
+def test_other_worlds_are_not(capsys: pytest.CaptureFixture[str], tmp_path: Path, parts: dict[str, object]) -> None:
+    assert "warning" not in validated(capsys, tmp_path, **parts)
+
+
+@pytest.mark.slow
+def test_thousands_of_agents_take_little_memory(tmp_path: Path) -> None:
+    """No prompt is rendered for each of them, no turn is kept, and no list of all is kept by each."""
+    text = WORLD.format(agents=4000, when="True", end="end: rounds >= 3", baseline="random")
+    (tmp_path / "talk.yaml").write_text(text)
+    command = [sys.executable, "-m", "harness", "validate", str(tmp_path / "talk.yaml")]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 200_000  # KB; with all of them for each it was 1.7 GB
