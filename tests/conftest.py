@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
+import re
 import signal
 import threading
 import warnings
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -34,6 +36,11 @@ VLLM_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
 """Several engines at once: by default each binds itself to the same cores, and fills a fourth of the memory."""
 
 
+FEW = 24
+"""Test functions that one process runs in about the time that workers take to start."""
+_TEST = re.compile(r"^(?:async )?def test_", re.MULTILINE)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     for plugin in (Names(), Reports(), Samples()):
         config.pluginmanager.register(plugin)
@@ -49,14 +56,22 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """How many workers `-n auto` starts.
 
-    One process for single files, where workers would cost more than they save (not so the commands of the docs), and
-    for tests that share a cluster or an export. Two for tests with vLLM: each has an engine of its own. Otherwise a
-    worker for every core.
+    One process for single files and folders with few tests, where workers would cost more than they save (not so the
+    commands of the docs), and for tests that share a cluster or an export. Two for tests with vLLM: each has an engine
+    of its own. Otherwise a worker for every core.
     """
     if config.option.markexpr == "docs":
         return None
-    files = all(Path(argument.partition("::")[0]).suffix == ".py" for argument in config.args)
-    return 0 if files else {"ray": 0, "export": 0, "vllm": 2}.get(config.option.markexpr)
+    paths = [config.invocation_params.dir / argument.partition("::")[0] for argument in config.args]
+    few = all(path.suffix == ".py" for path in paths) or _functions(paths) <= FEW
+    return 0 if few else {"ray": 0, "export": 0, "vllm": 2}.get(config.option.markexpr)
+
+
+def _functions(paths: Iterable[Path]) -> int:
+    """How many test functions there are below folders and in files; no more are counted than `FEW` and one."""
+    files = (file for path in paths for file in ([path] if path.suffix == ".py" else path.rglob("test_*.py")))
+    functions = (match for file in files if file.is_file() for match in _TEST.finditer(file.read_text("utf-8")))
+    return sum(1 for _ in itertools.islice(functions, FEW + 1))
 
 
 @pytest.fixture(autouse=True, scope="session")
