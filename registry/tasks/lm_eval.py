@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 
 from harness.api import Action, Case, Facts, Grading, Outcome, Parsed, Protocol, Range, Reply, plugin
 from harness.errors import PluginError, near
-from harness.extensions.lm_eval import LoadedTasks, SingleTask, load
+from harness.extensions.lm_eval import LoadedTasks, SingleTask, load, own_examples
 from harness.extensions.lm_eval.cases import case_of, interleaved, likelihoods
 from harness.extensions.lm_eval.data import LocalData
 from harness.extensions.lm_eval.proposals import proposals
@@ -50,6 +50,8 @@ class LmEval(QuestionTask):
         limit: documents of each task; below 1 a share of them. `--limit` counts all tasks' documents together.
         samples: task → the numbers of its documents to ask about.
         fewshot_seed: the seed of the draw of examples.
+        leave_own_out: whether a document is no example before itself. The package leaves it in where a task without
+            `fewshot_split` draws examples from its questions; `validate` says how many prompts that are.
         gen_kwargs: over the task's `generation_kwargs`.
         metadata: for the tasks' own use.
         filter: the filter whose results votes compare; by default the task's first.
@@ -67,6 +69,7 @@ class LmEval(QuestionTask):
     limit: Annotated[float, Range(gt=0)] | None = None
     samples: dict[str, list[int]] | None = None
     fewshot_seed: int = 1234
+    leave_own_out: bool = False
     gen_kwargs: dict[str, Any] = field(default_factory=dict)
     metadata: dict[str, Any] = field(default_factory=dict)
     filter: str | None = None
@@ -91,6 +94,7 @@ class LmEval(QuestionTask):
             self.gen_kwargs,
             self.limit,
             self.samples,
+            self.leave_own_out,
         )
         _ = self._tasks  # a wrong name shows now; it raises where what it would run is not approved
 
@@ -164,6 +168,11 @@ class LmEval(QuestionTask):
     def cases(self, limit: int | None, seed: int) -> Iterator[Case]:
         """A case a document; those of several tasks one of each in turn."""
         return interleaved([self._cases_of(leaf) for leaf in self.leaves.values()], limit)
+
+    def inputs(self, seed: int) -> tuple[str, ...]:
+        """How many prompts hold their own question, if any do."""
+        found = (own_examples.warning(leaf) for leaf in self.leaves.values())
+        return tuple(f"warning: {one}" for one in found if one is not None)
 
     def _cases_of(self, leaf: SingleTask) -> Iterator[Case]:
         return (case_of(leaf, request) for request in leaf.requests())

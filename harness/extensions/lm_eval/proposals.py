@@ -9,6 +9,7 @@ from typing import Any
 from harness.api import Facts, Protocol
 from harness.extensions.panels.panels import Panel
 
+from . import own_examples
 from .aggregation import name_of
 from .loading import LoadedTasks
 from .single_task import SingleTask
@@ -84,6 +85,8 @@ def _table(tasks: LoadedTasks, part: Sequence[str], several: bool) -> dict[str, 
     entry = {"rows": ["task", "model"], "columns": "metric", "cell": cells, "digits": 4, "error": "sem"}
     if any(tasks.leaves[leaf].undeclared for leaf in part):
         entry["hide_empty"] = True  # a name in a task's code need not come out of it
+    if shown := [one for leaf in part if (one := own_examples.warning(tasks.leaves[leaf])) is not None]:
+        entry["note"] = "; ".join(shown)
     some = {"title": title, "where": {"task": list(part)}} if several else {}  # a single table has the spec's name
     return {**entry, **some, **({"groups": groups} if groups else {})}
 

@@ -21,6 +21,7 @@ class Settings:
         gen_kwargs: over the task's `generation_kwargs`.
         limit: documents of each task; below 1 a share of them.
         samples: task → numbers of documents; of other tasks all documents are asked.
+        leave_own_out: whether the document that is asked about is no example of itself, unlike in the package.
     """
 
     num_fewshot: int | None = None
@@ -31,6 +32,7 @@ class Settings:
     gen_kwargs: Mapping[str, Any] = field(default_factory=dict)
     limit: float | None = None
     samples: Mapping[str, Sequence[int]] | None = None
+    leave_own_out: bool = False
 
 
 class Chat(str):
@@ -59,6 +61,7 @@ class DocumentRequest:
         continuations: (text, its own context if that differs) for each log-likelihood.
         sampling: the generation's keyword arguments.
         target: the right answer as the task writes it, for readers; None if the task has none that JSON keeps.
+        shows_itself: whether the document is among its own examples.
     """
 
     number: int | None
@@ -67,3 +70,4 @@ class DocumentRequest:
     continuations: tuple[tuple[str, str | None], ...] = ()
     sampling: Mapping[str, Any] = field(default_factory=dict)
     target: Any = None
+    shows_itself: bool = False

@@ -8,6 +8,7 @@ import itertools
 import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from harness.api import Action
 from harness.errors import DataError, Place, PluginError, near
 from harness.replies.reading import guarded
 
-from . import _package, grading
+from . import _package, grading, own_examples
 from ._mistakes import explained
 from ._returned import returned_names
 from .aggregation import registered
@@ -170,6 +171,7 @@ class SingleTask:
             except KeyError as error:
                 raise self._no_split(error) or error from None
             self._override(self.settings)
+            own_examples.watch(self.task, self.settings.leave_own_out)
             documents = self.task.task_docs if hasattr(self.task, "task_docs") else self.task.eval_docs
         self._documents = documents
         for name in ("filters", "metrics", "undeclared", "_returns"):
@@ -275,10 +277,11 @@ class SingleTask:
             self.task.fewshot_rnd = drawn[0]
             if sampler is not None:
                 sampler.rnd = drawn[1]
-            with self.explaining(f"document {number} is asked about"), self._own_chance(state=chance) as after:
+            doing = self.explaining(f"document {number} is asked about")
+            with doing, self._own_chance(state=chance) as after, own_examples.asking(document) as shown:
                 request = self._ask(number, document)
             chance = after[0]
-            yield request
+            yield replace(request, shows_itself=any(shown)) if any(shown) else request
 
     def _ask(self, number: int, document: Any) -> DocumentRequest:
         task, settings, chat = self.task, self.settings, self.settings.apply_chat_template

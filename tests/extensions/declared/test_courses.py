@@ -76,4 +76,6 @@ def test_thousands_of_agents_take_little_memory(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "harness", "validate", str(tmp_path / "talk.yaml")]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 200_000  # KB; with all of them for each it was 1.7 GB
+    assert (
+        resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 200_000
+    )  # KB; with all of them for each it was 1.7 GB
