@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import random
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,6 +13,8 @@ from harness.api import Case, Facts, Range, plugin
 from harness.errors import PluginError, SetupError, near
 from harness.extensions.games.environments import Actions, Environment, EnvironmentTask, ExampleEnvironment
 
+from ._pettingzoo_rules import rules_of, seats_in_words
+
 LARGEST = 10_000
 """Numbers of an observation: chess has 7,104; images have hundreds of thousands."""
 
@@ -20,7 +23,8 @@ LARGEST = 10_000
 class PettingZoo(EnvironmentTask):
     """A turn-based game of PettingZoo: `task: {use: pettingzoo, env: classic/connect_four_v3}`.
 
-    Actions are numbers, and an agent sees the environment's own text where it renders one ("ansi"), and its observation
+    The rules in prompts are the documentation that the package ships with the environment: it says what the numbers of
+    actions mean. Actions are numbers, and an agent sees the environment's own text where it renders one ("ansi"), and its observation
     as numbers. OpenSpiel has the classic games with actions and observations in words (`use: openspiel`).
 
     Attributes:
@@ -81,8 +85,21 @@ class PettingZoo(EnvironmentTask):
         return self.between
 
     def context(self, case: Case, agent: str) -> Facts:
-        """As other games; the environment's name is the title."""
-        return {**super().context(case, agent), "title": f"{self.env} of PettingZoo"}
+        """As other games; the environment's name is the title, and its own documentation the rules."""
+        facts = {**super().context(case, agent), "title": f"{self.env} of PettingZoo"}
+        if _installed():
+            rules, seats = self._documentation
+            facts |= {"rules": rules, "about": [seats_in_words(dict(zip(seats, case.agents, strict=False)))]}
+        return facts
+
+    @functools.cached_property
+    def _documentation(self) -> tuple[str, list[str]]:
+        """The rules, and the names of players in them. Raises `PluginError` where the package has no rules."""
+        environment = self.make()
+        if not (rules := rules_of(environment)):
+            hint = "Its actions are numbers, which say nothing without rules: write a task of your own with `rules`."
+            raise PluginError(f"{self.env} has no documentation of what its actions mean", hint=hint, at=("env",))
+        return rules, list(environment.possible_agents)
 
 
 def _installed() -> bool:

@@ -283,6 +283,27 @@ def test_an_environment_of_pettingzoo_shows_its_text_and_numbers(zoo: Any) -> No
     assert world.reply("Player-0") == LegalAction(("1", "2")) and world.reply("Player-1") is None
 
 
+@pytest.mark.parametrize(
+    ("env", "says"),
+    [
+        (
+            "classic/tictactoe_v3",
+            ["Each action from 0 to 8 represents", "0 | 3 | 6", "player_1 is Player-0, player_2 is"],
+        ),
+        ("classic/connect_four_v3", ["which column a token should be dropped in", "If an agent successfully connects"]),
+        ("classic/rps_v2", ["Rock is 0, paper is 1 and scissors is 2"]),
+        ("classic/leduc_holdem_v4", ["| 0         | Call", "| 3         | Check"]),
+    ],
+)
+def test_the_rules_of_an_environment_are_its_own_documentation(env: str, says: list[str]) -> None:
+    """What the numbers of actions mean, and nothing for programmers."""
+    task = ZOO(env=env, samples=1)
+    context = task.context(first(task), "Player-0")
+    text = "\n".join([context["rules"], *context["about"]])
+    assert all(" ".join(one.split()) in " ".join(text.split()) for one in says), text
+    assert not [word for word in ("Version History", "make(", "```{figure}", "<a href", "import ") if word in text]
+
+
 def test_images_cannot_be_played_in_words(zoo: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     import pettingzoo
 

@@ -232,6 +232,31 @@ def test_points_of_skat_are_those_of_its_tricks() -> None:
             world = world.step({actor: rng.choice(reply.options)}, rng)
 
 
+def test_null_in_skat_pays_as_the_rules_say_and_player_0_leads() -> None:
+    """The soloist gets 0.25 for no trick, else -0.25, the others half with the opposite sign."""
+    rules = task_of("skat").context(first(task_of("skat")), "Player-0")["rules"]
+    assert "0.25 if it takes no trick, else -0.25, and each of the others half of that" in rules
+    assert "Player-0 leads the first" in rules
+    seen = set()
+    for seed in range(40):
+        world, agents, rng = played("skat", 1, seed)
+        soloist, leads = agents[seed % 3], None
+        while not world.over:
+            [(actor, reply)] = [(who, reply) for who in agents if (reply := world.reply(who)) is not None]
+            legal = [str(option) for option in reply.options]
+            bids = [one for one in legal if one.casefold().startswith("null") and "ouvert" not in one.casefold()]
+            wanted = bids if actor == soloist else [one for one in legal if one.casefold() == "pass"]
+            if leads is None and "pass" not in map(str.casefold, legal) and actor != soloist:
+                leads = actor
+            world = world.step({actor: (wanted or legal)[0] if wanted else rng.choice(legal)}, rng)
+        returns = world.facts()["returns"]
+        if any(returns.values()):
+            seen.add(returns[soloist])
+            assert {returns[other] for other in agents if other != soloist} == {-returns[soloist] / 2}
+            assert soloist == "Player-0" or leads == "Player-0"
+    assert seen == {0.25, -0.25}
+
+
 def test_a_negotiation_shows_all_proposals_and_what_was_said() -> None:
     task = task_of("negotiation")
     world: Any = task.world(first(task), random.Random(0))
