@@ -329,9 +329,9 @@ class _Resolver:
                 errors.append(SpecError(f"two metrics are called {name!r}; give one a name:", place=place()))
                 continue
             if self.project.file("metrics", str(use)) is None:
-                from harness.config.unknown_metrics import refuse
+                from harness.config.unknown_metrics import refuse  # what only a mistake needs
 
-                refuse(self.project, str(use), conditions, place(*(("use",) if isinstance(entry, Mapping) else ())))
+                refuse(self.project, str(use), conditions, place("use"))
             metric: api.Metric = self.build_at("metrics", {"use": use, **arguments}, place)
             metrics[name] = metric
             for condition in conditions:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -32,7 +33,7 @@ def _sections(text: str) -> list[tuple[str, str]]:
     """(heading, heading and text) of each part of a Markdown text."""
     starts = [match.start() for match in _HEADING.finditer(text)]
     cuts = [0, *starts, len(text)]
-    parts = [text[begin:end] for begin, end in zip(cuts, cuts[1:], strict=False) if begin < end]
+    parts = [text[begin:end] for begin, end in itertools.pairwise(cuts) if begin < end]
     return [(match[1] if (match := _HEADING.match(part)) else "", part) for part in parts]
 
 

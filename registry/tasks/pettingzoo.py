@@ -24,8 +24,8 @@ class PettingZoo(EnvironmentTask):
     """A turn-based game of PettingZoo: `task: {use: pettingzoo, env: classic/connect_four_v3}`.
 
     The rules in prompts are the documentation that the package ships with the environment: it says what the numbers of
-    actions mean. Actions are numbers, and an agent sees the environment's own text where it renders one ("ansi"), and its observation
-    as numbers. OpenSpiel has the classic games with actions and observations in words (`use: openspiel`).
+    actions mean. Actions are numbers, and an agent sees the environment's own text where it renders one ("ansi"), and
+    its observation as numbers. OpenSpiel has the classic games with actions and observations in words (`use: openspiel`).
 
     Attributes:
         env: the environment's folder and name in the package (`pip install "mas-eval-harness[pettingzoo]"`).

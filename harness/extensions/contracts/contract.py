@@ -225,9 +225,8 @@ class Contract(Reply):
         """What the act's form reads of the rest of a reply."""
         named = field_of(text, "answer") if any(map(self._is_bare, self.act.fields)) else None
         parsed = self.act.parse(text if named is None else text[named.start :] if named.inline else named.value)
-        below = named is not None and named.inline and not is_placeholder(named.value)
-        if parsed.error is not None and named is not None and below:  # words below it
-            parsed = self.act.parse(named.value.strip(" []<>"))
+        if parsed.error is not None and named is not None and named.inline and not is_placeholder(named.value):
+            parsed = self.act.parse(named.value.strip(" []<>"))  # words below it
         return parsed
 
     def _apart(self, text: str, absent: list[str]) -> str | None:

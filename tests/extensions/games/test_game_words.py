@@ -239,7 +239,7 @@ def test_null_in_skat_pays_as_the_rules_say_and_player_0_leads() -> None:
     assert "Player-0 leads the first" in rules
     seen = set()
     for seed in range(40):
-        world, agents, rng = played("skat", 1, seed)
+        world, agents, rng = played("skat", 0, seed)
         soloist, leads = agents[seed % 3], None
         while not world.over:
             [(actor, reply)] = [(who, reply) for who in agents if (reply := world.reply(who)) is not None]
