@@ -264,10 +264,8 @@ def _extended(document: yamls.Document, project: Project, via: tuple[str, ...]) 
 def _replaced(base: Any, top: Any, path: ValuePath = ()) -> Iterator[ValuePath]:
     """Where `over(base, top)` has nothing of `base`: its places say nothing about what stands there now."""
     if not (isinstance(base, dict) and isinstance(top, dict)) or ("use" in top and top["use"] != base.get("use")):
-        yield path
-        return
-    for key in base.keys() & top.keys():
-        yield from _replaced(base[key], top[key], (*path, key))
+        return iter([path])
+    return itertools.chain(*(_replaced(base[key], top[key], (*path, key)) for key in base.keys() & top.keys()))
 
 
 def fill_in(matrix: Any, base: Any, place_of: Callable[..., Place]) -> None:

@@ -25,7 +25,8 @@ class PettingZoo(EnvironmentTask):
 
     The rules in prompts are the documentation that the package ships with the environment: it says what the numbers of
     actions mean. Actions are numbers, and an agent sees the environment's own text where it renders one ("ansi"), and
-    its observation as numbers. OpenSpiel has the classic games with actions and observations in words (`use: openspiel`).
+    its observation as numbers. OpenSpiel has the classic games with actions and observations in words (`use:
+    openspiel`).
 
     Attributes:
         env: the environment's folder and name in the package (`pip install "mas-eval-harness[pettingzoo]"`).
