@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from .files import no_link
+from .files import no_link, no_pipe
 
 ERRORS = "errors.jsonl"
 
@@ -73,7 +73,8 @@ def forget_scoring(folder: Path) -> None:
     Raises `OSError`.
     """
     for path in folder.glob("errors*.jsonl"):
-        lines = path.read_text("ascii").splitlines(keepends=True)
+        with open(path, encoding="ascii", opener=no_pipe) as file:
+            lines = file.readlines()
         others = [line for line in lines if not re.match(r'\{"stage": "(grade|metric )', line)]
         if not others:
             path.unlink()
@@ -86,7 +87,7 @@ def tracebacks(folder: Path) -> Iterator[str]:
     """The different tracebacks in a run's `errors.jsonl` and those of its workers, each once."""
     texts = set()
     for path in sorted(folder.glob("errors*.jsonl")):
-        with contextlib.suppress(OSError), path.open(encoding="utf-8", errors="replace") as lines:
+        with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="replace", opener=no_pipe) as lines:
             for line in lines:
                 with contextlib.suppress(ValueError, TypeError, AttributeError):  # a torn last line
                     text = json.loads(line).get("traceback")

@@ -22,10 +22,21 @@ def no_link(path: str | os.PathLike[str], flags: int) -> int:
             ever); and for what `os.open` does.
     """
     try:
-        file = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), 0o666)
+        return no_pipe(path, flags | getattr(os, "O_NOFOLLOW", 0))
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise OSError(errno.ELOOP, "it is a symbolic link", str(path)) from None
+        raise
+
+
+def no_pipe(path: str | os.PathLike[str], flags: int) -> int:
+    """Open a file as `no_link` does, also through a symbolic link: for files that are read, and never written.
+
+    Raises `OSError` for what is neither a file nor a device, and for what `os.open` does.
+    """
+    try:
+        file = os.open(path, flags | getattr(os, "O_NONBLOCK", 0), 0o666)
+    except OSError as error:
         if error.errno == errno.ENXIO:  # a pipe that nothing reads
             raise OSError(errno.ENXIO, "it is not a file", str(path)) from None
         raise
@@ -58,10 +69,35 @@ def write_atomically(path: Path, text: str) -> None:
         raise StorageError(f"cannot write {path}: {error.strerror or error}") from None
 
 
+def read_kept(path: Path, most: int) -> bytes | None:
+    """What a file holds that the harness itself once wrote; None where there is none.
+
+    Args:
+        path: the file.
+        most: bytes that it may have.
+
+    Raises:
+        DataError: with the file as its place: it is a symbolic link, no file, larger, or cannot be read.
+    """
+    try:
+        with open(path, "rb", opener=no_link) as file:
+            raw = file.read(most + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        hint = f"The harness writes no such thing there: remove it. `ls -l {path}` shows what it is."
+        raise DataError(f"cannot be read: {error.strerror or error}", place=Place(str(path)), hint=hint) from None
+    if len(raw) > most:
+        hint = "The harness writes no such file: remove it."
+        raise DataError(f"larger than {most:,} bytes", place=Place(str(path)), hint=hint)
+    return raw
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object from a file. Raises `DataError`."""
     try:
-        return json_object(path.read_bytes(), path)
+        with open(path, "rb", opener=no_pipe) as file:
+            return json_object(file.read(), path)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from None
 

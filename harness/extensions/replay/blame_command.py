@@ -21,6 +21,7 @@ from harness.results import Run
 from .blame import blamed, planned
 from .blame_tables import Blame, of_episodes
 from .command import add_model, policy_of
+from .course import Deviation
 from .findings import keep
 from .opinions import opinion_table, opinions_json, read_opinions
 from .verdict import BlameVerdict
@@ -89,15 +90,12 @@ def blame(options: argparse.Namespace) -> int:
     opinions = []
     if options.labels is not None:  # before anything is played: a mistake in the file must not cost the results
         opinions = read_opinions(Path(options.labels), {score.id for score in Run.load(options.run).scores})
-    done = 0
+    with Progress(options.quiet) as bars:
+        bars.begin("blame")
 
-    def on_verdict(verdict: BlameVerdict | None, total: int) -> None:
-        nonlocal done
-        done += verdict is not None
-        if not options.quiet and (done == total or done % 100 == 0):
-            print(f"blame: {done}/{total} episodes", file=sys.stderr)
+        def on_verdict(verdict: BlameVerdict | None, total: int) -> None:
+            bars.advance(None if verdict is None else False, total)
 
-    with Progress(options.quiet):
         found = blamed(
             options.run,
             options.by and policy_of(options.by, "--by"),
@@ -193,15 +191,18 @@ def _episode(one: BlameVerdict, found: Blame) -> dict[str, Any]:
     def number(value: Any) -> float | None:
         return None if value is None else float(value)
 
-    def turn(move: Any) -> dict[str, Any]:
+    def turn(move: Deviation) -> dict[str, Any]:
         return {"turn": move.number, "round": move.round, "agent": move.place[0], "index": move.place[1]}
+
+    def decisive(move: Deviation) -> dict[str, Any]:
+        return {**turn(move), "template": move.turn, "group": found.roles[one.episode][move.place[0]]}
 
     return {
         "episode": one.episode,
         "finding": one.finding,
         "value": number(one.value),
         "reference": number(one.reference),
-        "decisive": [turn(move) for move in one.named],
+        "decisive": [decisive(move) for move in one.named],
         "alone": one.single,
         "last_chance": one.last_chance,
         "effects": [{**turn(effect.deviation), "effect": number(effect.value)} for effect in one.effects],
