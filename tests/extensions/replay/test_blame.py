@@ -21,8 +21,7 @@ from harness.extensions.charts.command import material
 from harness.extensions.replay.blame import blamed, planned
 from harness.extensions.replay.blame_command import as_json
 from harness.extensions.replay.blame_tables import Blame
-from harness.extensions.replay.findings import keep
-from harness.extensions.replay.findings import FILE
+from harness.extensions.replay.findings import FILE, keep
 from harness.extensions.replay.verdict import WORDS
 from harness.results import Run
 from tests.helpers.commands import invoke
