@@ -6,7 +6,7 @@ import pytest
 
 from harness.api import Completion
 from harness.config import resolve
-from harness.engine_api import Request
+from harness.engine_api import Engine, Request
 from harness.engines.mock import Mock
 from harness.errors import DataError
 from harness.extensions.replay import replayed
@@ -34,7 +34,7 @@ def other(done: Run) -> str:
 
 
 def test_a_replay_that_lacked_a_model_goes_on_once_there_is_one(spoken: Run, tmp_path: Path) -> None:
-    def again(folder: Path, model: Mock | None) -> Run:
+    def again(folder: Path, model: Engine | None) -> Run:
         options = Options(output_path=folder)
         return replayed(spoken, EPISODE, change={0: other(spoken)}, model=model, options=options, project=TOY)
 

@@ -87,6 +87,7 @@ def replaced(whole: Run, to: Path, name: str, odd: Callable[[Path], None]) -> Pa
     return to
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("odd", ODD, ids=lambda one: one.__name__)
 def test_blame_json_that_is_no_file_is_named_by_all_that_read_it(
     whole: Run,
