@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -112,6 +113,9 @@ def blame(options: argparse.Namespace) -> int:
     if not found.verdicts and options.format in ("text", "markdown"):
         less = f": with {found.by} in all seats none of {found.passed} has a better {found.metric}"
         none = f"No episode failed{less if found.passed else ''}. There is nothing to explain."
+        if found.raised is not None:
+            errors = shlex.quote(str(found.run.folder / "errors.jsonl"))
+            none = f"No episode with an outcome failed. {found.raised}\n{errors} has the tracebacks."
         write("No verdict was reached." if found.remaining else none, options.output)
         return 0
     try:
@@ -181,6 +185,7 @@ def as_json(found: Blame) -> dict[str, Any]:
         "policy": found.policy,
         "asked": found.asked,
         "passed": found.passed,
+        "raised": sum(score.error is not None for score in found.run.scores),
         "left": found.remaining,
         "episodes": [_episode(one, found) for one in found.verdicts],
         **({"further_samples": [as_json(one) for one in found.further]} if found.further else {}),

@@ -496,3 +496,21 @@ def test_a_chart_counts_decisive_moves(tmp_path: Path, capsys: pytest.CaptureFix
     assert "Episodes that a move decides" in (tmp_path / "blame.svg").read_text()
     code, _, err = invoke(capsys, *plot, "--by", "size")
     assert code == 2 and "moves are counted by round, agent, group, turn" in err
+
+
+def test_a_run_whose_episodes_raised_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "harness.yaml").write_text(f"name: raising\nparents: [{TOY.root}, harness_builtin]\n")
+    (tmp_path / "registry" / "policies").mkdir(parents=True)
+    (tmp_path / "registry" / "policies" / "raises.py").write_text(
+        '"""Raises."""\nfrom harness.api import Policy, plugin\n\n\n@plugin\n'
+        'class Raises(Policy):\n    """Raises."""\n\n'
+        '    def choose(self, turn, rng):\n        """Raise."""\n        raise RuntimeError("I cannot")\n'
+    )
+    how = ("--set", "baseline=raises", "--set", "agents=null", "--output_path", "run", "--quiet")
+    invoke(capsys, "eval", "--spec", "toy", *how)
+    code, out, _ = invoke(capsys, "blame", "run", "--by", "{use: coin, bias: 1.0}", "--quiet")
+    assert code == 0 and "8 of 8 episodes raised and have no outcome" in out and "I cannot" in out
+    assert "No episode failed" not in out and "errors.jsonl" in out
