@@ -10,7 +10,7 @@ from harness.extensions.replay.surface import FORMATS, suspects
 
 @plugin
 class Surface(Policy):
-    """Names a turn whose form stands out: a number that begins with 0, a key or a word that no other turn has, the rarest shape.
+    """Names a turn whose form stands out: a number that begins with 0, a key or a word that no other turn has.
 
     It knows nothing of the task; of several such turns it names one at random.
     """
