@@ -112,8 +112,8 @@ class WhoBrokeIt(QuestionTask):
         spec: the team's spec; the policy that its headline names as ceiling plays all agents.
         set: changes of it, as `--set` takes them, such as `matrix.size=[8]`.
         faults: the kinds of faults that are planted. "plausible": another move in the same format, with values that
-            other agents say, which no surface cue gives away (`who_broke_it/surface`, `who_broke_it/odd_one_out`). Those
-            of the policy `faulty`, which are easy to see: "wrong", "silent" (`harness schema policies faulty`).
+            other agents say, which no surface cue gives away (`who_broke_it/surface`, `who_broke_it/odd_one_out`).
+            Easy to see are those of the policy `faulty`: "wrong", "silent" (`harness schema policies faulty`).
         episodes: the number of transcripts.
         run: the folder of a finished run that `harness blame` has looked at: its failed episodes are asked about, in
             place of teams. The answers are opinions for `harness blame --labels`. Of several moves each of which alone
