@@ -45,7 +45,7 @@ GROUPS: dict[str, dict[str, Sequence[Any]]] = {
         "silo_bench": (),
         "silo_panel": (),
         "silo_quick": (),
-        "who_broke_it": ("who_broke_it/last_speaker",),
+        "who_broke_it": ("who_broke_it/last_speaker", "who_broke_it/surface", "who_broke_it/odd_one_out"),
     },
     "Games and tournaments": {
         "game_suite": (FIRST,),

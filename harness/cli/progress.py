@@ -51,18 +51,22 @@ class Progress(logging.Handler):
 
     def __call__(self, score: EpisodeScore | None, total: int) -> None:
         """A finished episode, and the number there will be; first with None."""
+        self.advance(None if score is None else score.error is not None, total)
+
+    def advance(self, failed: bool | None, total: int) -> None:
+        """An episode is done, whether it failed, and the number there will be; first with None."""
         count = self.counts[-1]
         count.total = total
-        if score is not None:
+        if failed is not None:
             count.done += 1
-            count.failed += score.error is not None
+            count.failed += failed
         if self.quiet:
             return
         if sys.stderr.isatty() and not self._only_lines:
             self._show_bar(count)
-        elif score is None or count.done * 10 // total > (count.done - 1) * 10 // total:
-            failed = f", {count.failed} failed" if count.failed else ""
-            print(f"{self._title}: {count.done}/{total} episodes{failed}", file=sys.stderr, flush=True)
+        elif failed is None or count.done * 10 // total > (count.done - 1) * 10 // total:
+            more = f", {count.failed} failed" if count.failed else ""
+            print(f"{self._title}: {count.done}/{total} episodes{more}", file=sys.stderr, flush=True)
 
     def _show_bar(self, count: EpisodeCount) -> None:
         if self._bar is None:

@@ -3,7 +3,7 @@
 `redaction` keeps keys out of all of them. Nothing here knows plans, engines or tables.
 """
 
-from .files import read_json, write_atomically
+from .files import read_json, read_kept, write_atomically
 from .journal import (
     JOURNAL,
     MARKS,
@@ -49,6 +49,7 @@ __all__ = [
     "outcome_line",
     "outcome_of",
     "read_json",
+    "read_kept",
     "refusals_line",
     "sealed",
     "whole",

@@ -22,10 +22,21 @@ def no_link(path: str | os.PathLike[str], flags: int) -> int:
             ever); and for what `os.open` does.
     """
     try:
-        file = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), 0o666)
+        return no_pipe(path, flags | getattr(os, "O_NOFOLLOW", 0))
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise OSError(errno.ELOOP, "it is a symbolic link", str(path)) from None
+        raise
+
+
+def no_pipe(path: str | os.PathLike[str], flags: int) -> int:
+    """Open a file as `no_link` does, also through a symbolic link: for files that are read, and never written.
+
+    Raises `OSError` for what is neither a file nor a device, and for what `os.open` does.
+    """
+    try:
+        file = os.open(path, flags | getattr(os, "O_NONBLOCK", 0), 0o666)
+    except OSError as error:
         if error.errno == errno.ENXIO:  # a pipe that nothing reads
             raise OSError(errno.ENXIO, "it is not a file", str(path)) from None
         raise
@@ -38,15 +49,30 @@ def no_link(path: str | os.PathLike[str], flags: int) -> int:
     return file
 
 
+def _listened(path: str, flags: int) -> int:
+    """Open a pipe, a device or a terminal to write to. Raises `OSError` where nothing reads the pipe: none waits."""
+    try:
+        file = os.open(path, (flags | getattr(os, "O_NONBLOCK", 0)) & ~(os.O_CREAT | os.O_TRUNC))
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            raise OSError(errno.ENXIO, "it is a pipe that nothing reads", path) from None
+        raise
+    if hasattr(os, "O_NONBLOCK"):
+        os.set_blocking(file, True)
+    return file
+
+
 def write_atomically(path: Path, text: str) -> None:
     """Replace a file in one step, so that a reader never sees half of it. Raises `StorageError`.
 
-    A symbolic link under the name is replaced, never followed. What is not a file (a pipe, a terminal) is written to.
+    A symbolic link under the name is replaced, never followed. What is not a file (a pipe that is read, a terminal) is
+    written to.
     """
     temporary = path.with_name(f".{path.name}.part")
     try:
         if path.exists() and not path.is_file():
-            path.write_text(text, encoding="utf-8", errors="backslashreplace")
+            with open(path, "w", encoding="utf-8", errors="backslashreplace", opener=_listened) as file:
+                file.write(text)
             return
         temporary.unlink(missing_ok=True)  # of a process that was killed
         with temporary.open("x", encoding="utf-8", errors="backslashreplace") as file:  # a file of its own, or none
@@ -58,10 +84,35 @@ def write_atomically(path: Path, text: str) -> None:
         raise StorageError(f"cannot write {path}: {error.strerror or error}") from None
 
 
+def read_kept(path: Path, most: int) -> bytes | None:
+    """What a file holds that the harness itself once wrote; None where there is none.
+
+    Args:
+        path: the file.
+        most: bytes that it may have.
+
+    Raises:
+        DataError: with the file as its place: it is a symbolic link, no file, larger, or cannot be read.
+    """
+    try:
+        with open(path, "rb", opener=no_link) as file:
+            raw = file.read(most + 1) if os.fstat(file.fileno()).st_size <= most else None
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        hint = f"The harness writes no such thing there: remove it. `ls -l {path}` shows what it is."
+        raise DataError(f"cannot be read: {error.strerror or error}", place=Place(str(path)), hint=hint) from None
+    if raw is None or len(raw) > most:
+        hint = "The harness writes no such file: remove it."
+        raise DataError(f"larger than {most:,} bytes", place=Place(str(path)), hint=hint)
+    return raw
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object from a file. Raises `DataError`."""
     try:
-        return json_object(path.read_bytes(), path)
+        with open(path, "rb", opener=no_pipe) as file:
+            return json_object(file.read(), path)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from None
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from harness.api import Move
 from harness.errors import DataError
 
-from .files import json_object
+from .files import json_object, no_pipe
 from .journal import Line, lines, move_of
 from .pending import Entry, PendingFailures
 from .reading import naming
@@ -35,7 +35,7 @@ def located(paths: Sequence[Path]) -> Iterator[Entry]:
 def read_places(paths: Sequence[Path], places: Iterable[int]) -> Iterator[Line]:
     """The lines at places that `located` gave for the same journals. Raises `DataError` if there is none."""
     with contextlib.ExitStack() as stack:
-        files = [stack.enter_context(path.open("rb")) for path in paths]
+        files = [stack.enter_context(open(path, "rb", opener=no_pipe)) for path in paths]
         for place in places:
             offset, file = divmod(place, len(paths))
             files[file].seek(offset)

@@ -30,7 +30,7 @@ from typing import IO, Any
 from harness.api import Completion, Episode, Move, Outcome
 from harness.errors import DataError, Place, StorageError
 
-from .files import DAMAGED, json_object, no_link
+from .files import DAMAGED, json_object, no_link, no_pipe
 
 SCHEMA = 4
 JOURNAL = "journal.jsonl"
@@ -174,7 +174,7 @@ class Journal:
 
 def whole(path: Path) -> int:
     """How many bytes of a file are whole lines. Raises `OSError`."""
-    with path.open("rb") as file:
+    with open(path, "rb", opener=no_pipe) as file:
         end = file.seek(0, os.SEEK_END)
         while end:
             start = max(0, end - (1 << 16))
@@ -206,7 +206,7 @@ def first_damaged(path: Path) -> int | None:
 
     It reads the file at the speed of the disk, and parses nothing. Raises `OSError`.
     """
-    with path.open("rb") as file:
+    with open(path, "rb", opener=no_pipe) as file:
         return next((n for n, raw in enumerate(file, 1) if raw.endswith(b"\n") and not is_intact(raw)), None)
 
 
@@ -216,7 +216,7 @@ def lines(path: Path, *, sealed: bool = True) -> Iterator[tuple[int, Line]]:
     Raises `DataError` naming a line that is not a JSON object, or not as it was written.
     """
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=no_pipe) as file:
             offset = 0
             for number, raw in enumerate(file, 1):
                 if not raw.endswith(b"\n"):

@@ -111,7 +111,9 @@ class WhoBrokeIt(QuestionTask):
     Attributes:
         spec: the team's spec; the policy that its headline names as ceiling plays all agents.
         set: changes of it, as `--set` takes them, such as `matrix.size=[8]`.
-        faults: the kinds of faults that are planted (`harness schema policies faulty`).
+        faults: the kinds of faults that are planted. "plausible": another move in the same format, with values that
+            other agents say, which no surface cue gives away (`who_broke_it/surface`, `who_broke_it/odd_one_out`).
+            Easy to see are those of the policy `faulty`: "wrong", "silent" (`harness schema policies faulty`).
         episodes: the number of transcripts.
         run: the folder of a finished run that `harness blame` has looked at: its failed episodes are asked about, in
             place of teams. The answers are opinions for `harness blame --labels`. Of several moves each of which alone
@@ -122,7 +124,7 @@ class WhoBrokeIt(QuestionTask):
 
     spec: str = "agentsnet_quick"
     set: list[str] = field(default_factory=list)
-    faults: list[Literal["wrong", "silent"]] = field(default_factory=lambda: ["wrong", "silent"])
+    faults: list[Literal["plausible", "wrong", "silent"]] = field(default_factory=lambda: ["plausible"])
     episodes: Annotated[int, Range(ge=1, le=1_000_000)] = 20
     run: str | None = None
     shows: Literal["moves", "prompts"] = "moves"

@@ -22,13 +22,18 @@ from harness.config.spec import Spec
 from harness.engine_api import Engine
 from harness.engines.budget import Usage
 from harness.errors import BudgetSpentError, DataError, Place, SpecError, near
-from harness.evaluation import STAGES, OnScore, OpenRun, look_at_cases
+from harness.evaluation import STAGES, OnScore, OpenRun, look_at_cases, open_folder
 from harness.results import Run
+from harness.runtime import manifest
+from harness.runtime.manifest import META
 from harness.runtime.options import Options
+from harness.runtime.record import read_meta
 from harness.runtime.runner import BudgetReachedError
 from harness.runtime.session import session
 from harness.runtime.steps import Recorded, by_turn
 from harness.storage import finished
+from harness.storage.locks import Lock
+from harness.storage.redaction import without_secrets
 
 from .changes import Change, by_agent, changed, dropped, turn_at
 from .kept import Kept, Memory
@@ -152,6 +157,8 @@ def play_again(
     run = OpenRun(plan=plan, options=options, folder=folder, on_score=on_score or (lambda score, total: None))
     with contextlib.ExitStack() as held, approvals.allowing(options.allow_code_execution):
         for stage in STAGES:
+            if stage is open_folder:
+                _give_model(plan, folder)
             try:
                 run = stage(run, held)
             except BudgetReachedError as error:
@@ -193,6 +200,31 @@ def taken_over(parent: Parent, wanted: ReplayRequest, policy: Reference) -> Repl
             raise DataError(what, hint="Let a model or the stand-in answer.")
         hold.append(turn.number)
     return replace(wanted, swap={**wanted.swap, **dict.fromkeys(since, policy)}, hold=hold)
+
+
+def _give_model(plan: Plan, folder: Path) -> None:
+    """Let a run that stopped since no model was there go on with one: what it has recorded was asked of none.
+
+    Without this it would be refused as one of another engine. Raises `DataError`.
+    """
+    if not (folder / META).is_file():
+        return
+    meta, now = read_meta(folder / META), manifest.identity(plan)
+    before = meta["identity"]
+    own, wanted = before.get("engine"), now["engine"]
+    is_kept = isinstance(own, Mapping) and own.get("engine") == Kept.__name__
+    if meta.get("status") == "finished" or not is_kept or "asks" in own or wanted is None or "asks" not in wanted:
+        return
+    lock = Lock(folder)
+    try:
+        identity = {**before, "engine": wanted, "model": now["model"]}
+        facts = {
+            "engine_args": {name: without_secrets(one.describe()) for name, one in plan.engines.items()},
+            "model": plan.model,
+        }
+        storage.write_atomically(folder / META, manifest.as_json({**meta, **facts, "identity": identity}))
+    finally:
+        lock.release()
 
 
 def _without_kept(error: BudgetReachedError, plan: Plan) -> BudgetReachedError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -21,6 +22,7 @@ from harness.results import Run
 from .blame import blamed, planned
 from .blame_tables import Blame, of_episodes
 from .command import add_model, policy_of
+from .course import Deviation
 from .findings import keep
 from .opinions import opinion_table, opinions_json, read_opinions
 from .verdict import BlameVerdict
@@ -89,15 +91,12 @@ def blame(options: argparse.Namespace) -> int:
     opinions = []
     if options.labels is not None:  # before anything is played: a mistake in the file must not cost the results
         opinions = read_opinions(Path(options.labels), {score.id for score in Run.load(options.run).scores})
-    done = 0
+    with Progress(options.quiet) as bars:
+        bars.begin("blame")
 
-    def on_verdict(verdict: BlameVerdict | None, total: int) -> None:
-        nonlocal done
-        done += verdict is not None
-        if not options.quiet and (done == total or done % 100 == 0):
-            print(f"blame: {done}/{total} episodes", file=sys.stderr)
+        def on_verdict(verdict: BlameVerdict | None, total: int) -> None:
+            bars.advance(None if verdict is None else False, total)
 
-    with Progress(options.quiet):
         found = blamed(
             options.run,
             options.by and policy_of(options.by, "--by"),
@@ -114,6 +113,9 @@ def blame(options: argparse.Namespace) -> int:
     if not found.verdicts and options.format in ("text", "markdown"):
         less = f": with {found.by} in all seats none of {found.passed} has a better {found.metric}"
         none = f"No episode failed{less if found.passed else ''}. There is nothing to explain."
+        if found.raised is not None:
+            errors = shlex.quote(str(found.run.folder / "errors.jsonl"))
+            none = f"No episode with an outcome failed. {found.raised}\n{errors} has the tracebacks."
         write("No verdict was reached." if found.remaining else none, options.output)
         return 0
     try:
@@ -183,6 +185,7 @@ def as_json(found: Blame) -> dict[str, Any]:
         "policy": found.policy,
         "asked": found.asked,
         "passed": found.passed,
+        "raised": sum(score.error is not None for score in found.run.scores),
         "left": found.remaining,
         "episodes": [_episode(one, found) for one in found.verdicts],
         **({"further_samples": [as_json(one) for one in found.further]} if found.further else {}),
@@ -193,15 +196,18 @@ def _episode(one: BlameVerdict, found: Blame) -> dict[str, Any]:
     def number(value: Any) -> float | None:
         return None if value is None else float(value)
 
-    def turn(move: Any) -> dict[str, Any]:
+    def turn(move: Deviation) -> dict[str, Any]:
         return {"turn": move.number, "round": move.round, "agent": move.place[0], "index": move.place[1]}
+
+    def decisive(move: Deviation) -> dict[str, Any]:
+        return {**turn(move), "template": move.turn, "group": found.roles[one.episode][move.place[0]]}
 
     return {
         "episode": one.episode,
         "finding": one.finding,
         "value": number(one.value),
         "reference": number(one.reference),
-        "decisive": [turn(move) for move in one.named],
+        "decisive": [decisive(move) for move in one.named],
         "alone": one.single,
         "last_chance": one.last_chance,
         "effects": [{**turn(effect.deviation), "effect": number(effect.value)} for effect in one.effects],

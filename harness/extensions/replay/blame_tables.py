@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from harness.api import Facts
-from harness.printable import clean_name
+from harness.printable import clean_name, cut
 from harness.results import Run
 from harness.tables import Cell, Column, Row, Table
 
@@ -19,6 +19,7 @@ from .verdict import WORDS, BlameVerdict
 
 _NUMBERS = ("Decisive", "Share", "Alone", "Last")
 _MOST_NAMED, _MOST_MESSAGES = 5, 20
+_LONGEST = 300  # characters of an error
 _PASSED = "{} did not fail: the reference does no better"
 
 
@@ -52,6 +53,16 @@ class Blame:
     asked: int = 0
     further: tuple[Blame, ...] = ()
     policy: Facts = field(default_factory=dict)
+
+    @property
+    def raised(self) -> str | None:
+        """How many episodes of the run raised, and have no outcome to explain, in a sentence; None if none did."""
+        errors = [score.error for score in self.run.scores if score.error is not None]
+        if not errors:
+            return None
+        first = cut(clean_name(errors[0]), _LONGEST)
+        of = f"{len(errors)} of {of_episodes(len(self.run.scores))} raised and {'has' if len(errors) == 1 else 'have'}"
+        return f"{of} no outcome that could be explained, as by: {first}"
 
     @property
     def samples(self) -> tuple[Blame, ...]:
@@ -150,6 +161,8 @@ class Blame:
     def _notes(self, blamed: Sequence[BlameVerdict]) -> Iterator[str]:
         found = Counter(one.finding for one in self.verdicts)
         yield "; ".join(f"{n} of {len(self.verdicts)} episodes: {WORDS[what]}" for what, n in found.most_common())
+        if self.raised is not None:
+            yield f"Besides, {self.raised}"
         if self.passed:
             yield f"Besides, {_PASSED.format(of_episodes(self.passed))}."
         if any(one.shares for one in blamed):

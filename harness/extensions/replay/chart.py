@@ -2,57 +2,68 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness import storage
 from harness.api import Move
-from harness.errors import DataError, Place
+from harness.errors import DataError, Place, near
 from harness.extensions.charts.chart import Chart
 from harness.extensions.charts.failures import ENGINE, LIMIT, TRUNCATED, UNREADABLE
 from harness.extensions.charts.sources import ChartOptions, Material
 from harness.extensions.charts.style import label, ticks
 from harness.storage import finished
 
-from .blame import blamed
 from .changes import without_messages
-from .verdict import WORDS, BlameVerdict
+from .findings import KeptVerdict, kept_of
+from .verdict import words_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WAYS = ("round", "agent", "group", "turn", "failure")
-_LOOKED = 200
 _MOST_BARS = 40
 
 
 def blame_chart(material: Material, choice: ChartOptions) -> Chart:
     """Bars of how many episodes a move of each round decides; by agent, by its group, by the template of its turn, or
-    by the kind of failure.
+    by the kind of failure. Nothing is played: it draws what `harness blame` has found, with the reference that was
+    given last.
 
-    Raises `DataError` where no single episode is decided by a move, and as `blamed`.
+    Raises `DataError` where it has looked at none of the episodes, or no move decides one of them; and as
+    `findings.kept_of`.
     """
     if choice.x is not None:
         raise DataError("a plot of blame has no axis to choose", place=Place("--x"), hint="Leave it out; --by groups.")
     by = choice.by or WAYS[0]
     if by not in WAYS:
         raise DataError(f"moves are counted by {', '.join(WAYS)}, found {by!r:.80}", hint="Choose with --by.")
+    metric = choice.metric or material.headline().metric
+    known = {score.id for source in material.sources for score in source.run.scores}
+    if choice.episode is not None and choice.episode not in known:
+        raise DataError(f"the run has no episode {choice.episode!r:.80}", hint=near(choice.episode, known))
     counts: Counter[str] = Counter()
     found: Counter[str] = Counter()
-    metric = reference = ""
+    references: dict[str, None] = {}
     for source in material.sources:
-        chosen = () if choice.episode is None else (choice.episode,)
-        one = blamed(source.folder, metric=choice.metric, condition=choice.condition, limit=_LOOKED, episodes=chosen)
-        metric, reference = one.metric, one.by
-        kinds = _kinds(source.folder, one.verdicts) if by == "failure" else {}
-        for verdict in one.verdicts:
-            found[WORDS[verdict.finding]] += 1
-            if verdict.finding == "blamed":
-                counts.update(_ways(by, verdict, one.roles[verdict.episode], kinds))
+        names = {score.id for score in source.run.scores if choice.episode in (None, score.id)}
+        reference, verdicts = kept_of(source.folder, metric, names)
+        references |= {reference: None} if verdicts else {}
+        kinds = _kinds(source.folder, verdicts) if by == "failure" else {}
+        for name, verdict in verdicts.items():
+            found[words_of(verdict.finding)] += 1
+            if verdict.finding == "blamed" and verdict.named:
+                counts.update([kinds[name]] if by == "failure" else _ways(by, verdict))
+    if not found:
+        folders = " ".join(shlex.quote(str(source.folder)) for source in material.sources[:1])
+        own = "" if choice.metric is None else f" --metric {metric}"
+        hint = f"First: `harness blame {folders}{own}`. It plays failed episodes again; the chart shows what it found."
+        raise DataError(f"`harness blame` has found nothing about {metric} in these episodes", hint=hint)
     if not counts:
-        said = "; ".join(f"{n} episodes: {words}" for words, n in found.most_common()) or "no episode failed"
+        said = "; ".join(f"{n} episodes: {words}" for words, n in found.most_common())
         raise DataError(f"no move decides an episode ({said})")
     named = sorted(counts.items(), key=lambda item: (int(item[0]), 0) if by == "round" else (0, -item[1]))
     shown, rest = named[:_MOST_BARS], len(named) - _MOST_BARS
@@ -79,8 +90,8 @@ def blame_chart(material: Material, choice: ChartOptions) -> Chart:
     return Chart(
         "blame",
         f"Who made episodes fail, by {title}",
-        f"Episodes whose {metric} would have been as good as that of {reference} if a move had been another one, by "
-        f"{of}. Failed episodes that were looked at, at most {_LOOKED} a run: {looked}.{more}",
+        f"Episodes whose {metric} would have been as good as that of {', '.join(references)} if a move had been "
+        f"another one, by {of}. Failed episodes that `harness blame` has looked at: {looked}.{more}",
         (title, "episodes"),
         tuple(shown),
         paint,
@@ -88,17 +99,17 @@ def blame_chart(material: Material, choice: ChartOptions) -> Chart:
     )
 
 
-def _kinds(folder: Path, verdicts: Sequence[BlameVerdict]) -> dict[str, str]:
+def _kinds(folder: Path, verdicts: Mapping[str, KeptVerdict]) -> dict[str, str]:
     """Episode → what was wrong with its first decisive move."""
-    first = {one.episode: one.named[0].place for one in verdicts if one.named}
+    first = {name: one.named[0] for name, one in verdicts.items() if one.named}
     kinds = {}
     for end, batches in finished.batches(*storage.journals(folder), episodes={*first}):
         moves = [move for batch in batches for move in batch]
-        agent, index = first[end["e"]]
-        own = [move for move in moves if move.agent == agent]
+        at = first[end["e"]]
+        own = [move for move in moves if move.agent == at.agent]
         agents = frozenset(move.agent for move in moves)
         # Of several moves together, one may come about only by another: the episode as it was has no such move.
-        kinds[end["e"]] = kind_of(own[index], agents) if index < len(own) else "after another move"
+        kinds[end["e"]] = kind_of(own[at.index], agents) if at.index < len(own) else "after another move"
     return kinds
 
 
@@ -118,14 +129,11 @@ def kind_of(move: Move, agents: frozenset[str]) -> str:
     return "message" if without_messages(move.action, None, agents) is not None else "action"
 
 
-def _ways(by: str, verdict: BlameVerdict, roles: dict[str, str], kinds: dict[str, str]) -> list[str]:
+def _ways(by: str, verdict: KeptVerdict) -> list[str]:
     """What an episode counts for: that of its first decisive move; every agent of one."""
-    if by == "failure":
-        return [kinds[verdict.episode]]
+    first = verdict.named[0]
     if by == "round":
-        return [str(verdict.named[0].round)]
+        return [str(first.round)]
     if by == "turn":
-        return [verdict.named[0].turn]
-    if by == "agent":
-        return [*verdict.agents]
-    return [*dict.fromkeys(roles.get(agent, "default") for agent in verdict.agents)]
+        return [first.template]
+    return [*dict.fromkeys(one.agent if by == "agent" else one.group for one in verdict.named)]

@@ -20,7 +20,7 @@ from harness.api import CorpusMetric, Episode, Metric, Range, derive_seed
 from harness.config.building import Reference, policy_name
 from harness.config.plan import Plan
 from harness.config.project import Project
-from harness.errors import BudgetSpentError, DataError, Place, SpecError, near
+from harness.errors import BudgetSpentError, SpecError, near
 from harness.evaluation import rescored
 from harness.parameters import PLUGIN, Keywords, Plugin
 from harness.results import Run
@@ -40,6 +40,7 @@ FILE = "credit.json"
 """In the folder of a run: key → episode → [its number, agent → credit, or None where that is not known]."""
 
 _SHOWN = 20
+_LARGEST = 256 << 20  # bytes of the file
 
 Credits = dict[str, list[Any]]
 
@@ -225,16 +226,12 @@ def _key(metric: CreditMetric, headline: HeadlineSpec) -> str:
 
 
 def _read(folder: Path) -> dict[str, Credits]:
-    """What is known; what is there and is damaged counts as unknown. Raises `DataError` where it cannot be read."""
-    file = folder / FILE
-    if not file.is_file():
-        return {}
+    """What is known; what is damaged counts as unknown. Raises `DataError` where it is no file, or huge."""
+    raw = storage.read_kept(folder / FILE, _LARGEST)
     try:
-        found = json.loads(file.read_text("utf-8"))
+        found = json.loads(raw or b"{}")
     except (ValueError, RecursionError):
         found = None
-    except OSError as error:
-        raise DataError(f"cannot be read: {error}", place=Place(str(file))) from None
     return found if isinstance(found, dict) and all(isinstance(one, dict) for one in found.values()) else {}
 
 

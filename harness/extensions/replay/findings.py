@@ -7,21 +7,22 @@ import functools
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from time import sleep
 from typing import Any
 
 from harness import storage
 from harness.api import Move, as_text
-from harness.errors import DataError
+from harness.errors import DataError, Place
 from harness.extensions.transcripts.view_api import Finding, Transcript, TurnFinding
-from harness.printable import cut
+from harness.printable import clean_name, cut
 from harness.storage import finished
 from harness.storage.files import write_atomically
 from harness.storage.locks import Lock
 
-from .verdict import WORDS
+from .verdict import words_of
 
 FILE = "blame.json"
 _FORMAT = 1
@@ -43,7 +44,8 @@ def keep(folder: Path, *found: Mapping[str, Any]) -> None:
 
     Raises:
         OSError: the file cannot be written.
-        DataError: another process has been writing it for many seconds.
+        DataError: another process has been writing it for many seconds; or what is there is not as `keep` writes it,
+            and stays.
     """
     names = {one["episode"] for sample in found for one in sample["episodes"]}
     digests = {
@@ -52,9 +54,8 @@ def keep(folder: Path, *found: Mapping[str, Any]) -> None:
     }
     lock = _locked(folder)
     try:
-        is_small = (folder / FILE).is_file() and (folder / FILE).stat().st_size <= _LARGEST
         # Read again: the cache goes by the time of the file, within which another process may have replaced it.
-        whole = _load(folder / FILE) if is_small else {}
+        whole = _load(folder / FILE)
         whole = {name: value for name, value in whole.items() if isinstance(value, dict)}
         for sample in found:
             key = _key(sample)
@@ -85,7 +86,10 @@ def _locked(folder: Path) -> Lock:
 
 
 def of_episode(folder: Path, transcript: Transcript) -> Iterator[Finding]:
-    """What was found out about an episode, of each reference; nothing where its moves are others now."""
+    """What was found out about an episode, of each reference; nothing where its moves are others now.
+
+    Raises `DataError` where the file is not as `keep` writes it; of an entry that is not, nothing comes.
+    """
     digest = None
     for entry in _read(folder).values():
         try:
@@ -110,7 +114,7 @@ def verdicts_of(folder: Path) -> dict[str, list[int]]:
     """Episode → the numbers of the turns each of which alone decides it, in order; none where nobody is blamed, or
     only several moves together; of several references what the one says that was given last.
 
-    Whether the moves are still those is not looked at.
+    Whether the moves are still those is not looked at. Raises as `of_episode`.
     """
     found: dict[str, list[int]] = {}
     for entry in _read(folder).values():
@@ -123,6 +127,59 @@ def verdicts_of(folder: Path) -> dict[str, list[int]]:
     return found
 
 
+@dataclass(frozen=True)
+class KeptMove:
+    """A decisive move: its round, its agent and that agent's own turns before it, the template of its turn, and the
+    group of its agent."""
+
+    round: int
+    agent: str
+    index: int
+    template: str
+    group: str
+
+
+@dataclass(frozen=True)
+class KeptVerdict:
+    """What was found out about an episode, and its decisive moves, the earliest first."""
+
+    finding: str
+    named: tuple[KeptMove, ...]
+
+
+def kept_of(folder: Path, metric: str, episodes: Collection[str]) -> tuple[str, dict[str, KeptVerdict]]:
+    """The reference of this metric that was given last, and what it said of these episodes; "" and nothing where there
+    is none. What was found about moves that are others now is left out.
+
+    Raises `DataError` as `of_episode`, and where the journal is damaged.
+    """
+    by, found, digests = "", dict[str, KeptVerdict](), dict[str, Any]()
+    for entry in _read(folder).values():
+        try:
+            if entry["metric"] == metric:
+                own = {name: one for name, one in entry["episodes"].items() if name in episodes}
+                by, found, digests = _named(entry), {}, {name: one["moves"] for name, one in own.items()}
+                for name, one in own.items():
+                    moves = sorted(one["decisive"], key=lambda move: int(move["turn"]))
+                    found[name] = KeptVerdict(str(one["finding"]), tuple(map(_kept_move, moves)))
+        except _STRANGE:
+            continue
+    current = {
+        end["e"]: _digest(move for batch in batches for move in batch)
+        for end, batches in finished.batches(*storage.journals(folder), episodes={*found})
+    }
+    return by, {name: one for name, one in found.items() if current.get(name) == digests[name]}
+
+
+def _kept_move(move: Mapping[str, Any]) -> KeptMove:
+    """Raises one of `_STRANGE`."""
+    names = (clean_name(str(move.get(key, "unknown"))) for key in ("template", "group"))
+    index = int(move["index"])
+    if index < 0:
+        raise ValueError(f"{index} is no number of a turn")
+    return KeptMove(int(move["round"]), str(move["agent"]), index, *names)
+
+
 def _digest(moves: Iterable[Move]) -> str:
     """A digest of what agents did and said in an episode."""
     lines = [[move.agent, move.turn, move.action, move.text] for move in moves]
@@ -130,12 +187,12 @@ def _digest(moves: Iterable[Move]) -> str:
 
 
 def _read(folder: Path) -> Mapping[str, Any]:
-    """What the file has; nothing where there is none, or it is not as `keep` writes it."""
+    """What the file has; nothing where there is none. Raises `DataError` where it is not as `keep` writes it."""
     try:
-        stat = (folder / FILE).stat()
-        return _parsed(folder / FILE, stat.st_mtime_ns, stat.st_size) if stat.st_size <= _LARGEST else {}
+        stat = (folder / FILE).lstat()
     except OSError:
         return {}
+    return _parsed(folder / FILE, stat.st_mtime_ns, stat.st_size)
 
 
 @functools.lru_cache(maxsize=2)
@@ -144,13 +201,19 @@ def _parsed(file: Path, time: int, size: int) -> Mapping[str, Any]:
 
 
 def _load(file: Path) -> Mapping[str, Any]:
-    """Raises `OSError`."""
-    try:
-        data = json.loads(file.read_text("utf-8"))
-    except (ValueError, RecursionError):
+    """As `_read`, without a cache."""
+    raw = storage.read_kept(file, _LARGEST)
+    if raw is None:
         return {}
+    try:
+        data = json.loads(raw)
+    except (ValueError, RecursionError):
+        data = None
     found = data.get("found") if isinstance(data, dict) and data.get("format") == _FORMAT else None
-    return found if isinstance(found, dict) else {}
+    if not isinstance(found, dict):
+        hint = "Remove it; the same `harness blame` writes it again."
+        raise DataError("not what `harness blame` of this version writes", place=Place(str(file)), hint=hint)
+    return found
 
 
 def _finding(one: Mapping[str, Any], metric: str, by: str, transcript: Transcript) -> Finding:
@@ -191,7 +254,7 @@ def _sentence(finding: str, decisive: Mapping[int, str], alone: bool, by: str) -
     named = [f"{agent} at turn {turn}" for turn, agent in decisive.items()]
     who = ", ".join(named[:_NAMED]) + (f" and {len(named) - _NAMED} more" if len(named) > _NAMED else "")
     if finding != "blamed" or not named:
-        words = next((text for name, text in WORDS.items() if name == finding), "no agent is blamed")
+        words = words_of(finding)
         return f"{words[0].upper()}{words[1:]}."
     if len(named) == 1:
         return f"{who} decides it: with the move of “{by}” there, and nothing else changed, it does not fail."

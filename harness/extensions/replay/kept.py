@@ -70,6 +70,35 @@ class Memory:
             return None
         return self._replies[request.id] if await self._prompt(request.id) == _digest(request) else None
 
+    def counted(self, request: str, said: Completion, tokens: int | None) -> Completion:
+        """A changed reply with its tokens: the input of the turn as it was recorded, and its own output.
+
+        Args:
+            request: the call's id.
+            said: the reply.
+            tokens: its tokens, if a model counts them. Without one the same text in the run says it, else the tokens a
+                character of the run's replies do.
+        """
+        recorded = self._replies.get(request)
+        known = recorded if isinstance(recorded, Completion) else None
+        return replace(
+            said,
+            input_tokens=None if known is None else known.input_tokens,
+            output_tokens=self._tokens(said.shown) if tokens is None else tokens,
+            peer_tokens=None if known is None else known.peer_tokens,
+        )
+
+    def _tokens(self, text: str) -> int | None:
+        """Of a text as a reply, by the replies of the run; None where they have no counts."""
+        counts: dict[str, int] = {}
+        for one in self._replies.values():
+            if isinstance(one, Completion) and one.output_tokens is not None and one.reasoning is None:
+                counts[one.shown] = one.output_tokens
+        characters = sum(map(len, counts))
+        if text in counts or not characters:
+            return counts.get(text)
+        return max(1, round(len(text) * sum(counts.values()) / characters))
+
     async def count(self, again: Plan, jobs: Mapping[str, Job], moves: Journaled, said: Container[str]) -> Counter[str]:
         """Count the calls of a run that plays these episodes again, by its journal: kept, changed, asked.
 
@@ -204,7 +233,7 @@ class Kept(Engine, KeepsReplies, CallsTools, ContinuesText):
         """
         if (other := self.changed.get(request.id)) is not None:
             self.altered += 1
-            return other
+            return self.memory.counted(request.id, other, self.count_tokens(other.shown))
         said = await self.memory.reply_to(request)
         if said is not None:
             self.kept += 1

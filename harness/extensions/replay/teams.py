@@ -12,7 +12,7 @@ from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from harness.api import Case, derive_seed
+from harness.api import Case, Move, derive_seed
 from harness.config import resolve
 from harness.config.building import make, parts_of, policy_name
 from harness.config.plan import Condition, Plan, episode_id
@@ -24,10 +24,19 @@ from harness.tables import HeadlineSpec
 
 from .course import Course, Rehearsal, Substitution
 from .parent import ParentTurn, PlayedEpisodes
+from .planted import Erring
+from .surface import given_away
 from .verdict import BlameVerdict, Search, verdict
 
 TRIES = 200
 """Drawn faults, of which one should decide its episode."""
+PLAUSIBLE = "plausible"
+"""The kind of fault that is another move in the same format (`planted`)."""
+GIVEN_AWAY = 4
+"""A plausible fault is left out where a cue of `surface` says its turn among so few: a reader who goes by such a cue is
+right about one in five at most."""
+
+_EASY = "[wrong, silent]"
 
 T = TypeVar("T")
 
@@ -81,7 +90,7 @@ class BrokenTeams:
     Args:
         spec: a spec whose headline names a ceiling, the policy of all agents; by its name or its file.
         changes: of it, as `--set` has them.
-        faults: the kinds of the policy `faulty` that are planted.
+        faults: the kinds that are planted: `PLAUSIBLE`, or those of the policy `faulty`.
         project: where names are looked up; default: the project around the working directory.
 
     Raises:
@@ -93,7 +102,7 @@ class BrokenTeams:
         self, spec: str, changes: Sequence[str], faults: Sequence[str], project: Project | None = None
     ) -> None:
         if not faults:
-            hint = "Name at least one: faults: [wrong, silent]."
+            hint = "Name at least one: faults: [plausible]."
             raise PluginError("no fault is planted, and a team without one does not fail", at=("faults",), hint=hint)
         self.faults, self.project = tuple(faults), (project := project or find())
         first = load(spec, project, changes)
@@ -128,7 +137,12 @@ class BrokenTeams:
                 return found
         listed = ", ".join(self.faults)
         what = f"none of {TRIES} faults ({listed}) decides an episode of {policy_name(self.team)}{failed:.200}"
-        raise PluginError(what, at=("spec",), hint="Take a task in which each agent's part is needed.")
+        hint = "Take a task in which each agent's part is needed."
+        if PLAUSIBLE in self.faults:
+            hint += (
+                f" Plausible faults that the surface of their transcripts gives away do not count; faults: {_EASY} do."
+            )
+        raise PluginError(what, at=("spec",), hint=hint)
 
     def _drawn(self, rng: random.Random) -> BrokenEpisode | None:
         """An episode with a fault drawn at random; None where the fault is not what decides it."""
@@ -141,7 +155,8 @@ class BrokenTeams:
         agent = rng.choice(sorted(counts))
         at, fault = rng.randrange(counts[agent]), rng.choice(self.faults)
         trial = self._rehearsal(condition, case, repeat)
-        trial.seats[agent] = self._with_fault(trial.seats[agent], at, fault)
+        moves = [move for batch in before.moves for move in batch]
+        trial.seats[agent] = self._with_fault(trial.seats[agent], at, fault, moves, rng.getrandbits(62))
         course = _now(trial.course(Substitution(), watched=False))
         if course.value == before.value:
             return None
@@ -150,10 +165,10 @@ class BrokenTeams:
         if not found.single or [one.place for one in found.named] != [(agent, at)]:
             return None
         turns = trial.parent.played(trial.episode)
-        recorded = RecordedEpisode.of(turns, trial.seats)
-        return BrokenEpisode(
-            recorded.agents, recorded.instructions, recorded.prompts, turns, found.named[0].number, fault, found
-        )
+        recorded, culprit = RecordedEpisode.of(turns, trial.seats), found.named[0].number
+        if fault == PLAUSIBLE and given_away("\n\n".join(transcript(recorded, False)), culprit, GIVEN_AWAY):
+            return None
+        return BrokenEpisode(recorded.agents, recorded.instructions, recorded.prompts, turns, culprit, fault, found)
 
     def _rehearsal(self, condition: Condition, case: Case, repeat: int) -> Rehearsal:
         name = episode_id(condition, case, repeat)
@@ -162,10 +177,14 @@ class BrokenTeams:
         assert reference is not None
         return Rehearsal(record, name, reference, self.headline.metric, {})
 
-    def _with_fault(self, seat: Seat, at: int, fault: str) -> Seat:
+    def _with_fault(self, seat: Seat, at: int, fault: str, moves: Sequence[Move], seed: int) -> Seat:
         def place(*path: object) -> Place:
             return self.plan.spec.place("headline", "ceiling", *path)
 
+        if fault == PLAUSIBLE:
+            make_policy = seat.group.policy
+            assert make_policy is not None
+            return replace(seat, group=replace(seat.group, policy=lambda: Erring(make_policy(), at, moves, seed)))
         reference = {"use": "faulty", "of": self.team, "at": at, "fault": fault}
         cls, arguments = parts_of("policies", reference, self.project, place)
         return replace(seat, group=replace(seat.group, policy=functools.partial(make, cls, arguments, place)))

@@ -29,6 +29,11 @@ WORDS: Mapping[Finding, str] = {
 }
 
 
+def words_of(finding: str) -> str:
+    """A finding in words; also one of a file that someone else wrote."""
+    return next((words for name, words in WORDS.items() if name == finding), "no agent is blamed")
+
+
 _LONGEST = 300
 """Characters of a problem."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -22,22 +23,22 @@ _log = logging.getLogger(__name__)
 
 def readers(folder: Path) -> dict[str, Offer]:
     """Name → what reads the findings that the run in `folder` has; an extension is not imported for a run without."""
-    return {name: offer for name, offer in offers("findings").items() if (folder / offer.value["file"]).is_file()}
+    return {name: one for name, one in offers("findings").items() if os.path.lexists(folder / one.value["file"])}
 
 
 def findings(folder: Path, transcript: Transcript) -> Iterator[Finding]:
     """What was found out about an episode of the run in `folder`; what no longer holds is left out.
 
-    What cannot be read is left out too: a transcript is shown without it. So is what raises; a warning says where.
+    What cannot be read is left out too, with a warning that says where: a transcript is shown without it.
     """
     for name, offer in readers(folder).items():
         found: list[Finding] = []
-        with contextlib.suppress(UserError, OSError):
+        with contextlib.suppress(UserError):
             read = offer.load_function()
             try:
                 found = [replace(one, name=name) for one in read(folder, transcript)]
-            except (UserError, OSError):
-                raise
+            except UserError as error:
+                _warn(f"findings of {name} are left out: {error}")
             except Exception as error:  # a bug of the extension
                 _warn(f"findings of {name} are left out: {describe(error, read)}")
         yield from found

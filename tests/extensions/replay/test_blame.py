@@ -21,7 +21,7 @@ from harness.extensions.charts.command import material
 from harness.extensions.replay.blame import blamed, planned
 from harness.extensions.replay.blame_command import as_json
 from harness.extensions.replay.blame_tables import Blame
-from harness.extensions.replay.findings import FILE
+from harness.extensions.replay.findings import FILE, keep
 from harness.extensions.replay.verdict import WORDS
 from harness.results import Run
 from tests.helpers.commands import invoke
@@ -136,11 +136,47 @@ def test_moves_that_are_too_few_to_save_an_episode_are_no_question_to_a_model(tm
     assert enough.finding == "blamed" and {move.place for move in enough.named} == {("S0", 2), ("S1", 2)}
 
 
+def kept(found: Blame) -> None:
+    """As `harness blame` keeps it beside the run."""
+    keep(found.run.folder, as_json(found))
+
+
+def test_charts_and_reports_show_what_was_found_and_play_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(TOY.root)
+    headline = {"cell": "agreed", "ceiling": {"use": "coin", "bias": 1.0}}
+    run(tmp_path / "run", overrides=("baseline.bias=0.5", "agents=null", f"headline={json.dumps(headline)}"))
+    page, plot = ("report", "--format", "html", "-o"), ("plot", "--kind", "blame", "-o")
+
+    def drawn(command: tuple[str, ...], name: str) -> tuple[int, str]:
+        code, _, err = invoke(capsys, command[0], str(tmp_path / "run"), *command[1:], str(tmp_path / name))
+        return code, err
+
+    assert drawn(page, "before.html") == (0, "")
+    assert "Who made episodes fail" not in (tmp_path / "before.html").read_text()
+    code, err = drawn(plot, "before.svg")
+    assert code == 2 and f"First: `harness blame {tmp_path / 'run'}`" in err
+    code, _, err = invoke(capsys, "blame", str(tmp_path / "run"))
+    assert code == 0 and "blame: 0/" in err, "long work says how far it is"
+    assert drawn(page, "after.html") == (0, "")
+    assert "Who made episodes fail" in (tmp_path / "after.html").read_text()
+    assert drawn(plot, "after.svg")[0] == 0
+    journal = tmp_path / "run" / "blame.json"
+    whole = json.loads(journal.read_text())
+    for one in whole["found"].values():
+        for verdict in one["episodes"].values():
+            verdict["moves"] = "0" * 16
+    journal.write_text(json.dumps(whole))
+    assert drawn(plot, "stale.svg")[0] == 2, "findings about moves that have changed since are left out"
+
+
 def test_a_chart_is_about_the_condition_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(TOY.root)
     headline = {"cell": "agreed", "ceiling": {"use": "coin", "bias": 1.0}}
     how = ("baseline.bias=0.5", "agents=null", f"headline={json.dumps(headline)}")
     played = run(tmp_path / "run", overrides=how)
+    kept(blamed(played, project=TOY))
     read = material([Run.load(tmp_path / "run")])
     every, *each = (chart("blame", read, ChartOptions(condition=one)) for one in (None, "agents=2", "agents=3"))
     lost = Counter(score.condition for score in played.scores if score.number("agreed") == 0)
@@ -154,6 +190,7 @@ def test_a_chart_is_about_the_episode_asked_for_and_has_no_axis_to_choose(
     monkeypatch.chdir(TOY.root)
     headline = {"cell": "agreed", "ceiling": {"use": "coin", "bias": 1.0}}
     played = run(tmp_path / "run", overrides=("baseline.bias=0.5", "agents=null", f"headline={json.dumps(headline)}"))
+    kept(blamed(played, project=TOY))
     read = material([Run.load(tmp_path / "run")])
     lost = next(score.id for score in played.scores if score.number("agreed") == 0)
     assert chart("blame", read, ChartOptions(episode=lost)).rows == (("2", 1),)
@@ -451,7 +488,7 @@ def test_of_several_samples_the_means_and_their_spread_are_shown(
 
 @pytest.mark.slow
 def test_a_chart_counts_decisive_moves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    four_way(tmp_path / "run", {"faulty": {"at": 2}})
+    kept(blamed(four_way(tmp_path / "run", {"faulty": {"at": 2}})))
     plot = ("plot", str(tmp_path / "run"), "--kind", "blame", "-o", str(tmp_path / "blame.svg"))
     for by in ("round", "agent", "group", "turn"):
         code, out, _ = invoke(capsys, *plot, "--by", by)
@@ -459,3 +496,21 @@ def test_a_chart_counts_decisive_moves(tmp_path: Path, capsys: pytest.CaptureFix
     assert "Episodes that a move decides" in (tmp_path / "blame.svg").read_text()
     code, _, err = invoke(capsys, *plot, "--by", "size")
     assert code == 2 and "moves are counted by round, agent, group, turn" in err
+
+
+def test_a_run_whose_episodes_raised_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "harness.yaml").write_text(f"name: raising\nparents: [{TOY.root}, harness_builtin]\n")
+    (tmp_path / "registry" / "policies").mkdir(parents=True)
+    (tmp_path / "registry" / "policies" / "raises.py").write_text(
+        '"""Raises."""\nfrom harness.api import Policy, plugin\n\n\n@plugin\n'
+        'class Raises(Policy):\n    """Raises."""\n\n'
+        '    def choose(self, turn, rng):\n        """Raise."""\n        raise RuntimeError("I cannot")\n'
+    )
+    how = ("--set", "baseline=raises", "--set", "agents=null", "--output_path", "run", "--quiet")
+    invoke(capsys, "eval", "--spec", "toy", *how)
+    code, out, _ = invoke(capsys, "blame", "run", "--by", "{use: coin, bias: 1.0}", "--quiet")
+    assert code == 0 and "8 of 8 episodes raised and have no outcome" in out and "I cannot" in out
+    assert "No episode failed" not in out and "errors.jsonl" in out

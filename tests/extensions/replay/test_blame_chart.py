@@ -11,7 +11,10 @@ from harness.engines.mock import Mock
 from harness.errors import DataError
 from harness.extensions.charts import ChartOptions, chart
 from harness.extensions.charts.command import material
+from harness.extensions.replay.blame import blamed
+from harness.extensions.replay.blame_command import as_json
 from harness.extensions.replay.chart import kind_of
+from harness.extensions.replay.findings import keep
 from harness.results import Run
 from tests.helpers.toy import TOY, run
 
@@ -46,7 +49,8 @@ def reply(request: Request) -> Completion:
 def test_the_chart_counts_kinds_of_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(TOY.root)
     headline = {"cell": "agreed", "ceiling": {"use": "coin", "bias": 1.0}}
-    run(tmp_path / "run", Mock(function=reply), overrides=("agents=null", f"headline={json.dumps(headline)}"))
+    played = run(tmp_path / "run", Mock(function=reply), overrides=("agents=null", f"headline={json.dumps(headline)}"))
+    keep(played.folder, as_json(blamed(played)))
     read = material([Run.load(tmp_path / "run")])
     drawn = chart("blame", read, ChartOptions(by="failure"))
     assert drawn.columns == ("kind of failure", "episodes")

@@ -1,5 +1,6 @@
 """What `harness blame` found is kept beside the run, and shown and exported as long as the moves are those."""
 
+import contextlib
 import json
 import shutil
 import threading
@@ -11,9 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.errors import DataError
 from harness.extensions.exports import export
 from harness.extensions.replay import findings
-from harness.extensions.replay.findings import FILE, keep, of_episode, verdicts_of
+from harness.extensions.replay.findings import FILE, keep, kept_of, of_episode, verdicts_of
+from harness.extensions.transcripts.findings import findings as findings_of
 from harness.extensions.transcripts.view_api import Finding, Transcript
 from harness.results import Run
 from tests.helpers.commands import invoke
@@ -199,9 +202,28 @@ def test_a_file_of_someone_else_never_raises(fine: tuple[Path, Transcript, Any],
     whole["found"]["m by p"]["episodes"][transcript.id][field] = data
     for odd in (whole, {"format": 1, "found": data}, data):
         (folder / FILE).write_text(json.dumps(odd))
-        assert len([*of_episode(folder, transcript)]) <= 1
-    (folder / FILE).write_bytes(b"\xff{")
-    assert [*of_episode(folder, transcript)] == []
+        assert len([*findings_of(folder, transcript)]) <= 1
+        with contextlib.suppress(DataError):
+            verdicts_of(folder)
+            kept_of(folder, "m", {transcript.id})
+
+
+@pytest.mark.parametrize("content", [b"\xff{", b"[]", b'{"format": 2, "found": {}}', b"[" * 100_000], ids=range(4))
+def test_a_damaged_file_is_named_and_stays(fine: tuple[Path, Transcript, Any], content: bytes) -> None:
+    folder, transcript, whole = fine
+    (folder / FILE).write_bytes(content)
+    for read in (
+        lambda: [*of_episode(folder, transcript)],
+        lambda: verdicts_of(folder),
+        lambda: kept_of(folder, "m", {}),
+    ):
+        with pytest.raises(DataError, match=r"blame\.json: not what `harness blame`"):
+            read()
+    assert [*findings_of(folder, transcript)] == [], "a transcript is shown without"
+    with pytest.raises(DataError, match="Remove it"):
+        keep(folder, {"metric": "m", "by": "p", "policy": {"use": "p"}, "episodes": []})
+    assert (folder / FILE).read_bytes() == content
+    (folder / FILE).write_text(json.dumps(whole))
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def test_the_decisive_move_is_the_planted_one_and_stands_in_the_transcript() -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("shows", ["moves", "prompts"])
 def test_it_keeps_the_contract_of_tasks(shows: str) -> None:
-    task = TASK(spec="worlds/four_way_stop", set=["matrix.talk=[0]"], episodes=3, shows=shows)
+    task = TASK(spec="worlds/four_way_stop", set=["matrix.talk=[0]"], faults=["wrong"], episodes=3, shows=shows)
     assert check_task(task) == []
     texts = [case.public["question"] for case in task.cases(None, 0)]
     assert len({*texts}) == 3 and all(("saw: " in text) == (shows == "prompts") for text in texts)
@@ -137,5 +137,5 @@ def test_a_team_without_a_ceiling_or_without_decisive_faults_is_refused() -> Non
 
 
 def test_a_task_without_a_fault_to_plant_is_refused() -> None:
-    with pytest.raises(PluginError, match=r"(?s)no fault is planted.*faults: \[wrong, silent\]"):
+    with pytest.raises(PluginError, match=r"(?s)no fault is planted.*faults: \[plausible\]"):
         next(TASK(**SMALL, faults=[]).cases(1, 0))
