@@ -15,6 +15,7 @@ from harness.config.project import Project
 from harness.config.spec import Spec
 from harness.manifests import report_part
 from harness.tables import EpisodeScore, HeadlineSpec, Table, TableSpec, build, rows
+from harness.tables.spec import as_tuple
 
 if TYPE_CHECKING:
     import pandas
@@ -71,6 +72,11 @@ class Run:
         """The number that represents the benchmark."""
         return HeadlineSpec.of(self.spec.data, self.metrics)
 
+    @property
+    def cluster(self) -> tuple[str, ...]:
+        """Which episodes are one observation, as the spec's `cluster:` says; () for the repeats of a case."""
+        return as_tuple(self.spec.get("cluster") or ())
+
     def with_published(self, published: Iterable[Any]) -> list[Table]:
         """The spec's tables with figures of publications (`published`) as marked rows."""
         entries = self.table_specs
@@ -87,7 +93,7 @@ class Run:
     @property
     def rows(self) -> list[dict[str, Any]]:
         """Standard result rows: {schema, run, model, condition, labels, metric, value, stderr, n, failed}."""
-        result: list[dict[str, Any]] = rows(self.scores, self.metrics, str(self.meta["run"]))
+        result: list[dict[str, Any]] = rows(self.scores, self.metrics, str(self.meta["run"]), self.cluster)
         return result
 
     @property
