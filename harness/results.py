@@ -73,6 +73,11 @@ class Run:
         return HeadlineSpec.of(self.spec.data, self.metrics)
 
     @property
+    def headline_missing(self) -> str | None:
+        """Why the run has no headline, where too few turns of its model were answered and read (`min_read`)."""
+        return next(iter(self.headline.unread(self.scores).values()), None) if self.metrics else None
+
+    @property
     def cluster(self) -> tuple[str, ...]:
         """Which episodes are one observation, as the spec's `cluster:` says; () for the repeats of a case."""
         return as_tuple(self.spec.get("cluster") or ())
@@ -83,7 +88,8 @@ class Run:
         if figures := [*published]:
             entries = [report_part("beside", "what shows published figures")(table, figures) for table in entries]
         tables = (build(table, self.scores, self.metrics) for table in entries)
-        return [replace(table, notes=(*table.notes, *filter(None, [self.unfinished]))) for table in tables]
+        more = (*self.headline.unread(self.scores).values(), *filter(None, [self.unfinished]))
+        return [replace(table, notes=(*table.notes, *more)) for table in tables]
 
     def published(self) -> list[Any]:
         """Published figures; those in this run's tables say how the run differs from the published one."""

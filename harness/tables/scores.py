@@ -16,6 +16,7 @@ from harness.errors import DataError, Place, PluginError, UserError
 from harness.storage import MARKS
 
 from . import stats
+from .reads import ReadShare
 from .table import SCHEMA, text
 
 NOT_RUN: Final = "not run"
@@ -310,7 +311,7 @@ def rows(
     `labels` holds those that all episodes of the condition share. `n` counts the numbers, `failed` the episodes
     that failed; an episode that is in neither was not run or had no number for this metric. `uses_ground_truth` is
     there, and true, where players knew the right answer; `limited` counts the episodes in which a limit was reached,
-    where there are some.
+    where there are some; `read` is the share of the model's turns that was answered and read, where a model was asked.
     """
     result: list[dict[str, Any]] = []
     for (model, condition), group in by_condition(scores).items():
@@ -319,6 +320,8 @@ def rows(
         marks: dict[str, Any] = {"uses_ground_truth": True} if any(score.uses_ground_truth for score in group) else {}
         if limited := sum(score.limited for score in group):
             marks["limited"] = limited
+        if (read := ReadShare.of(group).share) is not None:
+            marks["read"] = read
         for name, metric in metrics.items():
             stat = measured(metric, group, name, cluster)
             row = {"schema": SCHEMA, "run": run, "model": model, "condition": condition, "labels": shared}

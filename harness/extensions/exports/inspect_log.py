@@ -130,6 +130,7 @@ def _specification(run: Run) -> Json:
     meta = run.meta
     about = {key: meta[key] for key in ("run", "spec_digest", "command", "versions", "hardware", "git") if key in meta}
     about |= {key: meta[key] for key in ("policies_only", "uses_ground_truth") if meta.get(key)}
+    about |= {} if (why := run.headline_missing) is None else {"headline_missing": why}
     sampling = {key: value for key, value in (meta.get("generation_kwargs") or {}).items() if key in _SAMPLING}
     cases = {score.id.rpartition("/")[0] for score in run.scores}
     return {

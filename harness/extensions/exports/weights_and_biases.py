@@ -92,6 +92,7 @@ def _document(run: Run, folder: Path, files: Path) -> dict[str, Any]:
     config = {key: run.meta[key] for key in _CONFIG if key in run.meta}
     if run.metrics:
         config["headline"] = {"metric": run.headline.metric, "title": run.headline.table.title}
+        config["headline"] |= {"missing": why} if (why := run.headline_missing) else {}
     config["spec"] = (run.meta.get("identity") or {}).get("spec", {})
     fixed = ("condition", "metric", "value", "stderr", "n", "failed")
     rows = run.rows
