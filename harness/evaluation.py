@@ -329,7 +329,7 @@ def finish(done: Run, began: float) -> Run:
     tables = done.tables
     text = "\n\n".join(render(table, "markdown") for table in tables)
     storage.write_atomically(done.folder / "tables.md", text + "\n")
-    written.write(done.folder, written.results(tables, done.headline, done.scores, done.metrics))
+    written.write(done.folder, written.results(tables, done.headline, done.scores))
     meta = manifest.ended(done.meta, "finished", done.folder, began)
     storage.write_atomically(done.folder / manifest.META, manifest.as_json(meta))
     return replace(done, meta=meta)

@@ -15,6 +15,7 @@ from harness.config.project import Project
 from harness.config.spec import Spec
 from harness.manifests import report_part
 from harness.tables import EpisodeScore, HeadlineSpec, Table, TableSpec, build, rows
+from harness.tables.spec import as_tuple
 
 if TYPE_CHECKING:
     import pandas
@@ -71,13 +72,24 @@ class Run:
         """The number that represents the benchmark."""
         return HeadlineSpec.of(self.spec.data, self.metrics)
 
+    @property
+    def headline_missing(self) -> str | None:
+        """Why the run has no headline, where too few turns of its model were answered and read (`min_read`)."""
+        return next(iter(self.headline.unread(self.scores).values()), None) if self.metrics else None
+
+    @property
+    def cluster(self) -> tuple[str, ...]:
+        """Which episodes are one observation, as the spec's `cluster:` says; () for the repeats of a case."""
+        return as_tuple(self.spec.get("cluster") or ())
+
     def with_published(self, published: Iterable[Any]) -> list[Table]:
         """The spec's tables with figures of publications (`published`) as marked rows."""
         entries = self.table_specs
         if figures := [*published]:
             entries = [report_part("beside", "what shows published figures")(table, figures) for table in entries]
         tables = (build(table, self.scores, self.metrics) for table in entries)
-        return [replace(table, notes=(*table.notes, *filter(None, [self.unfinished]))) for table in tables]
+        more = (*self.headline.unread(self.scores).values(), *filter(None, [self.unfinished]))
+        return [replace(table, notes=(*table.notes, *more)) for table in tables]
 
     def published(self) -> list[Any]:
         """Published figures; those in this run's tables say how the run differs from the published one."""
@@ -87,7 +99,7 @@ class Run:
     @property
     def rows(self) -> list[dict[str, Any]]:
         """Standard result rows: {schema, run, model, condition, labels, metric, value, stderr, n, failed}."""
-        result: list[dict[str, Any]] = rows(self.scores, self.metrics, str(self.meta["run"]))
+        result: list[dict[str, Any]] = rows(self.scores, self.metrics, str(self.meta["run"]), self.cluster)
         return result
 
     @property

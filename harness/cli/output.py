@@ -7,7 +7,6 @@ import contextlib
 import json
 import shlex
 import sys
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from harness.results import Run
 from harness.storage import write_atomically
 from harness.storage.error_log import ERRORS, tracebacks
 from harness.tables import EpisodeScore, Table
+from harness.tables.reads import by_named_model, in_percent
 from harness.tables.table import words_of
 
 
@@ -81,16 +81,12 @@ def _missing(run: Run, tables: Sequence[Table], limit: int | None) -> str | None
 
 def turns_in_words(scores: Iterable[EpisodeScore], folder: Path) -> list[str]:
     """For each model of a run, which share of its turns was answered and read, and why others were not."""
-    turns: dict[str, Counter[str]] = {}
-    for score in scores:
-        for model, counts in score.turns.items():
-            turns.setdefault(model, Counter()).update(counts)
     lines = []
-    for model, counts in turns.items():
-        asked, answered = counts.pop("asked", 0), counts.pop("answered", 0)
-        read = asked - counts.total()
-        what = f"{clean_name(model)}: {asked:,} turns, {_share(answered, asked)} answered, {_share(read, asked)} read"
-        why = ", ".join(f"{count:,} {_KINDS.get(kind, clean_name(kind))}" for kind, count in counts.most_common())
+    for model, reads in by_named_model(scores).items():
+        asked = reads.asked
+        what = f"{clean_name(model)}: {asked:,} turns, {in_percent(reads.answered, asked)} answered, "
+        what += f"{in_percent(reads.read, asked)} read"
+        why = ", ".join(f"{count:,} {_KINDS.get(kind, clean_name(kind))}" for kind, count in reads.failed.most_common())
         lines.append(f"{what} ({why})" if why else what)
     if any("(" in line for line in lines):
         lines.append(f"  `error` in {folder}/journal*.jsonl says why.")
@@ -105,12 +101,6 @@ _KINDS = {
     "request": "failed after every retry",
     "engine": "failed",
 }
-
-
-def _share(part: int, whole: int) -> str:
-    """In percent; never 100 % or 0 % for what is not all or nothing."""
-    share = 100 * part / whole if whole else 0.0
-    return f"{min(max(share, 0.1), 99.9):.1f} %" if 0 < part < whole else f"{share:.0f} %"
 
 
 def readable(tables: Sequence[Table], options: argparse.Namespace) -> list[Table]:

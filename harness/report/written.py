@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness import storage
-from harness.api import Metric
-from harness.tables import EpisodeScore, HeadlineSpec, Table, build, error_of
+from harness.tables import EpisodeScore, HeadlineSpec, Table, error_of
 
 from .render import cell_text, grid
 
@@ -23,9 +22,7 @@ SCHEMA: Final = 1
 _OF: Final = ("scores.jsonl", "spec.yaml")
 
 
-def results(
-    tables: Sequence[Table], headline: HeadlineSpec, scores: Sequence[EpisodeScore], metrics: Mapping[str, Metric]
-) -> dict[str, Any]:
+def results(tables: Sequence[Table], headline: HeadlineSpec, scores: Sequence[EpisodeScore]) -> dict[str, Any]:
     """The run's `headline` and `tables` as JSON, each table with its texts as reports show them (`grid`), and of a heat
     map the numbers that are palest and strongest (`heat`)."""
     drawn = [
@@ -34,19 +31,19 @@ def results(
     ]
     for table in drawn:
         table["grid"]["best"] = sorted(table["grid"]["best"])
-    return {"tables": drawn, "headline": _headline(headline, scores, metrics)}
+    return {"tables": drawn, "headline": _headline(headline, scores)}
 
 
-def _headline(
-    headline: HeadlineSpec, scores: Sequence[EpisodeScore], metrics: Mapping[str, Metric]
-) -> dict[str, Any] | None:
-    """The number that represents the run, and as readers see it; None if there is none."""
-    table = build(headline.table, scores, metrics)
-    if not table.rows or (cell := table.rows[0].cells[0]).value is None:
+def _headline(headline: HeadlineSpec, scores: Sequence[EpisodeScore]) -> dict[str, Any] | None:
+    """The number that represents the run, and as readers see it; None if there is none. `why`: why it is missing, if
+    too few turns were read."""
+    table, unread = headline.filled(scores), headline.unread(scores)
+    if not table.rows or ((cell := table.rows[0].cells[0]).value is None and not unread):
         return None
     shown = cell_text(cell, error_of(table.error, headline.metric), table, headline.metric)
     numbers = {name: getattr(cell, name) for name in ("value", "low", "high", "n")}
-    return {"name": headline.title, "metric": headline.metric, "better": headline.better, "text": shown, **numbers}
+    known = {"name": headline.title, "metric": headline.metric, "better": headline.better, "text": shown, **numbers}
+    return {**known, "why": next(iter(unread.values()))} if unread else known
 
 
 def write(folder: Path, document: Mapping[str, Any]) -> None:

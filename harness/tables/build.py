@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -231,11 +230,10 @@ def _spread(
 ) -> Cell:
     """With the standard error that `cluster` wants and `std`, or `low` and `high`; as it is where its value is not the
     numbers' mean (a total). The parts of a ratio have no deviation."""
-    spread = stats.clustered(strata)
-    if cell.value is None or spread.value is None or not math.isclose(cell.value, spread.value, abs_tol=1e-12):
+    if not stats.is_mean(cell.value, stats.clustered(strata)):
         return cell
-    if spread.clusters < spread.n:
-        cell = replace(cell, stderr=finite(spread.stderr))
+    stderr = stats.clustered_error(Statistic(cell.value, cell.stderr, cell.n or 0), strata).stderr
+    cell = replace(cell, stderr=finite(stderr))
     if kind == "std" and not parts:
         return replace(cell, std=stats.std([x for stratum in strata for _, x in stratum]))
     if kind != "interval":

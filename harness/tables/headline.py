@@ -12,9 +12,10 @@ from harness.parameters import PLUGIN, Keywords, Plugin
 from .axis import meets
 from .build import build
 from .entry import LabelValues, Means, Name
+from .reads import LEAST, by_model, in_percent
 from .scores import EpisodeScore
 from .spec import TableSpec, as_tuple, check
-from .table import DIGITS, Cell, Unit, text
+from .table import DIGITS, Cell, Table, Unit, text
 
 Better = Literal["higher", "lower"]
 ARROWS: Final[Mapping[Better, str]] = {"higher": "↑", "lower": "↓"}
@@ -37,6 +38,12 @@ class HeadlineEntry(TypedDict, total=False):
     ]
     digits: Annotated[int, Range(ge=0, le=10)]
     unit: Annotated[Unit, "thousands or percent"]
+    min_read: Annotated[
+        float,
+        Range(ge=0, le=1),
+        "the share of a model's turns, from 0 to 1, that must be answered and read for the number to be shown; 0.5 if "
+        "there is none, 0 shows it always",
+    ]
     beside: Annotated[
         list[Name], "further metrics that standings show; parse_failures and tokens_total if there is none"
     ]
@@ -50,6 +57,7 @@ class HeadlineSpec:
 
     Attributes:
         table: the number as a table: a row per model, one column.
+        min_read: the share of turns that must be answered and read: without it a model has no number.
         declared: whether the spec has a headline; otherwise its first metric serves as one.
     """
 
@@ -58,6 +66,7 @@ class HeadlineSpec:
     beside: tuple[str, ...] = ()
     floor: str | Mapping[str, Any] | None = None
     ceiling: str | Mapping[str, Any] | None = None
+    min_read: float = LEAST
     declared: bool = True
     metrics: Mapping[str, Metric] = field(default_factory=dict, repr=False)
 
@@ -89,6 +98,7 @@ class HeadlineSpec:
             beside=tuple(name for name in beside if name in metrics and name != table["cell"]),
             floor=entry.get("floor"),
             ceiling=entry.get("ceiling"),
+            min_read=entry.get("min_read", LEAST),
             declared=bool(entry),
             metrics=metrics,
         )
@@ -135,9 +145,39 @@ class HeadlineSpec:
         return next(iter(self.cells(scores).values()), Cell())
 
     def cells(self, scores: Sequence[EpisodeScore]) -> dict[str, Cell]:
-        """Model → its number, with a 95 % interval, in the order of `scores`."""
-        filled = build(self.table, scores, self.metrics)
-        return {text(row.key["model"]): row.cells[0] for row in filled.rows}
+        """Model → its number, with a 95 % interval, in the order of `scores`; no number where `unread` has it."""
+        return {text(row.key["model"]): row.cells[0] for row in self.filled(scores).rows}
+
+    def filled(self, scores: Sequence[EpisodeScore]) -> Table:
+        """The number of every model as a table; without one, and with the reason as a note, where `unread` has it."""
+        table, unread = build(self.table, scores, self.metrics), self.unread(scores)
+        rows = [
+            replace(row, cells=tuple(map(_unread, row.cells))) if text(row.key["model"]) in unread else row
+            for row in table.rows
+        ]
+        return replace(table, rows=tuple(rows), notes=(*table.notes, *unread.values()))
+
+    def unread(self, scores: Iterable[EpisodeScore]) -> dict[str, str]:
+        """Model of whose turns too few were answered and read for it to have a number → the reason, as a sentence."""
+        found = by_model(self.selected(scores))
+        return {
+            model: f"{model} has no {self.name}: {in_percent(reads.read, reads.asked)} of its {reads.asked:,} turns "
+            f"were answered and read, fewer than {100 * self.min_read:g} % (`min_read` of the headline)."
+            for model, reads in found.items()
+            if reads.share is not None and reads.share < self.min_read
+        }
+
+    def readable(self, scores: Iterable[EpisodeScore]) -> list[EpisodeScore]:
+        """The episodes that the headline covers, of models that have one."""
+        scores = self.selected(scores)
+        unread = self.unread(scores)
+        return [score for score in scores if score.model not in unread]
+
+
+def _unread(cell: Cell) -> Cell:
+    """The cell without its number: its episodes are counted as missing."""
+    counted = cell.n or 0
+    return replace(cell, value=None, stderr=None, low=None, high=None, std=None, n=0, missing=cell.missing + counted)
 
 
 def check_headline(

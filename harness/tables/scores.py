@@ -15,6 +15,8 @@ from harness.approvals import NotApprovedError
 from harness.errors import DataError, Place, PluginError, UserError
 from harness.storage import MARKS
 
+from . import stats
+from .reads import ReadShare
 from .table import SCHEMA, text
 
 NOT_RUN: Final = "not run"
@@ -267,6 +269,21 @@ def aggregate(metric: Metric, scores: Sequence[EpisodeScore], name: str) -> Stat
     return statistic
 
 
+def measured(metric: Metric, scores: Sequence[EpisodeScore], name: str, cluster: Sequence[str]) -> Statistic:
+    """`aggregate`, with the standard error that `cluster` wants: that of tables, files, data frames and exports.
+
+    Args:
+        metric: the metric.
+        scores: the episodes of one condition, or of several that are pooled.
+        name: the metric's name in them.
+        cluster: a spec's `cluster:`, or a table's own; without one the repeats of a case are one observation.
+
+    Raises:
+        PluginError, DataError: as `aggregate`.
+    """
+    return stats.clustered_error(aggregate(metric, scores, name), [observations(scores, name, cluster)])
+
+
 def refuse_bare_shares(metric: Metric, scores: Iterable[EpisodeScore], name: str) -> None:
     """Raise `DataError` for a ratio's shares without the counts behind them: their mean is another number."""
     if not isinstance(metric, RatioMetric):
@@ -285,13 +302,16 @@ def by_condition(scores: Iterable[EpisodeScore]) -> dict[tuple[str, str], list[E
     return groups
 
 
-def rows(scores: Iterable[EpisodeScore], metrics: Mapping[str, Metric], run: str) -> list[dict[str, Any]]:
+def rows(
+    scores: Iterable[EpisodeScore], metrics: Mapping[str, Metric], run: str, cluster: Sequence[str] = ()
+) -> list[dict[str, Any]]:
     """The standard result rows: one for each model, condition and metric, in order of first appearance.
 
+    `stderr` is that of `measured`: `cluster` says which episodes are one observation, as in the run's tables.
     `labels` holds those that all episodes of the condition share. `n` counts the numbers, `failed` the episodes
     that failed; an episode that is in neither was not run or had no number for this metric. `uses_ground_truth` is
     there, and true, where players knew the right answer; `limited` counts the episodes in which a limit was reached,
-    where there are some.
+    where there are some; `read` is the share of the model's turns that was answered and read, where a model was asked.
     """
     result: list[dict[str, Any]] = []
     for (model, condition), group in by_condition(scores).items():
@@ -300,8 +320,10 @@ def rows(scores: Iterable[EpisodeScore], metrics: Mapping[str, Metric], run: str
         marks: dict[str, Any] = {"uses_ground_truth": True} if any(score.uses_ground_truth for score in group) else {}
         if limited := sum(score.limited for score in group):
             marks["limited"] = limited
+        if (read := ReadShare.of(group).share) is not None:
+            marks["read"] = read
         for name, metric in metrics.items():
-            stat = aggregate(metric, group, name)
+            stat = measured(metric, group, name, cluster)
             row = {"schema": SCHEMA, "run": run, "model": model, "condition": condition, "labels": shared}
             row |= {"metric": name, "value": finite(stat.value), "stderr": finite(stat.stderr), "n": stat.n}
             result.append({**row, "failed": failed, **marks})

@@ -120,6 +120,23 @@ def clustered(strata: Iterable[Stratum]) -> ClusteredMean:
     return ClusteredMean(statistics.fmean(means), stderr, n, len(sums), max(min(spare, len(sums) - 1), 1))
 
 
+def clustered_error(stat: Statistic, strata: Sequence[Stratum]) -> Statistic:
+    """The statistic with the standard error of `clustered`, where it is the mean of the strata's means.
+
+    As it is where every observation is a cluster of its own, and where its value is another one (a total, a score of
+    all observations together).
+    """
+    spread = clustered(strata)
+    if not is_mean(stat.value, spread) or spread.clusters == spread.n:
+        return stat
+    return Statistic(stat.value, spread.stderr, stat.n)
+
+
+def is_mean(value: float | None, spread: ClusteredMean) -> bool:
+    """Whether a statistic's value is the mean of the observations behind `spread`."""
+    return value is not None and spread.value is not None and math.isclose(value, spread.value, abs_tol=1e-12)
+
+
 def interval(
     strata: Iterable[Stratum], within: tuple[float, float] = UNBOUNDED, *, shares: bool = True
 ) -> Interval | None:

@@ -37,7 +37,7 @@ class _Point:
 def pareto(material: Material, choice: ChartOptions) -> Chart:
     """The chart. Raises `DataError` if no call reports tokens, or there is nothing to compare."""
     headline = material.headline(choice.metric)
-    material = material.where(headline.covers)
+    material, unread = material.where(headline.covers).readable(headline)
     by = material.way(choice.by)
     in_usd = all(model in material.prices for model in material.models)
     costs: defaultdict[str, list[float]] = defaultdict(list)
@@ -63,7 +63,9 @@ def pareto(material: Material, choice: ChartOptions) -> Chart:
         name = (group if by == "model" else material.shown(group)) + (f" {SIMULATED}" if cell.uses_ground_truth else "")
         points.append(_Point(name, math.fsum(costs[group]) / len(costs[group]), cell.value, low, high, cell.n or 0))
     if not points:
-        raise DataError(f"no cost to draw: no episode with tokens has a number for {headline.name}")
+        raise DataError(
+            f"no cost to draw: no episode with tokens has a number for {headline.name}.{unread}".rstrip(".")
+        )
     if len(points) == 1:
         hint = "Give runs of several models, or another label with --by."
         raise DataError(f"no cost to compare: all episodes are of {material.shown(by)} {points[0].name}", hint=hint)
@@ -107,7 +109,7 @@ def pareto(material: Material, choice: ChartOptions) -> Chart:
         f"{headline.name} by cost",
         f"{unit} against {headline.name}, a point for each {material.shown(by)}; filled points, joined by the dashed "
         f"line, are the Pareto front: nothing else is both cheaper and better. Bars are 95 % intervals. On the front: "
-        f"{', '.join(labels(point.name for point in front))}.",
+        f"{', '.join(labels(point.name for point in front))}.{unread}",
         (material.shown(by), unit, headline.name, "95 % from", "to", "n", "on the front"),
         tuple((p.name, p.cost, p.value, p.low, p.high, p.n, "yes" if p in front else "no") for p in points),
         paint,

@@ -25,6 +25,7 @@ def scaling(material: Material, choice: ChartOptions) -> Chart:
     """The chart. Raises `DataError` if no numeric label varies."""
     x = _size(material, choice.x)
     headline = material.headline(choice.metric)
+    material, unread = material.readable(headline)
     by = choice.by or "model"
     material.way(by)
     if by == x:
@@ -36,7 +37,9 @@ def scaling(material: Material, choice: ChartOptions) -> Chart:
             name = material.shown(row["series"]) if by != "model" else row["series"]
             lines.setdefault(name + marks(row), []).append(row)
     if not any(len(line) > 1 for line in lines.values()):
-        raise DataError(f"{headline.name} has numbers at fewer than two values of {x}: no line to draw")
+        raise DataError(
+            f"{headline.name} has numbers at fewer than two values of {x}: no line to draw.{unread}".rstrip(".")
+        )
     axis_name = material.shown(x)
     episodes = sum(row["n"] or 0 for line in lines.values() for row in line)
 
@@ -78,7 +81,7 @@ def scaling(material: Material, choice: ChartOptions) -> Chart:
         f"{headline.name} by {axis_name}",
         f"{headline.name} against {axis_name}, {'a line' if len(lines) > 1 else 'one line'} "
         f"{'for each' if len(lines) > 1 else 'of'} {material.shown(by)}; "
-        f"bands are 95 % intervals; {episodes:,} episodes.",
+        f"bands are 95 % intervals; {episodes:,} episodes.{unread}",
         (material.shown(by), axis_name, headline.name, "95 % from", "to", "n", "failed"),
         tuple(
             (name, row["x"], row["value"], row["low"], row["high"], row["n"], row["failed"])

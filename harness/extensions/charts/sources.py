@@ -166,6 +166,13 @@ class Material:
             scores += [score for _, score in pairs]
         return Material(tuple(sources), scores, self.prices)
 
+    def readable(self, headline: HeadlineSpec) -> tuple[Material, str]:
+        """The same without models that have no number because too few of their turns were read; why, in words."""
+        unread = headline.unread(self.scores)
+        if not unread:
+            return self, ""
+        return self.where(lambda score: score.model not in unread), " " + " ".join(unread.values())
+
     def way(self, by: str | None) -> str:
         """The label that makes points and bars: the model where there are several, else what the spec compares.
 

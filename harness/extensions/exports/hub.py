@@ -12,7 +12,7 @@ from harness.printable import clean_name
 from harness.report.render import markdown_escape, render
 from harness.results import Run
 from harness.storage.redaction import redacted
-from harness.tables import Table, build
+from harness.tables import Table
 from harness.tables.table import text
 
 from .form import ExportForm
@@ -100,14 +100,18 @@ def upload(folder: Path, repo: str, *, public: bool = False, overwrite: bool = F
 
 
 def model_index(run: Run) -> list[dict[str, Any]]:
-    """The results as a model card's `model-index` states them: one entry per condition and metric."""
-    results = []
+    """The results as a model card's `model-index` states them: one entry per condition and metric.
+
+    The headline's metric is left out where too few turns of the model were answered and read: what reads a card ranks
+    by it.
+    """
+    results, missing = [], run.headline_missing
     for row in run.rows:
-        if row["value"] is None:
+        if row["value"] is None or (missing is not None and row["metric"] == run.headline.metric):
             continue
         named = ", ".join(f"{label} {text(value)}" for label, value in row["labels"].items())
         metric = {"type": row["metric"], "name": row["metric"], "value": row["value"]}
-        args: dict[str, Any] = {"n": row["n"]}
+        args: dict[str, Any] = {"n": row["n"], **({"read": row["read"]} if "read" in row else {})}
         if row["stderr"] is not None:
             args["stderr"] = row["stderr"]
         dataset = {"type": run.spec.name, "name": f"{run.spec.name} ({named})" if named else run.spec.name}
@@ -164,7 +168,7 @@ def _card(run: Run, counts: tuple[int, int]) -> str:
 def _headline(run: Run) -> list[Table]:
     """The headline as a table of one number, where the spec names one."""
     declared = run.metrics and run.headline.declared
-    return [build(run.headline.table, run.scores, run.metrics)] if declared else []
+    return [run.headline.filled(run.scores)] if declared else []
 
 
 def _columns(name: str, columns: Any) -> str:

@@ -21,7 +21,7 @@ from harness.extensions.transcripts.view_api import Finding, Transcript
 from harness.printable import clean_name
 from harness.results import Run
 from harness.tables import EpisodeScore
-from harness.tables.scores import aggregate
+from harness.tables.scores import measured
 
 from ._headline import headline_cell, metrics_of
 from ._inspect_events import Events, Json, added, completed, output_of, timestamp
@@ -130,6 +130,7 @@ def _specification(run: Run) -> Json:
     meta = run.meta
     about = {key: meta[key] for key in ("run", "spec_digest", "command", "versions", "hardware", "git") if key in meta}
     about |= {key: meta[key] for key in ("policies_only", "uses_ground_truth") if meta.get(key)}
+    about |= {} if (why := run.headline_missing) is None else {"headline_missing": why}
     sampling = {key: value for key, value in (meta.get("generation_kwargs") or {}).items() if key in _SAMPLING}
     cases = {score.id.rpartition("/")[0] for score in run.scores}
     return {
@@ -161,7 +162,7 @@ def _results(run: Run) -> list[Json]:
     results = []
     for name in metrics_of(run):
         metric = run.metrics[name]
-        statistic = aggregate(metric, run.scores, name)
+        statistic = measured(metric, run.scores, name, run.cluster)
         if statistic.value is None:
             continue
         kind = "ratio" if isinstance(metric, RatioMetric) else "corpus" if isinstance(metric, CorpusMetric) else "mean"

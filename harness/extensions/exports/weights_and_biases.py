@@ -17,7 +17,7 @@ from typing import Any, Final
 from harness.errors import DataError, SetupError
 from harness.printable import clean_name
 from harness.results import Run
-from harness.tables.scores import aggregate
+from harness.tables.scores import measured
 
 from ._headline import headline_cell
 from .form import ExportForm
@@ -92,6 +92,7 @@ def _document(run: Run, folder: Path, files: Path) -> dict[str, Any]:
     config = {key: run.meta[key] for key in _CONFIG if key in run.meta}
     if run.metrics:
         config["headline"] = {"metric": run.headline.metric, "title": run.headline.table.title}
+        config["headline"] |= {"missing": why} if (why := run.headline_missing) else {}
     config["spec"] = (run.meta.get("identity") or {}).get("spec", {})
     fixed = ("condition", "metric", "value", "stderr", "n", "failed")
     rows = run.rows
@@ -106,7 +107,7 @@ def _document(run: Run, folder: Path, files: Path) -> dict[str, Any]:
                 "config": config,
             },
             "start": datetime.fromisoformat(str(run.meta["start"])).timestamp(),
-            "summary": _summary(run),
+            "summary": summary(run),
             "columns": [*fixed, *(f"label_{label}" for label in labels)],
             "results": [[*(row[key] for key in fixed), *map(row["labels"].get, labels)] for row in rows],
             "artifact": folder_name(run),
@@ -118,14 +119,14 @@ def _document(run: Run, folder: Path, files: Path) -> dict[str, Any]:
     return document
 
 
-def _summary(run: Run) -> dict[str, Any]:
+def summary(run: Run) -> dict[str, Any]:
     """The headline with its 95 % interval; every metric over all episodes, with its standard error and count."""
     summary: dict[str, Any] = {"episodes": len(run.scores), "failed": len(run.failed)}
     if (cell := headline_cell(run)) is not None:
         parts = {"headline": cell.value, "headline/n": cell.n, "headline/low": cell.low, "headline/high": cell.high}
         summary |= {key: value for key, value in parts.items() if value is not None}
     for name, metric in run.metrics.items():
-        statistic = aggregate(metric, run.scores, name)
+        statistic = measured(metric, run.scores, name, run.cluster)
         if statistic.value is not None:
             parts = {name: statistic.value, f"{name}/stderr": statistic.stderr, f"{name}/n": statistic.n}
             summary |= {key: value for key, value in parts.items() if value is not None}

@@ -233,7 +233,11 @@ def compared(
     selects.
     A metric that has no pair of numbers is left out.
     """
-    tests = {name: _tested(selected(pairs, headline, name), headline, name) for name in metrics}
+    unread = _unread(a, b, headline)
+    tests = {
+        name: _tested(selected(pairs, headline, name) if name != headline.metric or not unread else (), headline, name)
+        for name in metrics
+    }
     tests = {name: test for name, test in tests.items() if test["pairs"] or name == headline.metric}
     rows, chosen, lacking = [], [*tests.values()], [name for name in metrics if name not in tests]
     adjusted = iter(stats.holm([test["p"] for test in chosen if test["p"] is not None]))
@@ -254,8 +258,14 @@ def compared(
         row_names=("Metric",),
         error="interval",
         digits={name: _digits(test) for name, test in tests.items()},
-        notes=tuple(_notes(a, b, pairs, headline, tests, lacking)),
+        notes=(*_notes(a, b, pairs, headline, tests, lacking), *unread),
     )
+
+
+def _unread(a: RunPart, b: RunPart, headline: HeadlineSpec) -> list[str]:
+    """Why the sides cannot be compared by the headline: too few turns of one were answered and read."""
+    found = {name: why for side in (a, b) for name, why in headline.unread(side.scores).items()}
+    return [*found.values()]
 
 
 def selected(pairs: Pairs, headline: HeadlineSpec, metric: str) -> Sequence[tuple[paired.Group, paired.Group]]:
@@ -349,6 +359,7 @@ def _notes(
 def most_different(a: RunPart, b: RunPart, pairs: Pairs, headline: HeadlineSpec) -> Table:
     """The pairs in which the headline differs most, with the ids of both sides."""
     metric, found, both = headline.metric, [], selected(pairs, headline, headline.metric)
+    both = [] if _unread(a, b, headline) else both
     for x, y in both:
         one, other = (_quotient(paired.number(side, metric)) for side in (x, y))
         if one is not None and other is not None and (difference := paired.minus(other, one)):

@@ -19,11 +19,15 @@ Rows = Mapping[tuple[Role, str], Mapping[str, Standing]]
 def overall(boards: Sequence[Standings]) -> Table:
     """All benchmarks on one page: a row per model, a column per benchmark, each with its own headline.
 
-    The average is there where every benchmark is: of numbers between worst, 0, and best, 1, on the headline's scale;
-    there is none where a headline has no scale. Its interval takes benchmarks as independent and fixed: it combines the
-    distances from each number to the ends of its interval, squared, added, rooted, divided by how many there are (the
-    method of variance estimates recovery; Zou and Donner, 2008). So it never leaves the scale, and a benchmark in which
-    all episodes agree adds its own uncertainty.
+    The average is there where every benchmark is, of numbers between its floor, 0, and its ceiling, 1, where both were
+    played; where the headline names no ceiling, the end of its scale is one. Without a floor there is no average: doing
+    nothing is worth 0 in one benchmark and 77 % in another. What lies beyond an end counts as the end, as on the Open
+    LLM Leaderboard 2: one benchmark that a model plays worse than chance would outweigh all others.
+
+    Its interval takes benchmarks, floors and ceilings as independent and fixed: it combines the distances from each
+    number to the ends of its interval, squared, added, rooted, divided by how many there are (the method of variance
+    estimates recovery; Zou and Donner, 2008). So it never leaves the scale, and a benchmark in which all episodes agree
+    adds its own uncertainty.
     """
     models: dict[tuple[Role, str], dict[str, Standing]] = {}
     for board in boards:
@@ -83,12 +87,12 @@ def _average(boards: Sequence[Standings], cells: Mapping[str, Standing]) -> Cell
     """The mean over all benchmarks; no value where one is lacking, no interval where one has none."""
     values, below, above = list[float](), list[float | None](), list[float | None]()
     for board in boards:
-        scale, row = _scale(board.headline), cells.get(board.name)
-        if scale is None or row is None or row.cell.value is None:
+        scale, row = _scale(board), cells.get(board.name)
+        if isinstance(scale, str) or row is None or row.cell.value is None:
             return Cell(n=0)
         value, low, high = (_share(x, scale) for x in (row.cell.value, row.cell.low, row.cell.high))
         if board.headline.better == "lower":
-            value, low, high = (None if x is None else 1 - x for x in (value, high, low))
+            low, high = high, low
         values.append(value or 0.0)
         below.append(None if low is None else values[-1] - low)
         above.append(None if high is None else high - values[-1])
@@ -100,17 +104,35 @@ def _average(boards: Sequence[Standings], cells: Mapping[str, Standing]) -> Cell
     return Cell(mean, n=len(values), low=low, high=high, uses_ground_truth=simulated)
 
 
-def _scale(headline: HeadlineSpec) -> tuple[float, float] | None:
-    """From where to where the number can lie: the metric's bounds, 0 to 1 in percent; None if that is unknown."""
+def _scale(board: Standings) -> tuple[float, float] | str:
+    """The numbers of floor and ceiling; if one is not known, or the ceiling is no better, what is lacking."""
+    headline, ends = board.headline, dict[Role, float | None]()
+    for row in board.rows:
+        ends.setdefault(row.end or row.role, row.cell.value)
+    floor, ceiling = ends.get("floor"), ends.get("ceiling")
+    if ceiling is None and headline.ceiling is None:
+        ceiling = _best_possible(headline)
+    lacking = [name for name, value in (("floor", floor), ("ceiling", ceiling)) if value is None]
+    if floor is None or ceiling is None:
+        return f"{board.name} has no {' and no '.join(lacking)} here"
+    worse = floor >= ceiling if headline.better == "higher" else floor <= ceiling
+    return f"the ceiling of {board.name} is no better than its floor" if worse else (floor, ceiling)
+
+
+def _best_possible(headline: HeadlineSpec) -> float | None:
+    """The best number that there can be: an end of the metric's bounds, of percent 0 or 1; None if that is unknown."""
     low, high = headline.metrics[headline.metric].bounds
-    if math.isfinite(high - low):
-        return low, high
-    return (0.0, 1.0) if headline.table.unit == "percent" else None
+    if not math.isfinite(high - low):
+        if headline.table.unit != "percent":
+            return None
+        low, high = 0.0, 1.0
+    return high if headline.better == "higher" else low
 
 
 def _share(x: float | None, scale: tuple[float, float]) -> float | None:
-    low, high = scale
-    return None if x is None else (x - low) / (high - low)
+    """How far from floor to ceiling, from 0 to 1."""
+    floor, ceiling = scale
+    return None if x is None else min(1.0, max(0.0, (x - floor) / (ceiling - floor)))
 
 
 def _combined(distances: Sequence[float | None]) -> float | None:
@@ -122,12 +144,16 @@ def _notes(boards: Sequence[Standings], models: Rows, averaged: bool) -> Iterabl
     yield "Each benchmark by its own headline, with its 95 % interval. ↑: higher is better, ↓: lower is."
     if averaged:
         yield (
-            "Average: mean over all benchmarks, from 0 % (worst) to 100 % (best; 100 % minus the value where lower is "
-            "better), where a model has all of them. Its interval combines theirs (Zou and Donner, 2008), and takes "
-            "benchmarks as independent and fixed; there is none where a benchmark has none."
+            "Average: mean over all benchmarks, each from 0 % (its floor) to 100 % (its ceiling; where the headline "
+            "names none, the best number there can be), where a model has all of them. What lies beyond an end counts "
+            "as the end. The interval combines those of the benchmarks (Zou and Donner, 2008), and takes benchmarks, "
+            "floors and ceilings as independent and fixed; there is none where a benchmark has none."
         )
-    elif len(boards) > 1 and any(_scale(board.headline) is None for board in boards):
-        yield "No average: not every headline has a scale (bounds of its metric, or percent)."
+    elif lacking := [why for board in boards if isinstance(why := _scale(board), str)]:
+        yield (
+            f"No average: it runs from floor to ceiling of each benchmark, and {listed(lacking, '; ')}. "
+            "`--with_baselines` plays those that headlines name."
+        )
     if any(row.cell.uses_ground_truth for cells in models.values() for row in cells.values()):
         yield f"{SIMULATED} simulated: players knew the right answer and gave it with a declared probability."
     if any(len(cells) < len(boards) for cells in models.values()):

@@ -15,6 +15,7 @@ from harness.extensions.papers.beside import other_coverage
 from harness.extensions.papers.figures import PublishedTable
 from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Row, Table, stats, text
 from harness.tables.notes import clusters_in_words
+from harness.tables.reads import ReadShare
 from harness.tables.scores import cluster_of
 from harness.tables.table import words_of
 
@@ -41,6 +42,7 @@ class Standing:
         beside: further metric → cell.
         usd: what an episode costs on average.
         end: which of floor and ceiling it is, if it is one and ranked all the same, as a run of its own.
+        read: which share of its turns was answered and read; None where no model was asked.
         limited: in how many episodes a limit of the spec was reached.
         source: the publication of a figure that was not run here.
     """
@@ -51,6 +53,7 @@ class Standing:
     ranks: tuple[int, int] | None = None
     beside: Mapping[str, Cell] = field(default_factory=dict)
     usd: float | None = None
+    read: float | None = None
     limited: int = 0
     clusters: int | None = None
     end: Role | None = None
@@ -118,8 +121,10 @@ class Standings:
         has_costs = any(row.usd is not None for row in self.rows)
         beside = _beside(headline, self.rows)
         labels = headline_labels(headline)
+        has_reads = any(row.read is not None for row in self.rows)
         columns = [
             Column({"metric": metric}, (headline.title,), metric),
+            *([Column({"metric": "read"}, ("read",), "read", form="share")] if has_reads else []),
             *(Column({"metric": name}, (name,), name, form="count") for name in counts),
             *(Column({"metric": name}, (labels.get(name, name),), name) for name in beside),
             *([Column({"metric": "usd"}, ("USD an episode",), "usd")] if has_costs else []),
@@ -131,6 +136,7 @@ class Standings:
                 (row.rank, row.model + _ROLES[row.end or row.role]),
                 (
                     replace(row.cell, best=row.role == "model" and row.cell.value == best),
+                    *([_plain(row, row.read)] if has_reads else []),
                     *(_plain(row, row.count(name)) for name in counts),
                     *(row.beside.get(name, Cell(n=None)) for name in beside),
                     *([_plain(row, row.usd)] if has_costs else []),
@@ -200,7 +206,7 @@ def standings(
     if headline is None:
         raise ValueError("a run without a headline cannot be ranked")
     scores, prices, disputed = combined(runs)
-    groups = _by_model(headline.selected(scores))
+    groups = _by_model(headline.readable(scores))
     found = _significant(headline, groups)
     rows = _rows(headline, scores, prices)
     values = {row.model: row.cell.value for row in rows}
@@ -215,7 +221,8 @@ def standings(
     rows += [row for row, _ in figures]
     sign = -1 if headline.better == "higher" else 1
     rows.sort(key=lambda row: (row.cell.value is None, sign * (row.cell.value or 0), row.ranks or (0, 0), row.model))
-    notes = [*_notes(headline, rows, found, prices), *filter(None, (disputed, differences(runs)))]
+    notes = [*_notes(headline, rows, found, prices), *headline.unread(scores).values()]
+    notes += filter(None, (disputed, differences(runs)))
     for reference in {reference.id: reference for _, reference in figures}.values():
         notes.append(f"† published: {reference.source}; not run here.")
         notes += [f"† {line}" for line in (reference.differs, *reference.warnings) if line]
@@ -294,6 +301,7 @@ def _rows(headline: HeadlineSpec, scores: Sequence[EpisodeScore], prices: Prices
             beside={name: cells[model] for name, cells in beside.items()},
             usd=_usd([*groups[model].values()], prices, cell.failed),
             clusters=len({cluster_of(s, headline.table.cluster) for s in counted(groups[model].values())}),
+            read=ReadShare.of(groups[model].values()).share,
             limited=sum(score.limited for score in groups[model].values()),
         )
         for model, cell in headline.cells(selected).items()
@@ -374,6 +382,8 @@ def _notes(headline: HeadlineSpec, rows: Sequence[Standing], pairs: _Pairs, pric
         yield f"No interval for {listed(lacking)}: their numbers do not vary, or are too few."
     if any(cell.uses_ground_truth for cell in (row.cell for row in rows)):
         yield "‡ simulated: players knew the right answer and gave it with a declared probability."
+    if any(row.read is not None for row in rows):
+        yield "read: the share of a model's turns that was answered and read."
     if any(row.limited for row in rows):
         yield "limited: episodes in which a limit of the spec was reached; they count in the numbers."
     if _clustered(rows):

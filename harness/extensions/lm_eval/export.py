@@ -25,7 +25,7 @@ from harness.extensions.transcripts.view_api import RecordedTurn, Transcript
 from harness.printable import clean_name
 from harness.results import Run
 from harness.tables import Cell, EpisodeScore
-from harness.tables.scores import aggregate, by_condition, finite
+from harness.tables.scores import by_condition, finite, measured
 from harness.tables.table import text
 
 from ._export_run import provenance, seeds
@@ -150,7 +150,9 @@ def _date(run: Run) -> str:
 def _results(run: Run, model: str, tasks: Sequence[_Task], own: OwnTasks | None) -> Json:
     meta = run.meta
     start = datetime.fromisoformat(str(meta["start"]))
-    by_task = {task.key: _measured(task, run.metrics) for task in tasks}
+    hidden = run.headline.metric if own is None and run.headline_missing is not None else None
+    shown = {name: metric for name, metric in run.metrics.items() if name != hidden}
+    by_task = {task.key: _numbers(task, shown, run.cluster) for task in tasks}
     groups, children = _groups(run, tasks, by_task) if own is None else ({}, {})
     engine = ((meta.get("identity") or {}).get("engine") or {}).get("engine")  # the class; None if policies play
     config: Json = {"model": model if engine is None else str(engine).lower()}
@@ -188,11 +190,15 @@ def _results(run: Run, model: str, tasks: Sequence[_Task], own: OwnTasks | None)
     return results
 
 
-def _measured(task: _Task, metrics: Mapping[str, Metric]) -> Json:
-    """A task's numbers: `"METRIC,FILTER"` and `"METRIC_stderr,FILTER"`, those of metrics without a number left out."""
+def _numbers(task: _Task, metrics: Mapping[str, Metric], cluster: Sequence[str]) -> Json:
+    """A task's numbers: `"METRIC,FILTER"` and `"METRIC_stderr,FILTER"`, those of metrics without a number left out.
+
+    So is the metric of the headline where too few turns of the model were answered and read, and `configs` says why;
+    but not of lm-eval's own tasks, which count a reply that is not read as wrong.
+    """
     row: Json = {"name": task.key, "alias": task.alias, "sample_len": 0}
     for name, metric in metrics.items():
-        stat = aggregate(metric, task.scores, name)
+        stat = measured(metric, task.scores, name, cluster)
         if finite(stat.value) is not None:
             own, its_filter = _parts(name)
             row[f"{own},{its_filter}"] = stat.value
@@ -255,7 +261,8 @@ def _config(run: Run, task: _Task) -> Json:
         "task_alias": task.alias,
         "repeats": run.spec.get("repeats"),
         "num_fewshot": _shots(run),
-        "metadata": {"version": _version(run), "condition": task.condition},
+        "metadata": {"version": _version(run), "condition": task.condition}
+        | ({} if (why := run.headline_missing) is None else {"headline_missing": why}),
         "harness": {"task": own, "protocol": run.spec.get("protocol"), "prompts": run.spec.get("prompts")},
     }
 

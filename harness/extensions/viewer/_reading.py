@@ -155,7 +155,7 @@ class _Jobs:
         from harness.results import Run
 
         run = Run.load(folder, self._project)
-        return dumped(results(run.tables, run.headline, run.scores, run.metrics))
+        return dumped(results(run.tables, run.headline, run.scores))
 
     def episode(self, recording: Recording, more: dict[str, Any]) -> bytes:
         """A transcript as JSON; `more` has further entries."""

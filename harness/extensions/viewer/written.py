@@ -36,6 +36,7 @@ def _is_ours(document: Any) -> bool:
         isinstance(headline, dict)
         and all(isinstance(headline.get(name), str) for name in ("name", "metric", "better", "text"))
         and all(_is_number(headline.get(name)) for name in ("value", "low", "high", "n"))
+        and isinstance(headline.get("why", ""), str)
     )
     return is_headline and isinstance(tables, list) and all(map(_is_table, tables))
 

@@ -58,6 +58,7 @@ def ranks(*runs: RunScores) -> dict[str, str]:
 
 
 ONES, HALF, ZEROS = [1.0] * 20, [1.0, 0.0] * 10, [0.0] * 20
+FIFTH, NEARLY = [1.0] * 4 + [0.0] * 16, [1.0] * 16 + [0.0] * 4
 
 
 def test_the_best_stands_first_and_models_that_do_not_differ_share_their_ranks() -> None:
@@ -275,8 +276,10 @@ def test_rank_intervals_hold_the_plain_rank(samples: list[list[float]]) -> None:
 
 def boards() -> list[Any]:
     lower = {"headline": {"cell": "solved", "better": "lower", "title": "Stuck"}}
-    first = standings([run("a", ONES), run("b", HALF), run("c", ZEROS)], name="one")
-    second = standings([run("a", HALF, lower), run("b", ZEROS, lower)], name="two")
+    ends: list[Any] = [("floor", run("random", FIFTH))]
+    first = standings([run("a", ONES), run("b", HALF), run("c", ZEROS)], ends, name="one")
+    ends = [("floor", run("random", NEARLY, lower)), ("ceiling", run("clever", FIFTH, lower))]
+    second = standings([run("a", HALF, lower), run("b", ZEROS, lower), run("d", ONES, lower)], ends, name="two")
     return [first, second]
 
 
@@ -288,21 +291,40 @@ def test_one_page_over_all_benchmarks() -> None:
         ("Average ↑", ""),
     ]
     found = {row.names[0]: [cell.value for cell in row.cells] for row in table.rows}
-    assert found == {"a": [1.0, 0.5, 0.75], "b": [0.5, 0.0, 0.75], "c": [0.0, None, None]}
-    assert [[cell.best for cell in row.cells] for row in table.rows][:2] == [[True, False, True], [False, True, True]]
+    assert found == {
+        "a": [1.0, 0.5, pytest.approx((1 + 0.5) / 2)],
+        "b": [0.5, 0.0, pytest.approx((0.375 + 1) / 2)],
+        "c": [0.0, None, None],
+        "d": [None, 1.0, None],
+        "Floor": [0.2, 0.8, 0.0],
+        "Ceiling": [None, 0.2, None],
+    }
+    assert [[cell.best for cell in row.cells] for row in table.rows][:2] == [[True, False, True], [False, True, False]]
     assert "–: not run." in table.notes
+    assert all(0 <= x <= 1 for row in table.rows for x in (row.cells[2].low, row.cells[2].high) if x is not None)
     lines = render(table, "text").splitlines()
     assert lines[-5].split()[:2] == ["c", "0%"] or any(line.split()[:2] == ["c", "0%"] for line in lines)
 
 
+def test_without_floors_there_is_no_average_and_a_note_says_which_are_lacking() -> None:
+    two = [standings([run("a", HALF), run("b", ONES)], name=name) for name in ("one", "two")]
+    table = overall(two)
+    assert not any(column.overall for column in table.columns)
+    [note] = [note for note in table.notes if note.startswith("No average")]
+    assert "one has no floor here; two has no floor here" in note and "--with_baselines" in note
+
+
 def test_benchmarks_in_which_all_episodes_agree_add_their_uncertainty_to_the_average() -> None:
-    two = [standings([run("a", values), run("b", HALF)], name=name) for name, values in (("x", ZEROS), ("y", ONES))]
+    ends: list[Any] = [("floor", run("nothing", ZEROS))]
+    two = [
+        standings([run("a", values), run("b", HALF)], ends, name=name) for name, values in (("x", ZEROS), ("y", ONES))
+    ]
     row = next(row for row in overall(two).rows if row.names == ("a",))
     assert row.cells[-1].value == 0.5
     reach = (two[0].rows[-1].cell.high or 0) / 2
     assert (row.cells[-1].low, row.cells[-1].high) == (pytest.approx(0.5 - reach), pytest.approx(0.5 + reach))
     assert reach > 0.05
-    sure = [standings([run("a", ZEROS), run("b", HALF)], name=name) for name in "xyz"]
+    sure = [standings([run("a", ZEROS), run("b", HALF)], ends, name=name) for name in "xyz"]
     low, high = next((r.cells[-1].low, r.cells[-1].high) for r in overall(sure).rows if r.names == ("a",))
     assert low == 0 and 0.05 < high < 0.16
 

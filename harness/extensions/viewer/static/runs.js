@@ -162,7 +162,7 @@ export function headline(found) {
       : `, 95 % interval ${number(found.low)} to ${number(found.high)}`;
   return h(
     "span",
-    { title: `${found.name}: ${found.n} episodes${range}` },
+    { title: found.why ?? `${found.name}: ${found.n} episodes${range}` },
     h("strong", {}, found.text ?? number(found.value)),
     h("span", { class: "under" }, said(found.name ?? found.metric)),
   );

@@ -1,0 +1,78 @@
+"""A model whose turns are not answered and read has no headline, anywhere; players that play nothing win nothing."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import harness
+from harness.engine_api import Request
+from harness.engines.mock import Mock
+from harness.extensions.exports.hub import model_index
+from tests.helpers.commands import invoke
+
+WORDS = "turns were answered and read, fewer than"
+
+
+def played(folder: Path, model: Any, overrides: tuple[str, ...] = ()) -> harness.Run:
+    return harness.evaluate("dpbench_quick", model, overrides=[*overrides], output_path=folder)
+
+
+def right_at_times(request: Request) -> str:
+    return "ACTION: GRAB_LEFT" if request.seed % 10 < 3 else "?"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, harness.Run]:
+    folder = tmp_path_factory.mktemp("unread")
+    mute = played(folder / "mute", Mock(model="mute", text=""), ("repeats=2", "protocol.parse_retries=0"))
+    some = played(
+        folder / "some", Mock(model="some", function=right_at_times), ("repeats=2", "protocol.parse_retries=0")
+    )
+    plain = harness.evaluate(
+        "dpbench_quick", overrides=["repeats=2", "protocol.parse_retries=0"], output_path=folder / "random"
+    )
+    return {"mute": mute, "some": some, "random": plain}
+
+
+def test_a_board_ranks_no_unread_model_and_says_why(
+    runs: dict[str, harness.Run], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders = [str(run.folder) for run in runs.values()]
+    code, out, _ = invoke(capsys, "leaderboard", *folders, "--format", "json")
+    assert code == 0
+    board = json.loads(out)[0]
+    metrics = [column["key"]["metric"] for column in board["columns"]]
+    cells = {row["key"]["model"]: dict(zip(metrics, row["cells"], strict=True)) for row in board["rows"]}
+    ranks = {row["key"]["model"]: row["key"]["rank"] for row in board["rows"]}
+    assert ranks == {"random": "1", "some": "–", "mute": "–"}
+    assert cells["mute"]["dpbench/success"]["value"] is None and cells["mute"]["read"]["value"] == 0
+    assert 0 < cells["some"]["read"]["value"] < 0.5 and cells["some"]["dpbench/success"]["value"] is None
+    assert cells["random"]["read"]["value"] is None, "no model was asked"
+    assert sum(WORDS in note for note in board["notes"]) == 2
+
+
+def test_reports_comparisons_and_exports_say_it_too(
+    runs: dict[str, harness.Run], capsys: pytest.CaptureFixture[str]
+) -> None:
+    mute = runs["mute"]
+    assert all(any(WORDS in note for note in table.notes) for table in mute.tables)
+    written = json.loads((mute.folder / "tables.json").read_text())["headline"]
+    assert written["value"] is None and WORDS in written["why"] and written["text"] == "–"
+    assert {row["read"] for row in mute.rows} == {0}
+    assert not any(r["metrics"][0]["name"] == "dpbench/success" for r in model_index(mute)[0]["results"])
+    code, out, _ = invoke(capsys, "compare", str(runs["random"].folder), str(mute.folder), "--format", "json")
+    assert code == 0
+    tables = json.loads(out)
+    headline = next(row for row in tables[1]["rows"] if row["key"]["metric"] == "dpbench/success")
+    assert all(cell["value"] is None for cell in headline["cells"][:5])
+    assert any(WORDS in note for note in tables[1]["notes"])
+
+
+@pytest.mark.parametrize(("least", "has_number"), [(0, True), (0.2, True), (0.9, False)])
+def test_the_share_is_declared(tmp_path: Path, least: float, has_number: bool) -> None:
+    changes = ("repeats=2", "protocol.parse_retries=0", f"headline.min_read={least}")
+    run = played(tmp_path / "run", Mock(function=right_at_times), changes)
+    assert (run.headline.cell(run.scores).value is not None) == has_number
+    assert (run.headline_missing is None) == has_number
