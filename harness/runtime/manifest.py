@@ -201,9 +201,9 @@ def default_folder(plan: Plan, overwrite: bool = False) -> Path:
 
 
 def plain_folder(plan: Plan) -> Path:
-    """`results/<spec>-<model>`, even if another run has it."""
+    """`results/<spec>-<model>`, even if another run has it; a name that file systems do not take is cut."""
     model = re.sub(r"[^\w.-]+", "-", plan.model.rstrip("/").rsplit("/", 1)[-1]).strip("-.") or "model"
-    return plan.project.results() / f"{plan.spec.name}-{model}"
+    return plan.project.results() / storage.file_name(f"{plan.spec.name}-{model}")
 
 
 def identity(plan: Plan, adopted: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
