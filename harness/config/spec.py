@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from harness import approvals
 from harness.config import schema, yamls
 from harness.config.additions import add
 from harness.config.insertion import VARIABLE, Room, insert
@@ -248,6 +249,8 @@ def _extended(document: yamls.Document, project: Project, via: tuple[str, ...]) 
     if not isinstance(base, str):
         raise SpecError("extends: names one spec", place=here)
     file = str(project.spec(base, here).resolve())
+    if not approvals.may_read(Path(file), document.file) and not approvals.is_own(file):
+        approvals.require([approvals.NeededApproval.reading(Path(file), "extends")], here)
     if file in via:
         raise SpecError(f"extends itself through {' → '.join(via)}", place=here)
     if len(via) >= yamls.MAX_DEPTH:

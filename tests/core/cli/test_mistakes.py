@@ -40,7 +40,7 @@ from tests.helpers.commands import TOY, eval_toy, invoke
         ("extends: toy\nname: x\nbaseline: cion", "Did you mean coin"),
         ("extends: toy\nname: x\ngeneration_kwargs: {temperature: .inf}", "bad.yaml:3:20: generation_kwargs: temp"),
         ("extends: toy\nname: x\ngeneration_kwargs: {top_k: 1e999}", "top_k must be finite, not inf"),
-        ("extends: toy\nname: x\nmodels: {m: {use: mock, delay: .inf}}", "bad.yaml:3:32"),
+        ("extends: toy\nname: x\nagents: {o: {share: .inf}}", "bad.yaml:3:21: "),
         ("extends: toy\nname: x\nseed: 12:30", "'seed' must be an integer, found text '12:30'"),
         ("extends: toy\nname: x\nshare_calls: yes", "'share_calls' must be true or false, found text 'yes'"),
     ],
@@ -203,7 +203,7 @@ def test_evaluate_says_what_is_wrong_with_the_model(given: dict[str, Any], says:
 
 
 @pytest.mark.parametrize("spec, model", [("s" * 300, "m"), ("s", "é" * 300), ("s" * 190, "m" * 60)])
-def test_a_name_that_no_file_system_takes_is_cut_and_stays_one_run(tmp_path: Path, spec: str, model: str) -> None:
+def test_a_long_name_is_cut_and_stays_one_run(tmp_path: Path, spec: str, model: str) -> None:
     (tmp_path / "harness.yaml").write_text(f"parents: [{TOY}, harness_builtin]\n")
     project = find(tmp_path)
     with contextlib.chdir(tmp_path):
