@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Generator, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar, dataclass_transform
 
 if TYPE_CHECKING:
     from harness.engine_api import Ability, Request
@@ -38,12 +38,13 @@ def plugin(cls: type[T]) -> type[T]:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Bounds of a number parameter: `size: Annotated[int, Range(ge=2)]`."""
+    """Bounds of a number parameter: `size: Annotated[int, Range(ge=2)]`. One that is `endless` may be infinite."""
 
     ge: float | None = None
     le: float | None = None
     gt: float | None = None
     lt: float | None = None
+    endless: bool = False
 
 
 def derive_seed(*parts: object) -> int:
@@ -574,6 +575,8 @@ class Policy(ABC):
 
 
 UNBOUNDED = (-math.inf, math.inf)
+Bounds = tuple[Annotated[float, Range(endless=True)], Annotated[float, Range(endless=True)]]
+"""Between which numbers something lies; each may be infinite (`.inf` in YAML)."""
 
 
 class Metric(ABC):
@@ -583,7 +586,7 @@ class Metric(ABC):
     BLEU, perplexity) is a `CorpusMetric`.
     """
 
-    bounds: ClassVar[tuple[float, float]] = (
+    bounds: ClassVar[Bounds] = (
         UNBOUNDED  # of its numbers, such as (0, 1) of a share; intervals stay within
     )
     results_of_contestants: ClassVar[bool] = False  # whether its records name the players and their results

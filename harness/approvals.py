@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from harness.errors import Place, SetupError
 from harness.manifests import offers
@@ -54,8 +54,9 @@ class NeededApproval:
         file: the file that would run. Your own file (`is_own`) needs no approval.
         fields: paths of the parameters that ask for it, where no file of its own does. It needs no approval if your
             own documents, or the command line, set these. None: only an approval permits it.
-        variable: the environment variable that would be sent, of a key and its address; "" of what would run. One
-            that is not set is not sent, and needs no approval.
+        variable: the environment variable that would be sent, of a key and its address; "" of all else. One that is
+            not set is not sent, and needs no approval.
+        does: what happens with it: it "run"s, is "sent", or is "read" and may be sent with prompts.
     """
 
     what: str
@@ -64,6 +65,7 @@ class NeededApproval:
     file: Path | None = None
     fields: tuple[tuple[str, ...], ...] | None = None
     variable: str = ""
+    does: Literal["run", "sent", "read"] = "run"
 
     @classmethod
     def of_file(cls, path: Path, content: bytes, why: str = "") -> NeededApproval:
@@ -87,7 +89,19 @@ class NeededApproval:
         text = json.dumps(["pair", variable, address])
         digest = hashlib.sha256(text.encode()).hexdigest()
         paths = tuple((field,) for field in fields)
-        return cls(f"{variable} to {address}", digest, why, fields=paths, variable=variable)
+        return cls(f"{variable} to {address}", digest, why, fields=paths, variable=variable, does="sent")
+
+    @classmethod
+    def prompts_to(cls, address: str, fields: Iterable[str], why: str = "") -> NeededApproval:
+        """An address that gets prompts, and what they quote, even if it gets no key."""
+        digest = hashlib.sha256(json.dumps(["address", address]).encode()).hexdigest()
+        return cls(f"prompts to {address}", digest, why, fields=tuple((field,) for field in fields), does="sent")
+
+    @classmethod
+    def reading(cls, path: Path, why: str = "") -> NeededApproval:
+        """A file or folder whose content a spec puts into prompts. Approved is the place, not the content."""
+        digest = hashlib.sha256(json.dumps(["read", str(path)]).encode()).hexdigest()
+        return cls(str(path), digest, why, does="read")
 
     def __str__(self) -> str:
         return f"{self.what} ({self.why})" if self.why else self.what
@@ -126,12 +140,13 @@ class NotApprovedError(SetupError):
         return type(self), (self.needed, self.place)
 
 
+_TITLES: Final = {"run": "not approved to run", "sent": "not approved to be sent", "read": "not approved to be read"}
+
+
 def _message(needed: tuple[NeededApproval, ...]) -> str:
-    if len(needed) == 1 and needed[0].file is None and not needed[0].variable:
-        return needed[0].what
     parts = []
-    for sends, words in ((False, "not approved to run"), (True, "not approved to be sent")):
-        listed = [str(one) for one in needed if bool(one.variable) == sends]
+    for does, words in _TITLES.items():
+        listed = [str(one) for one in needed if one.does == does]
         more = [f"… and {len(listed) - _SHOWN} more"] if len(listed) > _SHOWN else []
         if listed:
             parts.append("\n    ".join([f"{words}:", *listed[:_SHOWN], *more]))
@@ -156,9 +171,21 @@ def _hint(needed: tuple[NeededApproval, ...], place: Place | None) -> str:
 
 
 def standing_in(start: Path | None = None) -> Path | None:
-    """The root of the project around a folder (default: the working directory), with links resolved; None without."""
+    """The root of the project around a folder (default: the working directory), with links resolved; None without.
+
+    A run is no project of one's own, nor is what lies among the results of one: runs travel, whatever they contain.
+    """
     here = (start or Path.cwd()).resolve()
-    return next((folder for folder in (here, *here.parents) if (folder / MARKER).is_file()), None)
+    folders = (here, *here.parents)
+    marked = (folder for folder in folders if (folder / MARKER).is_file())
+    return next((folder for folder in marked if not _travels(folder)), None)
+
+
+def _travels(root: Path) -> bool:
+    """Whether a folder is, or lies in, a run or the results of a project."""
+    return any((folder / _RUN).is_file() for folder in (root, *root.parents)) or any(
+        folder.name == _RESULTS and (folder.parent / MARKER).is_file() for folder in (root, *root.parents)
+    )
 
 
 @functools.cache
@@ -198,6 +225,21 @@ def _is_in(there: Path, roots: Iterable[Path]) -> bool:
         return False
     between = [folder for folder in there.parents if folder.is_relative_to(root)]
     return root / _RESULTS not in between and not any((folder / _RUN).is_file() for folder in between)
+
+
+def may_read(path: Path, document: str) -> bool:
+    """Whether a document's spec may read a file or folder with no approval; links are followed first.
+
+    One's own document may read everything, and so may data that Python gave: that code has named the path. A foreign
+    one may read what lies below its own folder, or in an installed package; a run that lies in one's own project was
+    played there, and may read that project.
+    """
+    if document.startswith("<") or is_own_document(document):
+        return True
+    there, by = path.resolve(), Path(document).resolve()
+    standing = standing_in()
+    played_here = standing is not None and by.is_relative_to(standing) and there.is_relative_to(standing)
+    return played_here or there.is_relative_to(by.parent) or is_installed(there)
 
 
 def is_own_document(name: str) -> bool:

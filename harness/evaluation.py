@@ -23,7 +23,7 @@ from harness.config.project import Project, find
 from harness.config.spec import Spec, load, parse
 from harness.engine_api import Engine, Replays
 from harness.engines.budget import Spent
-from harness.errors import DataError, SpecError, StorageError, near, raise_all
+from harness.errors import DataError, SetupError, SpecError, StorageError, near, raise_all
 from harness.executors import Executor, choose_executor
 from harness.manifests import usable
 from harness.results import Run
@@ -175,6 +175,8 @@ def check(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
 def open_folder(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
     """Lock the run's folder, and write run.json and spec.yaml or check those of the run to be resumed."""
     plan, options, folder = run.plan, run.options, run.folder
+    if (folder / approvals.MARKER).is_file():  # the folder of a run is not the user's own: its plugins would need approval
+        raise DataError(f"{folder} is a project, not a folder for a run", hint="Choose another --output_path.")
     adopted = prepare(plan)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -344,10 +346,13 @@ def rescored(
     from harness.runtime.earlier import graded_again
     from harness.runtime.record import check_journals
     from harness.runtime.rescoring import rescore
+    from harness.runtime.used_extensions import advice, gone
 
     project = project or find()
     before = load_unscored(folder, project)  # the scores may be what is damaged
     folder = before.folder
+    if missing := gone(before.meta):
+        raise SetupError(f"{folder} cannot be graded again: {advice(missing)}")
     check_journals(before.meta, folder)
     with approvals.allowing(allow_code_execution):
         plan = replace(resolve.plan(before.spec, project, Mock()), model=str(before.meta["model"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -88,6 +89,8 @@ def _kinds(names: str | Sequence[str]) -> str:
 
 def _kind(value: Any) -> str:
     kinds = {dict: "a mapping", list: "a list", str: "text", bool: "the truth value"}
+    if isinstance(value, float) and math.isinf(value):
+        return f"the infinite number {'-' if value < 0 else ''}.inf"
     return "nothing" if value is None else f"{kinds.get(type(value), 'the number')} {_short(value)}"
 
 

@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import inspect
 import itertools
+import math
 import re
 import types
 import typing
@@ -192,6 +193,7 @@ def json_shape(hint: Any) -> Schema | None:
     for note in notes:
         if isinstance(note, api.Range):
             shape |= {word: getattr(note, key) for key, word in _BOUNDS.items() if getattr(note, key) is not None}
+            shape |= {"endless": True} if note.endless else {}
         elif isinstance(note, (str, Keywords)):
             shape |= {"description": note} if isinstance(note, str) else note
     return shape
@@ -296,10 +298,20 @@ def schema_problems(value: Any, shape: Schema) -> Iterator[tuple[ValuePath, str]
 
 @functools.cache
 def _validator() -> Any:
-    """JSON Schema takes 3.0 for an integer; Python, which will slice and count with it, does not."""
-    from jsonschema import Draft202012Validator, validators
+    """JSON Schema takes 3.0 for an integer; Python, which will slice and count with it, does not. JSON has no infinite
+    numbers; YAML has, and `Range(endless=True)` permits them."""
+    from jsonschema import Draft202012Validator, ValidationError, validators
 
     checker = Draft202012Validator.TYPE_CHECKER.redefine(
         "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
     )
-    return validators.extend(Draft202012Validator, type_checker=checker)  # type: ignore[no-untyped-call]
+    by_type = Draft202012Validator.VALIDATORS["type"]
+
+    def finite(validator: Any, types: Any, value: Any, shape: Schema) -> Iterator[Any]:
+        if isinstance(value, float) and not math.isfinite(value) and not shape.get("endless"):
+            yield ValidationError("must be finite")
+        else:
+            yield from by_type(validator, types, value, shape)
+
+    extended = validators.extend(Draft202012Validator, {"type": finite}, type_checker=checker)  # type: ignore[no-untyped-call]
+    return extended

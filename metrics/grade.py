@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from harness.api import UNBOUNDED, Episode, Metric, plugin
+from harness.api import UNBOUNDED, Bounds, Episode, Metric, plugin
 from harness.errors import PluginError
 
 from ._numbers import grade
@@ -18,7 +18,7 @@ class Grade(Metric):
 
     of: str = "score"
     optional: bool = False
-    bounds: tuple[float, float] = UNBOUNDED  # type: ignore[misc]
+    bounds: Bounds = UNBOUNDED  # type: ignore[misc]
 
     def __post_init__(self) -> None:
         self.needs = () if self.optional else (self.of,)

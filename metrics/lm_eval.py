@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any
 
-from harness.api import UNBOUNDED, CorpusMetric, Episode, Range, Statistic, plugin
+from harness.api import UNBOUNDED, Bounds, CorpusMetric, Episode, Range, Statistic, plugin
 from harness.approvals import NeededApproval, NeedsApproval
 from harness.errors import PluginError
 from harness.extensions.lm_eval import needed
@@ -37,7 +37,7 @@ class LmEval(CorpusMetric, NeedsApproval):
     task: str | list[str] | None = None
     include_path: str | list[str] | None = None
     bootstrap_iters: Annotated[int, Range(ge=0, le=10_000_000)] = BOOTSTRAPS
-    bounds: tuple[float, float] = UNBOUNDED  # type: ignore[misc]
+    bounds: Bounds = UNBOUNDED  # type: ignore[misc]
 
     def __post_init__(self) -> None:
         self.needs = (self.grade,)

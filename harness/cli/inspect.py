@@ -12,6 +12,7 @@ from harness import after
 from harness.absent import bringer
 from harness.cli.evaluate import load
 from harness.config import resolve, spec
+from harness.config.permissions import lacking
 from harness.config.plan import Plan
 from harness.config.project import Project, find
 from harness.errors import CombinedSpecError, Place, UserError
@@ -55,6 +56,8 @@ def _problems(name: str, overrides: list[str], project: Project) -> tuple[list[s
                 plan = resolve.plan(resolve.with_baseline(loaded, headline[key], "headline", key), project)
                 played.append((plan, loaded.place("headline", key)))
         inputs = [*plans[0].inputs(), *(line for key in plans[0].keys for line in key.summary(plans[0]))]
+        if (missing := lacking(plans[0])) is not None:
+            return [str(missing)], []
         problems, lines = _checks(played)
     except CombinedSpecError as errors:
         return list(errors.each), []

@@ -3,27 +3,79 @@
 from __future__ import annotations
 
 import functools
+import json
+import re
 import warnings
+from collections.abc import Hashable, Mapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from harness import approvals
-from harness.approvals import NeededApproval
+from harness.approvals import NeededApproval, NotApprovedError
 from harness.config.spec import Spec
 from harness.engine_api import Engine
 from harness.errors import SetupError
 from harness.manifests import offered
+from harness.printable import clean_name
 
 if TYPE_CHECKING:
     from harness.config.plan import Plan
 
+_LONGEST = 4096
+"""Characters of a path."""
 _CONFINED = "what confines programs that models wrote, which run confined only,"
 
 
 def engine_approvals(spec: Spec, name: str, engine: Engine) -> list[NeededApproval]:
     """What a model of the spec would run or send that the user's own documents do not permit."""
     documents = functools.partial(spec.documents, "models", name)
-    return list(approvals.foreign(approvals.of(engine), documents, f"models: {name}"))
+    return list(approvals.foreign(approvals.of(engine), documents, f"models: {named(name)}"))
+
+
+def named(text: str) -> str:
+    """A text of a spec within a sentence: in quotes, unless it is a plain word, so that it cannot pass for ours."""
+    return text if re.fullmatch(r"[\w./-]{1,60}", text) else json.dumps(clean_name(text), ensure_ascii=False)
+
+
+# ------------------------------------------------------------------------------------------ data
+
+_MAGIC = re.compile(r"[*?\[]")
+
+
+def readings(spec: Spec) -> list[NeededApproval]:
+    """The files and folders that foreign documents name in the spec, and that are not theirs to read.
+
+    Any text of a spec may be the path that some plugin reads. It counts as one if something is there: in the working
+    directory, or where it says itself. What a pattern may match counts as the folder that it begins with.
+    """
+    found: dict[NeededApproval, None] = {}
+    for variant in spec.variants():
+        waiting: list[tuple[tuple[Hashable, ...], Any]] = [((), variant.data)]
+        while waiting:
+            path, value = waiting.pop()
+            if isinstance(value, Mapping):
+                waiting += [((*path, key), one) for key, one in value.items()]
+            elif isinstance(value, list):
+                waiting += [((*path, i), one) for i, one in enumerate(value)]
+            elif isinstance(value, str) and (there := _there(value)) is not None:
+                document = spec.place_in(variant, *path).file
+                if not approvals.may_read(there, document):
+                    found[NeededApproval.reading(there, ".".join(map(str, path)))] = None
+    return list(found)
+
+
+def _there(text: str) -> Path | None:
+    """The file or folder that a text names; None if it names none. A bare word is none, unless it has a suffix."""
+    if not text.startswith("~") and "/" not in text and not Path(text[:_LONGEST]).suffix or len(text) > _LONGEST:
+        return None
+    try:
+        path = Path(text).expanduser()
+        if magic := next((i for i, part in enumerate(path.parts) if _MAGIC.search(part)), 0):
+            path = Path(*path.parts[:magic])
+        return path.resolve() if path.exists() else None
+    except (OSError, ValueError, RuntimeError):  # no path at all: a NUL, or the home of a user that is not there
+        return None
 
 
 # ------------------------------------------------------------------------------------------ programs
@@ -50,16 +102,31 @@ def check_execution(plan: Plan, allowed: bool, provider: str, *, playing: bool =
             f"{' and '.join(grading)} runs programs that models wrote, to grade them",
             hint="If you want that, give --allow_code_execution; docs/how-to/sandbox.md describes its protection.",
         )
-    played = [part for condition in plan.conditions for part in (condition.task, condition.protocol)]
     with approvals.allowing(allowed):
-        for name in sorted(plan.declared) if playing else ():
-            needed = engine_approvals(plan.spec, name, plan.engines[name])
-            approvals.require(needed, plan.spec.place("models", name))
-        approvals.require(one for thing in (*played, *plan.metrics.values()) for one in approvals.of(thing))
+        _require_approved(plan, playing)
     if grading or (playing and any(engine.confined for engine in plan.engines.values())):
         warning = offered("confinement", "check", _CONFINED).load_function()(provider)
         if warning:
             warnings.warn(warning, stacklevel=2)
+
+
+def _require_approved(plan: Plan, playing: bool) -> None:
+    played = [part for condition in plan.conditions for part in (condition.task, condition.protocol)]
+    for name in sorted(plan.declared) if playing else ():
+        needed = engine_approvals(plan.spec, name, plan.engines[name])
+        approvals.require(needed, plan.spec.place("models", name))
+    approvals.require(one for thing in (*played, *plan.metrics.values()) for one in approvals.of(thing))
+    if playing:  # where nothing is asked, nothing of the data leaves
+        approvals.require(readings(plan.spec), plan.spec.place())
+
+
+def lacking(plan: Plan) -> NotApprovedError | None:
+    """What `check_execution` would refuse before models are asked, programs of models aside; None if nothing."""
+    try:
+        _require_approved(plan, playing=True)
+    except NotApprovedError as error:
+        return error
+    return None
 
 
 def confined(provider: str) -> AbstractContextManager[None]:

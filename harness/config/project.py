@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import itertools
+import os
 import sys
 import traceback
 import types
@@ -252,6 +253,11 @@ def find(start: Path | None = None) -> Project:
     return builtin() if root is None else _open(root, ())
 
 
+def at(root: Path) -> Project:
+    """The project whose folder this is, even if it is not one's own. Raises `DataError`, `SpecError`."""
+    return _open(root.resolve(), ())
+
+
 def builtin() -> Project:
     """The project that ships with harness: beside the package in a checkout and in a wheel. It builds on those that
     installed extensions add.
@@ -325,6 +331,7 @@ def mount(root: Path, elsewhere: bool = False) -> str:
     Raises `NotApprovedError` for a project elsewhere whose plugins are not approved.
     """
     name = f"{MOUNT}{hashlib.sha256(str(root).encode()).hexdigest()[:12]}"
+    elsewhere = elsewhere or (not approvals.is_installed(root / MARKER) and _leads_elsewhere(root))
     if elsewhere:
         offered("confinement", "plugins", "what imports plugins of a project elsewhere").load_function()(root)
     (ELSEWHERE.add if elsewhere else ELSEWHERE.discard)(name)
@@ -333,6 +340,16 @@ def mount(root: Path, elsewhere: bool = False) -> str:
         module.__path__ = [str(root)]
         sys.modules[name] = module
     return name
+
+
+def _leads_elsewhere(root: Path) -> bool:
+    """Whether a link among the plugins of a project leads out of what may run; it counts as what it leads to."""
+    for home in (root / "registry", root / "metrics"):
+        for folder, folders, files in [(str(root), [home.name], []), *os.walk(home)]:
+            links = (path for name in (*folders, *files) if (path := Path(folder, name)).is_symlink())
+            if any(not approvals.is_own(link, root) for link in links):
+                return True
+    return False
 
 
 def _note_digests(modules: Iterable[types.ModuleType]) -> None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from harness import approvals
 from harness.config import schema, yamls
 from harness.config.additions import add
 from harness.config.insertion import VARIABLE, Room, insert
@@ -155,19 +156,30 @@ def _unordered_plugins(value: Any) -> Any:
     return [_unordered_plugins(one) for one in value] if isinstance(value, list) else value
 
 
-def load(reference: str, project: Project, overrides: Iterable[str] = (), **keys: Any) -> Spec:
+def load(
+    reference: str,
+    project: Project,
+    overrides: Iterable[str] = (),
+    *,
+    reduce: Callable[[dict[str, Any]], None] | None = None,
+    **keys: Any,
+) -> Spec:
     """Read a spec by path or name.
 
     Args:
         reference: a file, or the name of a spec of the project.
         overrides: `path=value` strings, the value being YAML; they win over the file.
+        reduce: takes out of the data what cannot be read here.
         keys: top-level keys (seed, limit, …) that win over both; None leaves a key alone.
 
     Raises:
         SpecError: with file, line and column, all problems at once.
     """
     file = str(project.spec(reference))
-    return _changed(_extended(yamls.read(Path(file)), project, (file,)), overrides, keys)
+    document = _extended(yamls.read(Path(file)), project, (file,))
+    if reduce is not None:
+        reduce(document.data)
+    return _changed(document, overrides, keys)
 
 
 def parse(data: Mapping[str, Any], project: Project, overrides: Iterable[str] = (), **keys: Any) -> Spec:
@@ -248,6 +260,8 @@ def _extended(document: yamls.Document, project: Project, via: tuple[str, ...]) 
     if not isinstance(base, str):
         raise SpecError("extends: names one spec", place=here)
     file = str(project.spec(base, here).resolve())
+    if not approvals.may_read(Path(file), document.file) and not approvals.is_own(file):
+        approvals.require([approvals.NeededApproval.reading(Path(file), "extends")], here)
     if file in via:
         raise SpecError(f"extends itself through {' → '.join(via)}", place=here)
     if len(via) >= yamls.MAX_DEPTH:

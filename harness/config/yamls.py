@@ -2,7 +2,9 @@
 
 YAML is hostile input here: only plain data (no tags), no duplicate keys, and limits on size, depth and
 alias expansion, so that neither a typo nor an "alias bomb" gets far. Keys are always the text that the
-file has: `4:`, `yes:` and `2024-01-01:` are what they look like, as they will be in JSON.
+file has: `4:`, `yes:` and `2024-01-01:` are what they look like, as they will be in JSON. Values are read by the core
+schema of YAML 1.2 (https://yaml.org/spec/1.2.2/#103-core-schema), not by the rules of YAML 1.1 that PyYAML has:
+`010` is ten, `12:30` and `yes` are texts. As in YAML 1.1, `1_000` is a number and `2024-01-01` is kept as it stands.
 """
 
 from __future__ import annotations
@@ -24,10 +26,23 @@ MAX_BYTES = 1_000_000
 MAX_DEPTH = 40
 MAX_NODES = 50_000
 MAX_NUMBER = 100
-"""Characters of a number. Base 60 (`1:30:00`) and base 16 make others of any size, in quadratic time."""
+"""Characters of a number: base 16 makes others of any size, in quadratic time."""
 MAX_INT = 2**63 - 1
 
-_PLAIN = frozenset({"map", "seq", "str", "int", "float", "bool", "null", "timestamp"})
+_PLAIN = frozenset({"map", "seq", "str", "int", "float", "bool", "null"})
+_TAG = "tag:yaml.org,2002:"
+_SCHEMA = {
+    "bool": (r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    "float": (
+        r"[-+]?(?:\.[0-9][0-9_]*|[0-9][0-9_]*\.[0-9_]*)(?:[eE][-+]?[0-9]+)?|[-+]?[0-9][0-9_]*[eE][-+]?[0-9]+"
+        r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+        "-+.0123456789",
+    ),
+    "int": (r"[-+]?[0-9][0-9_]*|0b[01_]+|0o[0-7]+|0x[0-9a-fA-F_]+", "-+0123456789"),
+    "null": (r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    "merge": (r"<<", "<"),
+}
+"""What plain words are: tag → (pattern of the whole word, how it may begin)."""
 
 
 def _at(mark: yaml.Mark | None, file: str) -> Place:
@@ -35,7 +50,7 @@ def _at(mark: yaml.Mark | None, file: str) -> Place:
 
 
 class _Nodes(yaml.composer.Composer, yaml.constructor.SafeConstructor, yaml.resolver.Resolver):
-    """Makes data of what a parser finds, reading 1e-3 as a number, as people mean it; it stops at `MAX_NODES` values.
+    """Makes data of what a parser finds, by `_SCHEMA`; it stops at `MAX_NODES` values.
 
     Its `build` turns nodes into data, counts what aliases expand to, and notes `places`.
     """
@@ -66,7 +81,7 @@ class _Nodes(yaml.composer.Composer, yaml.constructor.SafeConstructor, yaml.reso
         if len(path) > MAX_DEPTH:
             raise SpecError(f"nested deeper than {MAX_DEPTH} levels", place=self.at(node))
         self.places[path] = self.at(node)
-        if node.tag.removeprefix("tag:yaml.org,2002:") not in _PLAIN:
+        if node.tag.removeprefix(_TAG) not in _PLAIN:
             hint = "Instead of !function write a task of your own: docs/how-to/datasets.md, More than YAML can say."
             raise SpecError(
                 f"tag {node.tag} is not allowed: specs are plain data",
@@ -93,13 +108,11 @@ class _Nodes(yaml.composer.Composer, yaml.constructor.SafeConstructor, yaml.reso
             yield key, self.build(value_node, (*path, key))
 
     def scalar(self, node: yaml.Node) -> Any:
-        if node.tag.endswith(":timestamp"):
-            return node.value  # a date stays the text it was written as
         if node.tag.endswith((":int", ":float")) and len(node.value) > MAX_NUMBER:
             message = f"a number of {len(node.value):,} characters, {node.value:.20}…; at most {MAX_NUMBER} are read"
             raise SpecError(message, place=self.at(node), hint="If it is meant as text, put it in quotes.")
         try:
-            value = self.construct_object(node)
+            value = self.number(node) if node.tag in (f"{_TAG}int", f"{_TAG}float") else self.construct_object(node)
         except (ValueError, OverflowError) as error:
             raise SpecError(f"broken YAML: {error}", place=self.at(node)) from None
         if isinstance(value, int) and abs(value) > MAX_INT:
@@ -109,6 +122,14 @@ class _Nodes(yaml.composer.Composer, yaml.constructor.SafeConstructor, yaml.reso
             # It equals nothing, not even itself: no run could be compared or gone on with.
             raise SpecError("not a number: .nan is no value to work with", place=self.at(node))
         return value
+
+    @staticmethod
+    def number(node: yaml.Node) -> int | float:
+        """A number by `_SCHEMA`, or what has the tag of one. Raises `ValueError`."""
+        text = node.value.replace("_", "").lower()
+        if node.tag == f"{_TAG}float":
+            return float(text.replace(".inf", "inf").replace(".nan", "nan"))
+        return int(text, 0) if text[:2] in ("0b", "0o", "0x") else int(text)
 
 
 class _Loader(_Nodes, yaml.SafeLoader):
@@ -135,13 +156,14 @@ _APART = re.compile(r"[\t\ufeff!]|[|>][-+0-9]*#")
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-    """Its inverse: knows that the text "1e-3" needs quotes."""
+    """Its inverse: it quotes a text that this reader, or one of YAML 1.1 such as lm-eval's, would take for something
+    else."""
 
 
+_Nodes.yaml_implicit_resolvers = {}
 for _end in (_Nodes, _Dumper):
-    _end.add_implicit_resolver(
-        "tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9][0-9_]*[eE][-+]?[0-9]+$"), list("-+0123456789")
-    )
+    for _name, (_words, _firsts) in _SCHEMA.items():
+        _end.add_implicit_resolver(f"{_TAG}{_name}", re.compile(rf"^(?:{_words})\Z"), list(_firsts))
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ lm-eval (`max_gen_toks`, `until`, `do_sample`, …) mean the same and are turned
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -80,6 +81,8 @@ def _stops(name: str, value: Any) -> list[str]:
 def _number(name: str, word: str, value: Any) -> float:
     """The value in its one type and within its bounds."""
     kind, bound = _NUMBERS[word]
+    if isinstance(value, float) and not math.isfinite(value):
+        raise _mistake(f"{name} must be finite, not {value!r}")
     if isinstance(value, bool) or not isinstance(value, int | float) or (kind is int and value % 1 != 0):
         raise _mistake(f"{name} must be {'a whole number' if kind is int else 'a number'}, not {value!r}")
     low = value >= bound.ge if bound.ge is not None else bound.gt is None or value > bound.gt

@@ -27,6 +27,7 @@ from harness.config.keys import measured
 from harness.config.plan import Plan, without_later_metrics
 from harness.errors import DataError
 from harness.manifests import offers
+from harness.runtime import used_extensions
 from harness.runtime.options import Options
 from harness.runtime.sources import code, commit
 from harness.storage.redaction import without_secrets
@@ -166,10 +167,11 @@ def _describe(plan: Plan, folder: Path, adopted: Mapping[str, str]) -> dict[str,
         "constrained": any(condition.constrained for condition in plan.conditions),
         "identity": identity(plan, adopted),
         "code": code(plan),
+        "extensions": used_extensions.described(plan),
         "git": commit(plan.project.root),
         "engine_args": {name: without_secrets(engine.describe()) for name, engine in plan.engines.items()},
         "command": list(map(without_secrets, sys.argv)),
-        "versions": {"harness": __version__, "python": platform.python_version(), **_versions()},
+        "versions": {"harness": __version__, "python": platform.python_version(), **_versions(), **_of_extensions(plan)},
         "hardware": {"platform": platform.platform(), "processors": os.cpu_count()},
         "status": "running",
         "start": (start := now()),
@@ -201,9 +203,9 @@ def default_folder(plan: Plan, overwrite: bool = False) -> Path:
 
 
 def plain_folder(plan: Plan) -> Path:
-    """`results/<spec>-<model>`, even if another run has it."""
+    """`results/<spec>-<model>`, even if another run has it; a name that file systems do not take is cut."""
     model = re.sub(r"[^\w.-]+", "-", plan.model.rstrip("/").rsplit("/", 1)[-1]).strip("-.") or "model"
-    return plan.project.results() / f"{plan.spec.name}-{model}"
+    return plan.project.results() / storage.file_name(f"{plan.spec.name}-{model}")
 
 
 def identity(plan: Plan, adopted: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
@@ -230,6 +232,11 @@ def _public(plan: Plan) -> dict[str, Any]:
     if "models" in data:
         data["models"] = without_secrets(data["models"])
     return data
+
+
+def _of_extensions(plan: Plan) -> dict[str, str]:
+    described = used_extensions.described(plan).values()
+    return {str(one["package"]): str(one["version"]) for one in described if one["version"] is not None}
 
 
 @functools.cache

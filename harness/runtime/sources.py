@@ -20,6 +20,7 @@ from typing import Any
 
 from harness.approvals import DIGEST, MOUNT
 from harness.config.plan import Plan
+from harness.runtime import used_extensions
 
 Hashes = dict[str, str]
 """File, relative to its project → SHA-256 of its content, as hexadecimal digits."""
@@ -55,7 +56,9 @@ def code(plan: Plan) -> dict[str, Hashes]:
     read = functools.cache(_source)
     hashes = {part: _hashes_by_name(_closure(_modules(plugins), read), names) for part, plugins in parts.items()}
     hashes["play"] |= _programs(plan)
-    return hashes
+    # An extension may have to do with all: its keys change specs, and its tables have numbers of their own.
+    others = used_extensions.files(plan)
+    return {part: {**one, **others} for part, one in hashes.items()}
 
 
 def _programs(plan: Plan) -> Hashes:

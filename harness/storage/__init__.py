@@ -3,7 +3,7 @@
 `redaction` keeps keys out of all of them. Nothing here knows plans, engines or tables.
 """
 
-from .files import read_json, read_kept, write_atomically
+from .files import file_name, read_json, read_kept, write_atomically
 from .journal import (
     JOURNAL,
     MARKS,
@@ -40,6 +40,7 @@ __all__ = [
     "Line",
     "PendingFailures",
     "end_line",
+    "file_name",
     "first_damaged",
     "journals",
     "lines",

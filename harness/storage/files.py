@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import stat
@@ -12,6 +13,9 @@ from typing import Any
 from harness.errors import DataError, Place, StorageError
 
 DAMAGED = "Take it from a copy. Without one delete the line, and `journals` in run.json: the run repeats its calls."
+
+LONGEST = 200
+"""Bytes of a name. File systems take 255, and what stands beside a run has its name with more at the end."""
 
 
 def no_link(path: str | os.PathLike[str], flags: int) -> int:
@@ -60,6 +64,19 @@ def _listened(path: str, flags: int) -> int:
     if hasattr(os, "O_NONBLOCK"):
         os.set_blocking(file, True)
     return file
+
+
+def file_name(text: str) -> str:
+    """The text as the name of a file or folder: one of more than `LONGEST` bytes is cut, and ends in its digest.
+
+    >>> len(file_name("a" * 300)), file_name("a" * 200)[-9:] == file_name("a" * 300)[-9:]
+    (200, False)
+    """
+    raw = text.encode("utf-8", "surrogateescape")
+    if len(raw) <= LONGEST:
+        return text
+    digest = hashlib.sha256(raw).hexdigest()[:8]
+    return f"{raw[: LONGEST - len(digest) - 1].decode('utf-8', 'ignore')}-{digest}"
 
 
 def write_atomically(path: Path, text: str) -> None:

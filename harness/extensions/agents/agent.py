@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import json
 import os
 import shlex
+import shutil
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import field, fields
 from pathlib import Path
@@ -19,12 +23,15 @@ from harness.errors import EngineFatalError, SetupError
 from harness.extensions.agents import _agent_calls as calls
 from harness.extensions.agents._agent_log import AgentLog
 from harness.extensions.openai.replicas import keys_sent, public
+from harness.printable import clean_name
 from harness.storage.redaction import without_secrets
 
 if TYPE_CHECKING:
     from harness.extensions.agents._agent_processes import ProgramAgent
     from harness.extensions.agents._agent_server import AgentServer
 
+_INSTALLED = ("/usr/bin", "/usr/lib", "/usr/sbin", str(Path(sys.executable).resolve()))
+"""What only an administrator changes, and this Python."""
 _MOST_FILES = 1_000
 """Files of an agent's package that count."""
 
@@ -96,7 +103,7 @@ class Agent(Engine, NeedsApproval):
         if self.call:
             files = calls.files_of(self.call.partition(":")[0], _MOST_FILES)
         else:
-            files = [p for word in self._words if (p := (here / word).resolve()).is_relative_to(here) and p.is_file()]
+            files = [p for word in self._words if (p := _file(here / word)) and p.is_relative_to(here)]
         return [file for file in files if os.access(file, os.R_OK)]
 
     def approvals(self) -> Iterable[NeededApproval]:
@@ -105,9 +112,19 @@ class Agent(Engine, NeedsApproval):
             yield from keys_sent(self.api_key_env, self.url, "url")
             return
         own = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
-        code = [hashlib.sha256(file.read_bytes()).hexdigest() for file in self.files()]
-        what = f"{self.model}, a model of the spec, runs {self._name()} as it is, in no sandbox"
-        yield NeededApproval.declared(what, {"engine": type(self).__name__, "fields": own, "files": code})
+        files = [*dict.fromkeys([*self.files(), *_named_files(self._words)])]
+        code = [[str(file), hashlib.sha256(file.read_bytes()).hexdigest()] for file in files]
+        called = self.call or shlex.join(map(clean_name, self._words))
+        beside = f", args {clean_name(json.dumps(self.args, default=str))}" if self.args else ""
+        listed = f" (files: {', '.join(map(str, files))})" if files else ""
+        label = f"; it is called {json.dumps(clean_name(self.label), ensure_ascii=False)}" if self.label else ""
+        what = f"{called}{beside}, in no sandbox{listed}{label}"
+        facts = {"engine": type(self).__name__, "fields": own, "files": code, "program": self._program()}
+        yield NeededApproval.declared(what, facts)
+
+    def _program(self) -> str | None:
+        """Where the program of a command is found."""
+        return shutil.which(self._words[0]) if self._words else None
 
     def describe(self) -> Facts:
         """The fields without secrets, and a digest of the agent's code (`files`)."""
@@ -210,6 +227,29 @@ def _check_url(url: str) -> None:
     if parts.scheme not in ("http", "https") or not parts.netloc:
         hint = "Write http://localhost:8000/reply, for example."
         raise SetupError(f"url={url!r:.200} is not an address", hint=hint, at=("url",))
+
+
+def _file(path: Path) -> Path | None:
+    """The file under a name, links followed; None if there is none."""
+    try:
+        return path.resolve() if path.is_file() else None
+    except (OSError, ValueError):  # a word of a script, longer than names are
+        return None
+
+
+def _named_files(words: Sequence[str]) -> list[Path]:
+    """The files that a command names, wherever they lie: as a word, after `=`, or within a script such as that of
+    `sh -c`; of a folder the files in it, as `python FOLDER` runs them. Not what is installed, such as `/bin/sh`.
+    """
+    found: list[Path] = []
+    for word in words:
+        with contextlib.suppress(ValueError, OSError, RuntimeError):  # no path, and quotes that only the program's own language closes
+            parts = [word, word.partition("=")[2], *shlex.split(word.replace(";", " "))]
+            for part in filter(None, parts):
+                path = Path(part).expanduser().resolve()
+                inside = sorted(path.rglob("*"))[:_MOST_FILES] if path.is_dir() and len(path.parts) > 2 else [path]
+                found += [file for file in inside if file.is_file() and os.access(file, os.R_OK)]
+    return [file for file in found if not any(map(file.is_relative_to, _INSTALLED))]
 
 
 def _words(command: str | list[str]) -> list[str]:

@@ -77,7 +77,7 @@ def fit(
         digest = hashlib.sha256(json.dumps(identity(calibrating), sort_keys=True, default=str).encode()).hexdigest()
         plain = plain_folder(plan)
         folder = options.output_path or plain.with_name(f"{plain.name}-fit")
-        where = folder / f"{derived['name']}-{digest[:8]}"
+        where = folder / storage.file_name(f"{derived['name']}-{digest[:8]}")
         execute(calibrating, replace(options, output_path=where), on_score(name))
         played = _played(calibrating, where)
         questions = {one.case.id: fingerprint(one.task, one.case) for one in played}

@@ -231,9 +231,12 @@ class DatasetTask(QuestionTask):
             problem = f"column {error} is missing" if isinstance(error, KeyError) else in_words(error)
             message = f"the task cannot read the row: {problem}"
             raise DataError(message, place=place, hint=f"Available columns: {columns}.") from None
-        if doc is None or (self._where is not None and not _true(self._where(doc))):
-            return None
-        return {**doc, **{name: template(doc) for name, template in self._set.items()}}
+        try:
+            if doc is None or (self._where is not None and not _true(self._where(doc))):
+                return None
+            return {**doc, **{name: template(doc) for name, template in self._set.items()}}
+        except DataError as error:
+            raise DataError(error.message, place=error.place or place, hint=error.hint) from None
 
     @property
     def split(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
@@ -10,7 +11,7 @@ from typing import Any
 import jinja2
 from jinja2 import meta
 
-from harness.errors import PluginError, near
+from harness.errors import DataError, PluginError, near
 from harness.extensions.templating.environment import HINT, BoundedEnvironment
 from harness.extensions.templating.step_limits import LimitError
 from harness.replies.literals import read
@@ -43,9 +44,12 @@ class DocTemplate:
         self.columns = meta.find_undeclared_variables(tree)
 
     def __call__(self, doc: Mapping[str, Any]) -> Any:
-        """Return the column's value, or the rendered text. Raises `PluginError` for unknown columns and so on."""
+        """Return the column's value, or the rendered text.
+
+        Raises `DataError` for NaN and infinite numbers, `PluginError` for unknown columns and so on.
+        """
         if self._is_column(doc):
-            return doc[self.source]
+            return self._finite(doc[self.source])
         return self._evaluate(self._template.render, doc)
 
     def value(self, doc: Mapping[str, Any]) -> Any:
@@ -62,8 +66,19 @@ class DocTemplate:
             return result if self._is_column(doc) else _as_list(result)
         value = self._evaluate(self._expression, doc)
         if isinstance(value, (list, tuple, set, frozenset, Iterator)):
-            return self._evaluate(lambda _: [_defined(one) for one in value], doc)
+            items = self._evaluate(lambda _: [_defined(item) for item in value], doc)
+            return [self._finite(item) for item in items]
         return None if value is None else self(doc)
+
+    def _finite(self, value: Any) -> Any:
+        try:
+            return _finite(value)
+        except _InfiniteError as error:
+            raise self._mistake(error) from None
+
+    def _mistake(self, error: _InfiniteError) -> DataError:
+        hint = "Leave such rows out with process_docs: where, or mend the data."
+        return DataError(f"{self.parameter}: the row has {error}, which is no number", hint=hint)
 
     def _is_column(self, doc: Mapping[str, Any]) -> bool:
         if self.source in doc:
@@ -80,6 +95,8 @@ class DocTemplate:
             if missing:
                 self._raise_unknown(missing[0], doc)
             raise PluginError(f"{self.parameter}: {error.message}", at=(self.parameter,)) from None
+        except _InfiniteError as error:
+            raise self._mistake(error) from None
         except LimitError as error:
             raise PluginError(f"{self.parameter}: {error}", hint=HINT, at=(self.parameter,)) from None
         except Exception as error:  # an expression can raise anything: a division by 0, a security error …
@@ -112,6 +129,18 @@ def _defined(value: Any) -> Any:
     return value
 
 
+class _InfiniteError(ValueError):
+    """A value is NaN or infinite. JSON has neither; Python and pandas write NaN where nothing is."""
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise _InfiniteError(str(value))
+    for item in value if isinstance(value, list | tuple) else ():
+        _finite(item)
+    return value
+
+
 def _as_list(text: str) -> Any:
     value = read(text) if text[:1] == "[" and text[-1:] == "]" else None
     return value if isinstance(value, list) else text
@@ -119,7 +148,7 @@ def _as_list(text: str) -> Any:
 
 @lru_cache(maxsize=1)
 def _environment() -> BoundedEnvironment:
-    environment = BoundedEnvironment(autoescape=False, keep_trailing_newline=True)
+    environment = BoundedEnvironment(autoescape=False, keep_trailing_newline=True, finalize=_finite)
     environment.add_filter("regex_replace", _regex_replace)
     return environment
 

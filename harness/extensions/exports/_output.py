@@ -38,7 +38,7 @@ def output(folder: Path, names: tuple[str, ...], overwrite: bool = False) -> Ite
         overwrite: replace those.
 
     Raises:
-        DataError: one of them is there, or the folder cannot be written.
+        DataError: one of them is there, a link would be written through, or the folder cannot be written.
         StorageError: writing failed, on a full disk for instance; then nothing has changed.
     """
     _refuse(folder, names, overwrite)
@@ -123,6 +123,10 @@ def _locked(parts: Path) -> int | None:
 
 
 def _refuse(folder: Path, names: tuple[str, ...], overwrite: bool) -> None:
+    parents = [folder, *(folder / name for name in sorted({name.rpartition("/")[0] for name in names} - {""}))]
+    if (link := next(filter(Path.is_symlink, parents), None)) is not None:  # of a run from elsewhere, perhaps
+        hint = f"Give the folder itself with --output: {link.resolve()}"
+        raise DataError(f"{link} is a link, and exports are not written through links", hint=hint)
     there = [name for name in names if (folder / name).exists() or (folder / name).is_symlink()]
     if there and not overwrite:
         message = f"{folder} already contains {', '.join(there)}"

@@ -308,7 +308,7 @@ def _baselines(run: Run, group: Comparable) -> list[tuple[Role, RunScores]]:
             plan = resolve.plan(resolve.with_baseline(run.spec, policy, "headline", role), project)
             name = policy_name(policy)
             own = "".join(char if char.isalnum() else "-" for char in name)
-            folder = project.results() / CACHE / f"{run.spec.name}-{own}-{plan.digest[:12]}"
+            folder = project.results() / CACHE / storage.file_name(f"{run.spec.name}-{own}-{plan.digest[:12]}")
             if not (folder / "scores.jsonl").is_file():
                 print(f"{name} plays {run.spec.name} …", file=sys.stderr)
             played = execute(plan, Options(output_path=folder, overwrite=True), asked_for=None)

@@ -158,7 +158,7 @@ class SendsKey(NeedsApproval):
 
 
 def keys_sent(variable: str, addresses: str | Sequence[str], field: str) -> Iterator[NeededApproval]:
-    """What is sent to servers: the key in `variable` ("" for none), and what the package adds to every request.
+    """What is sent to servers: prompts, the key in `variable` ("" for none), and what the package adds to every request.
 
     `field`: the parameter that has the addresses; without any the provider's own is asked.
     """
@@ -166,5 +166,6 @@ def keys_sent(variable: str, addresses: str | Sequence[str], field: str) -> Iter
     if not addresses and own and variable:
         yield NeededApproval.pair(variable, "the provider's own address", own)
     for address in [addresses] if isinstance(addresses, str) else addresses:
+        yield NeededApproval.prompts_to(public(address), (field,))
         for name in filter(None, (variable, *(name for name in _HEADERS if name in os.environ))):
             yield NeededApproval.pair(name, public(address), (field, *(own if name == variable else ())))

@@ -54,7 +54,7 @@ class Sandbox(Engine, NeedsApproval):
 
     def approvals(self) -> Iterable[NeededApproval]:
         """The programs, each another one: they can be allowed for one command only."""
-        yield NeededApproval(f"{self.model}, a model of the spec, runs programs that models write, in the sandbox", "")
+        yield NeededApproval(f"programs that models write, in the sandbox, as {self.model!r} of the spec", "")
 
     async def complete(self, request: Request) -> Completion:
         """The output. Raises `EngineFatalError` if this machine cannot confine programs, and nothing else."""

@@ -16,14 +16,14 @@ from harness import approvals
 from harness.approvals import NeededApproval
 from harness.cli.usage import Parser
 from harness.config import spec
-from harness.config.project import Project, find
+from harness.config.project import Project, at, find
 from harness.errors import DataError, SpecError, UserError
 from harness.runtime.manifest import META, SPEC
 from harness.storage import write_atomically
 
 from .foreign_plugins import plugins_of
 from .needed import approvals_of
-from .record import approved, store
+from .record import approved, listing, store
 
 MOST_APPROVALS: Final = 20_000
 """Approvals that are kept; the oldest go first."""
@@ -34,7 +34,7 @@ def trust(options: argparse.Namespace) -> int:
     """List what would run or be sent; approve it, or take that back."""
     if not options.paths and not options.key:
         return _all(options.forget)
-    needed = [_pair(text) for text in options.key]
+    needed = [one for text in options.key for one in _pair(text)]
     for path in options.paths:
         needed += _needed(path)
     needed = list(dict.fromkeys(needed))
@@ -78,12 +78,14 @@ def _needed(path: str) -> list[NeededApproval]:
 
 def _of_spec(path: str, own: Project) -> list[NeededApproval]:
     file = own.spec(path)
-    return approvals_of(spec.load(str(file), own), own)
+    with listing(going_on=True) as read:  # what it extends
+        loaded = spec.load(str(file), own)
+    return list(dict.fromkeys([*read, *approvals_of(loaded, own)]))
 
 
 def _of_project(root: Path, own: Project) -> list[NeededApproval]:
     """The plugins of a project and of its parents, and what its specs would run or send."""
-    opened = find(root)
+    opened = at(root)
     needed = [one for each in (opened.root, *opened.elsewhere()) for one in plugins_of(each)]
     needed = [one for one in needed if one.file is None or not approvals.is_own(one.file)]
     for listed in opened.listing("specs"):
@@ -93,16 +95,17 @@ def _of_project(root: Path, own: Project) -> list[NeededApproval]:
     return needed
 
 
-def _pair(text: str) -> NeededApproval:
+def _pair(text: str) -> tuple[NeededApproval, NeededApproval]:
     variable, equals, address = text.partition("=")
     if not equals or not variable.isidentifier() or "://" not in address:
         raise SpecError(f"--key {text!r:.80}: expected VARIABLE=URL", hint="Such as OPENAI_API_KEY=https://host/v1.")
-    return NeededApproval.pair(variable, address.rstrip("/"), (), "--key")
+    address = address.rstrip("/")
+    return NeededApproval.prompts_to(address, (), "--key"), NeededApproval.pair(variable, address, (), "--key")
 
 
 def _print(needed: list[NeededApproval], known: dict[str, dict[str, object]]) -> None:
-    for sends, title in ((False, "would run"), (True, "would send")):
-        for i, one in enumerate(one for one in needed if bool(one.variable) == sends):
+    for does, title in (("run", "would run"), ("sent", "would send"), ("read", "would read")):
+        for i, one in enumerate(one for one in needed if one.does == does):
             print(f"{title}:" if i == 0 else "", end="\n" if i == 0 else "")
             note = "approved" if one.digest in known else "with --allow_code_execution only" if not one.digest else ""
             print(f"  {one}{f'  [{note}]' if note else ''}")

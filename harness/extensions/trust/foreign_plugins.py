@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
+import os
 import sys
 import types
 from collections.abc import Iterator, Sequence
@@ -56,8 +57,12 @@ def admit(root: Path) -> None:
 
 
 def plugins_of(root: Path) -> Iterator[NeededApproval]:
-    """The files of code of a project."""
+    """The files of code of a project, those behind links included."""
+    entered = set[Path]()
     for home in (root / "registry", root / "metrics"):
-        for file in sorted(home.rglob("*.py")):
-            if file.is_file():
-                yield NeededApproval.of_file(file, file.read_bytes(), "a plugin")
+        for folder, folders, names in os.walk(home, followlinks=True):
+            entered.add(Path(folder).resolve())
+            folders[:] = sorted(name for name in folders if Path(folder, name).resolve() not in entered)
+            for file in (Path(folder, name) for name in sorted(names) if name.endswith(".py")):
+                if file.is_file():
+                    yield NeededApproval.of_file(file, file.read_bytes(), "a plugin")

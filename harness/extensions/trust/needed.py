@@ -10,7 +10,7 @@ from harness import approvals
 from harness.approvals import NeededApproval
 from harness.config.building import Reference, make, parts_of, split
 from harness.config.keys import keys_of
-from harness.config.permissions import engine_approvals
+from harness.config.permissions import engine_approvals, readings
 from harness.config.project import Project
 from harness.config.spec import Spec
 from harness.errors import UserError
@@ -35,6 +35,7 @@ def approvals_of(spec: Spec, project: Project) -> list[NeededApproval]:
             with contextlib.suppress(UserError, LookupError, TypeError):
                 engine = make(*parts_of("engines", reference, project, spec.place), spec.place)
                 found += engine_approvals(spec, name, engine)
+    found += readings(spec)
     return list(dict.fromkeys(one for one in found if one.file is None or not approvals.is_own(one.file)))
 
 

@@ -42,13 +42,16 @@ def approved() -> dict[str, dict[str, Any]]:
 
 
 @contextlib.contextmanager
-def listing() -> Iterator[list[NeededApproval]]:
-    """Within it nothing is approved: all that is asked for is refused, and kept in the list."""
+def listing(going_on: bool = False) -> Iterator[list[NeededApproval]]:
+    """Within it nothing is approved: all that is asked for is refused, and kept in the list.
+
+    `going_on`: it is kept and not refused, where only data are read.
+    """
     found: list[NeededApproval] = []
 
     def keep(needed: list[NeededApproval]) -> list[NeededApproval]:
         found.extend(needed)
-        return needed
+        return [] if going_on else needed
 
     with approvals.deciding(keep), approvals.refusals():
         yield found

@@ -1,5 +1,6 @@
 """A user's mistakes: exit codes, places and near matches, and no tracebacks."""
 
+import contextlib
 import json
 import re
 from pathlib import Path
@@ -9,8 +10,10 @@ import pytest
 
 from harness import evaluate
 from harness.cli.evaluate import pairs
+from harness.config.project import find
 from harness.engines.mock import Mock
 from harness.errors import SpecError
+from harness.results import Run
 from tests.helpers.commands import TOY, eval_toy, invoke
 
 
@@ -35,6 +38,11 @@ from tests.helpers.commands import TOY, eval_toy, invoke
         ("extends: toy\nname: x\nmetrics: [agreed, solved]", "there is no metric 'solved'"),
         ("extends: toy\nname: x\nprotocol: {rounds: 0}", "'rounds' must be ≥ 1, found 0"),
         ("extends: toy\nname: x\nbaseline: cion", "Did you mean coin"),
+        ("extends: toy\nname: x\ngeneration_kwargs: {temperature: .inf}", "bad.yaml:3:20: generation_kwargs: temp"),
+        ("extends: toy\nname: x\ngeneration_kwargs: {top_k: 1e999}", "top_k must be finite, not inf"),
+        ("extends: toy\nname: x\nagents: {o: {share: .inf}}", "bad.yaml:3:21: "),
+        ("extends: toy\nname: x\nseed: 12:30", "'seed' must be an integer, found text '12:30'"),
+        ("extends: toy\nname: x\nshare_calls: yes", "'share_calls' must be true or false, found text 'yes'"),
     ],
 )
 def test_validate_finds_mistakes_before_anything_runs(
@@ -192,3 +200,17 @@ def test_a_text_of_model_args_needs_no_quotes_for_its_colon(
 def test_evaluate_says_what_is_wrong_with_the_model(given: dict[str, Any], says: str, tmp_path: Path) -> None:
     with pytest.raises(SpecError, match=re.escape(says)):
         evaluate(TOY, output_path=tmp_path / "run", **given)
+
+
+@pytest.mark.parametrize("spec, model", [("s" * 300, "m"), ("s", "é" * 300), ("s" * 190, "m" * 60)])
+def test_a_long_name_is_cut_and_stays_one_run(tmp_path: Path, spec: str, model: str) -> None:
+    (tmp_path / "harness.yaml").write_text(f"parents: [{TOY}, harness_builtin]\n")
+    project = find(tmp_path)
+    with contextlib.chdir(tmp_path):
+        runs = [
+            evaluate({"extends": "toy", "name": name}, Mock(text="a", model=model), limit=1, project=project)
+            for name in (spec, spec, f"{spec}x")
+        ]
+    names = [run.folder.name for run in runs]
+    assert names[0] == names[1] != names[2] and all(len(name.encode()) <= 200 for name in names)
+    assert Run.load(runs[0].folder, project).scores

@@ -61,6 +61,30 @@ def test_plain_data_and_places() -> None:
     assert str(document.place("nowhere")) == "f.yaml:1:1"
 
 
+SAYS: list[tuple[str, object]] = [
+    ("010", 10), ("08", 8), ("-010", -10), ("+7", 7), ("0o10", 8), ("0x1F", 31), ("0b11", 3), ("1_000", 1000),
+    ("12:30", "12:30"), ("1:30:00", "1:30:00"), ("1:30.5", "1:30.5"), ("2020-01-01", "2020-01-01"), ("=", "="),
+    (".5", 0.5), ("5.", 5.0), ("1e3", 1000.0), ("1.5E-3", 0.0015), ("1_0.5", 10.5), ("-.inf", float("-inf")),
+    *((word, word) for word in ("yes", "Yes", "NO", "on", "off", "y", "n", "tRUE", "nULL", "0o8", "0xg", "1e", "_1")),
+    ("true", True), ("False", False), ("~", None), ("Null", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "value"), SAYS)
+def test_plain_words_are_those_of_yaml_1_2(text: str, value: object) -> None:
+    """YAML 1.1, which PyYAML reads, has 010 for eight, 12:30 for 750 and `no` for false."""
+    read = yamls.parse(f"a: [{text}]", "f").data["a"][0]
+    assert (type(read), read) == (type(value), value)
+    assert yamls.parse(f"#\t\na: {text}", "f").data["a"] == read  # PyYAML's own parser
+
+
+@given(st.sampled_from([text for text, value in SAYS if isinstance(value, str)]) | st.text("0123456789_.:+-ebox"))
+def test_a_text_that_is_dumped_is_one_for_readers_of_yaml_1_1_too(text: str) -> None:
+    import yaml
+
+    assert yaml.safe_load(yamls.dump({"a": text})) == {"a": text}
+
+
 def test_keys_are_the_text_they_were_written_as() -> None:
     """JSON has text keys only, and so has everything that is written down of a run."""
     data = yamls.parse("4: a\nyes: b\n~: c\n2020-99-99: 2020-99-99\n1e-3: d", "f").data
@@ -77,7 +101,7 @@ PLAIN = st.recursive(
 )  # fmt: skip
 
 
-@given(PLAIN | st.sampled_from(["1e-3", "1_0", "1:30", "no", "null", "2020-01-01", "=", "<<", "0x1f"]))
+@given(PLAIN | st.sampled_from(["1e-3", "1_0", "1:30", "no", "null", "2020-01-01", "=", "<<", "0x1f", "010", "0o7", "YES", "08"]))
 def test_what_is_dumped_is_read_back(value: object) -> None:
     assert yamls.parse(yamls.dump({"a": value}), "f").data == {"a": value}
 

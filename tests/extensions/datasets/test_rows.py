@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from harness.config.project import find
 from harness.errors import DataError
 from harness.extensions.datasets.rows import Source
 from tests.extensions.datasets.documents_kit import jsonl, offline
@@ -145,3 +146,29 @@ def test_what_is_no_local_folder_comes_through_the_datasets_package(tmp_path: Pa
     )
     done = offline(code, tmp_path)
     assert done.stdout.strip() == str(ROWS), done.stderr
+
+
+@pytest.mark.parametrize("parameter", ["doc_to_text", "doc_to_target", "doc_to_choice", "labels", "process_docs"])
+@pytest.mark.parametrize("suffix", ["jsonl", "json", "parquet"])
+def test_what_is_no_number_is_no_answer(tmp_path: Path, suffix: str, parameter: str) -> None:
+    """Python and pandas write NaN where nothing is: it was a right answer, "nan"."""
+    good, bad = {"q": "a?", "a": 1.5, "c": [1.0, 1.5]}, {"q": "b?", "a": float("nan"), "c": [1.0, float("inf")]}
+    file = tmp_path / f"test.{suffix}"
+    if suffix == "parquet":
+        import pyarrow
+        import pyarrow.parquet
+
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist([good, bad]), file)
+    else:
+        rows = map(json.dumps, (good, bad))
+        file.write_text("\n".join(rows) if suffix == "jsonl" else f"[{', '.join(rows)}]")
+    fields: dict[str, Any] = {"doc_to_text": "q", "doc_to_target": "q"}
+    for template in ("{{c}}",) if parameter == "doc_to_choice" else ("a", "{{a}}", "{{[a]}}", "so {{a}}"):
+        fields |= {
+            parameter: {"labels": {"l": template}, "process_docs": {"set": {"x": template}}}.get(parameter, template)
+        }
+        task = find().load("tasks", "dataset_qa")(data_files=str(file), **fields)
+        with pytest.raises(DataError, match="which is no number") as refused:
+            list(task.cases(None, 0))
+        assert str(refused.value.place) == f"{file}:2:1"
+        assert [case.id for case in task.cases(1, 0)] == ["0"]

