@@ -88,7 +88,7 @@ class Episodes:
             while has_more:
                 # With policies alone more tasks would only hold more episodes open. A person plays one after another.
                 people = any(engine.asks_people for engine in self.plan.engines.values())
-                width = self.options.max_concurrency if self.engines and not people else 1
+                width = self.options.most_open if self.engines and not people else 1
                 tasks = [asyncio.create_task(self._play_jobs(take)) for _ in range(width)]
                 try:
                     await asyncio.gather(*tasks)
@@ -163,13 +163,13 @@ class Episodes:
     def _gated(self, name: str, engine: Engine, shared: Shared) -> Wrapper:
         # What failed in a recorded run is its result.
         rate = 1.0 if isinstance(engine, Replays) else self.options.max_error_rate
-        width = self.options.max_concurrency
+        width, adapts = self.options.most_open, self.options.max_concurrency is None
         caches: list[Any] = []
 
         def is_known() -> bool:
             return name in self.work.live_models or any(cache.hits for cache in caches)
 
-        self.gates[name] = gate = Gate(engine, width, rate, shared=shared, is_known=is_known)
+        self.gates[name] = gate = Gate(engine, width, rate, shared=shared, is_known=is_known, adapts=adapts)
         gated: Wrapper = gate
         if self.options.use_cache:
             cache = offered("gates", "cache", "--use_cache").load()
