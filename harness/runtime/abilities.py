@@ -97,8 +97,8 @@ def _unheld(plan: Plan, engine: Engine, own: _Players, jobs: Sequence[Job]) -> I
             cases.setdefault(condition.id, []).append(case)
     known = set()
     for condition, group in own:
-        for case in _unlike(condition, cases.get(condition.id, ())) if condition.constrained else ():
-            for turn in _turns(plan, condition, group, case):
+        for kind in _unlike(condition, cases.get(condition.id, ())) if condition.constrained else ():
+            for turn in _turns(plan, condition, group, kind):
                 constraint = turn.reply.constraint()
                 if constraint is None or turn.reply.tools or (key := repr(constraint)) in known:
                     continue

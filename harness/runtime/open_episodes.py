@@ -306,6 +306,7 @@ class _OpenEpisode:
         line = storage.move_line(self.id, batch, position, index, move)
         if usage := run.usage.unjournaled():
             line["asked"] = usage
+        run.usage.turns += bool(move.calls or move.error_kind) and move.error_kind != storage.UNFINISHED
         if run.pending or move.error_kind in storage.PASSING or move.error_kind in storage.REFUSALS:
             group = self.condition.group_of(self.case, move.agent)
             gate = run.gates[group.model or "model"] if group.policy is None else None

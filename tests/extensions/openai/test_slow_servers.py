@@ -93,7 +93,7 @@ def test_a_server_that_dies_with_a_queue_is_given_up_one_timeout_later() -> None
 
 
 def run_of(server: FakeOpenAI, folder: Path, **options: Any) -> harness.Run:
-    fields = {"base_url": server.url, "model": "fake", "api_key_env": "NO_SUCH_KEY", "backoff": 0.0}
+    fields: dict[str, Any] = {"base_url": server.url, "model": "fake", "api_key_env": "NO_SUCH_KEY", "backoff": 0.0}
     more = options.pop("fields", {})
     return harness.evaluate("toy", OpenAI(**fields, **more), repeats=3, output_path=folder, project=TOY, **options)
 
