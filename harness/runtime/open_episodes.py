@@ -10,6 +10,7 @@ import contextlib
 import functools
 import gc
 import json
+import logging
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -26,6 +27,7 @@ from harness.manifests import offered
 from harness.replies.reading import note_bugs
 from harness.runtime import session
 from harness.runtime.episode import STOPS, play
+from harness.runtime.interrupts import first_interrupt
 from harness.runtime.players import Player
 from harness.runtime.runner import Work
 from harness.runtime.scoring import grade, labels, score, turns_of
@@ -34,6 +36,7 @@ from harness.runtime.steps import Steps
 from harness.storage.error_log import ERRORS, ErrorLog
 from harness.tables import EpisodeScore
 
+_log = logging.getLogger(__name__)
 _NEW_OBJECTS = 10_000
 """New objects before Python looks for garbage in cycles, of which episodes make hardly any: its default, 700, takes a
 tenth of a run's CPU time."""
@@ -80,6 +83,7 @@ class Episodes:
         """
         async with contextlib.AsyncExitStack() as stack:  # everything is closed, even if closing something fails
             await self._start(stack)
+            stack.enter_context(first_interrupt(self._in_flight, self._interrupt))
             before = gc.get_threshold()
             stack.callback(gc.set_threshold, *before)
             if 0 < before[0] < _NEW_OBJECTS:  # 0: someone switched it off
@@ -101,6 +105,21 @@ class Episodes:
                     await asyncio.gather(*tasks, return_exceptions=True)
                 self._check_end()
                 has_more = extend()
+
+    def _in_flight(self) -> int:
+        """Requests that a stop had better wait for: not those to people, or of engines that others have to make room
+        for."""
+        if self.options.one_engine_at_a_time:
+            return 0
+        return sum(gate.in_flight for gate in self.gates.values() if not gate.engine.asks_people)
+
+    def _interrupt(self, count: int) -> None:
+        """The user ends the run."""
+        self.work.interrupted = True
+        requests = "request, whose reply is" if count == 1 else "requests, whose replies are"
+        text = "stopping: waiting for %d %s kept; nothing new is asked. Ctrl-C again stops at once."
+        _log.warning(text, count, requests)
+        self.stop.end("the run was interrupted")
 
     async def _end(self, tasks: Sequence[asyncio.Task[None]], why: str) -> None:
         """Ask nothing new; what other engines are answering just now is paid for, and is waited for."""

@@ -81,6 +81,7 @@ class Work:
         done: id → score of the finished episodes.
         reports: engine → its report about itself; the executor adds it, even if the run stops.
         live_models: names of the models that have answered in this run, as far as this process knows.
+        interrupted: whether the user ended it, and what was in flight then is finished.
     """
 
     plan: Plan
@@ -94,6 +95,7 @@ class Work:
     done: dict[str, EpisodeScore] = field(default_factory=dict)
     reports: dict[str, Facts] = field(default_factory=dict)
     live_models: set[str] = field(default_factory=set)
+    interrupted: bool = False
     _untaken: Iterator[Job] | None = field(default=None, init=False)
 
     @property
