@@ -50,8 +50,10 @@ def evaluate(options: argparse.Namespace) -> int:
         error.advise(options)
         raise
     except KeyboardInterrupt:
-        played = progress.counts[0]
+        played, *more = progress.counts
         there = f"{played.done} of {played.total} episodes are in {folder}"
+        for one in (one for one in more if one.done < one.total):  # what follows the episodes, such as a judge
+            there += f"; {one.title}: {one.done} of {one.total} are there, {one.total - one.done} are missing"
         return interrupted(there if folder.exists() else "nothing was run")
     print_tables(done, options)
     return 1 if done.scores and len(done.failed) == len(done.scores) else 0

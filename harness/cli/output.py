@@ -17,7 +17,7 @@ from harness.manifests import report_part
 from harness.printable import clean_name
 from harness.report import render
 from harness.results import Run
-from harness.storage import write_atomically
+from harness.storage import PASSING, REFUSALS, write_atomically
 from harness.storage.error_log import ERRORS, tracebacks
 from harness.tables import EpisodeScore, Table
 from harness.tables.table import words_of
@@ -89,6 +89,8 @@ def turns_in_words(scores: Iterable[EpisodeScore], folder: Path) -> list[str]:
     for model, counts in turns.items():
         asked, answered = counts.pop("asked", 0), counts.pop("answered", 0)
         read = asked - counts.total()
+        # Some were answered first, unreadably, and their last request failed.
+        answered = min(answered, asked - sum(counts[kind] for kind in (*PASSING, *REFUSALS)))
         what = f"{clean_name(model)}: {asked:,} turns, {_share(answered, asked)} answered, {_share(read, asked)} read"
         why = ", ".join(f"{count:,} {_KINDS.get(kind, clean_name(kind))}" for kind, count in counts.most_common())
         lines.append(f"{what} ({why})" if why else what)
