@@ -117,6 +117,8 @@ class Engine(ABC):
             the engine's `model` is part of the run's name in tables, whatever else plays.
         confined: whether it runs programs of models, which this machine must be able to confine.
         any_request: whether `complete` answers requests of every kind, as a recording does: it has every `Ability`.
+        queues_unseen: whether its requests may wait in a queue that it does not see, as at a server. The run's gate
+            then finds out how many at once make it faster, unless `width` says it.
 
     Raises:
         ContextLengthError, RefusedError, RequestError: for one request.
@@ -129,6 +131,7 @@ class Engine(ABC):
     asks_people: ClassVar[bool] = False
     confined: ClassVar[bool] = False
     any_request: ClassVar[bool] = False
+    queues_unseen: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -150,6 +153,16 @@ class Engine(ABC):
         """Release accelerator memory until the next `start`, which is then quick. Returns False if it cannot; the run
         then closes it."""
         return False
+
+    @property
+    def width(self) -> int | None:
+        """How many requests it works on at once, known once it is started; None: it does not say. It gets no more."""
+        return None
+
+    def constraint_problem(self, constraint: Mapping[str, Any]) -> str | None:
+        """Why it cannot hold a reply to this `Request.constraint`; None if it can, or sends none. A run asks before its
+        first call."""
+        return None
 
     def stop_retrying(self, reason: Exception) -> None:
         """The run is about to end: raise `reason` instead of retrying a failed request. Requests in flight continue."""

@@ -6,8 +6,10 @@ import argparse
 import re
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Hashable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from harness import after
@@ -22,19 +24,57 @@ from harness.engine_api import Engine
 from harness.engines.sampling import normalize
 from harness.errors import NotPreparedError, Place, SpecError
 from harness.evaluation import execute
+from harness.manifests import report_part
 from harness.runtime.manifest import default_folder
 from harness.runtime.options import NAMES, Options
+from harness.runtime.session import session
 
 
 def evaluate(options: argparse.Namespace) -> int:
-    """Run the spec, print its tables, say where the results are."""
-    project = find()
-    loaded = load(options)
-    plan = resolve.plan(loaded, project, engine_of(options))
+    """Run the specs, print their tables, say where the results are. Several are played one after another, with an
+    engine that stays up, and one table of all of them ends the command."""
+    names = [name for given in options.specs for name in _names(given)]
+    single = [argparse.Namespace(**{**vars(options), "spec": name}) for name in names]
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        raise SpecError(f"{twice[0]!r} is given twice", place=Place("--spec"), hint="Name each spec once.")
+    if len(single) == 1:
+        return _evaluate_one(single[0], _planned(single[0]))[0]
+    board = report_part("board", "several specs in one command")
+    plans = [_planned(one) for one in single]  # mistakes of all come before the first call
+    only_board = options.format not in ("text", "markdown")  # several documents would be none
+    with session():
+        ended = [_evaluate_one(one, plan, only_board) for one, plan in zip(single, plans, strict=True)]
+    codes, folders = zip(*ended, strict=True)
+    if any(folder is None for folder in folders):
+        return INTERRUPTED
+    board(folders, options.format)
+    return max(codes)
+
+
+def _names(given: str) -> list[str]:
+    """The specs in a word of --spec: a file, or names and files with commas between."""
+    if Path(given).is_file():
+        return [given]
+    if not all(names := [name.strip() for name in given.split(",")]):
+        raise SpecError(f"found {given!r}", place=Place("--spec"), hint="--spec takes a spec, or several: a,b")
+    return names
+
+
+def _planned(options: argparse.Namespace) -> Plan:
+    """What is to be played. Raises `SpecError`, `PluginError`."""
+    plan = resolve.plan(load(options), find(), engine_of(options))
     check_gen_kwargs(options, plan)
-    asked_for = after.from_arguments(project, vars(options))
+    return plan
+
+
+def _evaluate_one(options: argparse.Namespace, plan: Plan, silent: bool = False) -> tuple[int, Path | None]:
+    """Run one of the specs; returns the exit code, and its folder. `silent`: print no tables."""
+    asked_for = after.from_arguments(find(), vars(options))
     how = running(options)
-    folder = how.output_path or default_folder(plan, how.overwrite)
+    if how.output_path is not None and len([name for given in options.specs for name in _names(given)]) > 1:
+        folder = how.output_path / default_folder(plan, overwrite=True).name
+    else:
+        folder = how.output_path or default_folder(plan, how.overwrite)
     for line in () if options.quiet else plan.inputs():
         print(line, file=sys.stderr)
     people = [engine for engine in plan.engines.values() if engine.asks_people]
@@ -50,11 +90,13 @@ def evaluate(options: argparse.Namespace) -> int:
         error.advise(options)
         raise
     except KeyboardInterrupt:
-        played = progress.counts[0]
+        played, *more = progress.counts
         there = f"{played.done} of {played.total} episodes are in {folder}"
-        return interrupted(there if folder.exists() else "nothing was run")
-    print_tables(done, options)
-    return 1 if done.scores and len(done.failed) == len(done.scores) else 0
+        for one in (one for one in more if one.done < one.total):  # of what follows the episodes
+            there += f"; {one.title}: {one.done} of {one.total} are there, {one.total - one.done} are missing"
+        return interrupted(there if folder.exists() else "nothing was run"), None
+    print_tables(done, options, tables_too=not silent)
+    return int(bool(done.scores) and len(done.failed) == len(done.scores)), folder
 
 
 def interrupted(text: str) -> int:

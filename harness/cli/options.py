@@ -60,10 +60,13 @@ def share(text: str) -> float:
 
 _ARGUMENTS, _OPTIONS, _WHAT, _OUTPUT, _MORE = "arguments", "options", "what to run", "output", "more"
 _MODEL = "model (without one, the spec's baseline policy plays)"
-_SHORT: Final = {"output": ("-o",)}
+_WORDS: Final = {"output": ("-o", "--output"), "specs": ("--spec",)}
+"""Options whose words on the command line are not their name alone."""
 _COUNT: Final[dict[str, Any]] = {"metavar": "N", "type": whole(1)}
 _FLAGS: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
     "spec": (_WHAT, {"required": True, "metavar": "FILE", "help": "a spec's file or name; `harness list specs`"}),
+    "specs": (_WHAT, {"required": True, "metavar": "FILE", "action": "append",
+                      "help": "a spec's file or name, or several: a,b (`harness list specs`); repeatable"}),
     "set": (_WHAT, {"action": "append", "default": [], "metavar": "PATH=VALUE", "dest": "overrides",
                     "help": "change a value of the spec, such as matrix.size=[4]; repeatable"}),
     "limit": (_WHAT, {**_COUNT, "help": "at most N cases per condition"}),
@@ -103,8 +106,9 @@ def add(command: Parser, *names: str, group: str | None = None) -> None:
     """Add options by their names, under the heading `group` in `--help`; by default each under its own."""
     for name in names:
         own, settings = _FLAGS.get(name) or _of_run(name)
-        words = (name,) if own == _ARGUMENTS else (*_SHORT.get(name, ()), f"--{name}")
-        command.group(group or own).add_argument(*words, **settings)
+        words = (name,) if own == _ARGUMENTS else _WORDS.get(name, (f"--{name}",))
+        named = {"dest": name} if name == "specs" else {}
+        command.group(group or own).add_argument(*words, **named, **settings)
 
 
 def are_of_core(words: Sequence[str]) -> bool:

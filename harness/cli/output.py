@@ -30,10 +30,11 @@ def print_after(run: Run) -> None:
             print(clean_name(line), file=sys.stderr)
 
 
-def print_tables(run: Run, options: argparse.Namespace) -> None:
-    """Print a run's tables and where it is, and on stderr what failed."""
+def print_tables(run: Run, options: argparse.Namespace, *, tables_too: bool = True) -> None:
+    """Print a run's tables and where it is, and on stderr what failed. `tables_too`: else all but the tables."""
     tables = run.with_published(run.published() if options.with_published else ())
-    show(readable(tables, options), options.format, run.spec.name)
+    if tables_too:
+        show(readable(tables, options), options.format, run.spec.name)
     print_after(run)
     failed, log = run.failed, run.folder / ERRORS
     if options.debug:

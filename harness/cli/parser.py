@@ -77,7 +77,7 @@ def _add_help(group: argparse._ArgumentGroup) -> None:
 
 def eval_options(command: Parser) -> None:
     """Of `harness eval`."""
-    opt.add(command, *opt.SPEC, *opt.MODEL)
+    opt.add(command, "specs", *opt.SPEC[1:], *opt.MODEL)
     _added("eval", command)
     opt.add(command, *opt.RUNNING, *opt.TABLES)
 

@@ -14,8 +14,9 @@ from harness.tables import EpisodeScore
 
 @dataclass
 class EpisodeCount:
-    """Episodes of a run: finished, those of them that failed, and how many there will be."""
+    """Episodes of a run: finished, those of them that failed, and how many there will be. `title`: what is played."""
 
+    title: str = ""
     done: int = 0
     failed: int = 0
     total: int = 0
@@ -46,7 +47,7 @@ class Progress(logging.Handler):
         """The next run begins; returns what is called with its episodes. `lines`: of this run."""
         self._end_bar()
         self._title, self._only_lines = clean_name(title), self.lines if lines is None else lines
-        self.counts.append(EpisodeCount())
+        self.counts.append(EpisodeCount(self._title))
         return self
 
     def __call__(self, score: EpisodeScore | None, total: int) -> None:

@@ -65,11 +65,14 @@ class Usage:
         budget: what it may use.
         bounded: whether `take` has to be asked before each call.
         write: journals [calls, tokens] and returns when that outlives this process; may raise `StorageError`.
+        answers, output_tokens, turns: what this process was answered, and the turns of models that it has recorded;
+            for progress only.
         exhausted: why it is used up, where another process keeps the count and has said so.
     """
 
     def __init__(self, calls: int = 0, tokens: int = 0) -> None:
         self.calls, self.tokens = calls, tokens
+        self.answers = self.output_tokens = self.turns = 0
         self.budget, self.bounded = Budget(), False
         self._journaled = (calls, tokens)
         self.write: Callable[[list[int]], None] | None = None
@@ -97,6 +100,8 @@ class Usage:
     def answered(self, answer: Completion, engine: Engine) -> None:
         """Count the tokens of an engine's answer."""
         self.tokens += (answer.input_tokens or 0) + (answer.output_tokens or 0)
+        self.output_tokens += answer.output_tokens or 0
+        self.answers += 1
 
     def halt(self, reason: Exception) -> None:
         """The run is about to end: no call waits in `take` any longer."""

@@ -20,6 +20,7 @@ from harness.api import Completion, Facts
 from harness.engine_api import CallsTools, ContinuesText, Engine, Request
 from harness.engines.budget import Usage
 from harness.engines.priority import PriorityGate
+from harness.engines.width import Width
 from harness.errors import BudgetSpentError, ContextLengthError, EngineError, EngineFatalError, SetupError
 
 _COUNTS, _COUNTED_CHARS = 1024, 20_000
@@ -44,6 +45,10 @@ class Wrapper(Engine, CallsTools, ContinuesText):
     @property
     def model(self) -> str:
         return self.inner.model
+
+    @property
+    def width(self) -> int | None:
+        return self.inner.width
 
     def count_tokens(self, text: str) -> int | None:
         return self._counted(text) if len(text) <= _COUNTED_CHARS else self.inner.count_tokens(text)
@@ -146,11 +151,14 @@ class Gate(Wrapper):
 
     Args:
         engine: the engine; what it retries with success is not a failure here.
-        max_concurrency: the most requests in flight.
+        max_concurrency: the most requests in flight; fewer where the engine says that it works on fewer at once
+            (`Engine.width`).
         max_error_rate: the share of the last `WINDOW` requests that may fail. A conversation that does not fit the
             context window is the conversation's fault and counts as answered.
         shared: what the run's gates share; None: it is the only one.
         is_known: whether the engine has answered elsewhere: before the run was resumed, or to fill a cache.
+        adapts: whether to find out how many help, where requests may wait out of sight (`Engine.queues_unseen`) and the
+            engine does not say how many it works on.
 
     Attributes:
         answered: how many requests the engine has answered.
@@ -169,6 +177,7 @@ class Gate(Wrapper):
         *,
         shared: Shared | None = None,
         is_known: Callable[[], bool] = lambda: False,
+        adapts: bool = False,
     ) -> None:
         if not (type(max_concurrency) is int and max_concurrency >= 1):
             raise SetupError(f"max_concurrency must be a whole number, at least 1, not {max_concurrency!r:.40}")
@@ -182,11 +191,25 @@ class Gate(Wrapper):
         self.is_known = is_known
         self.answered = 0
         self.broken: str | None = None
-        self._queue = PriorityGate(lambda in_flight: in_flight < max_concurrency)
+        self._most = max_concurrency
+        self._width = Width(max_concurrency) if adapts and engine.queues_unseen else None
+        self._queue = PriorityGate(lambda in_flight: in_flight < self.most_in_flight)
         self._last: deque[bool] = deque(maxlen=self.WINDOW)
         self._failed = self._unanswered = 0
         self._awake, self._to_close = False, self.switcher is None
         self.keep: Callable[[Engine], bool] = lambda engine: False
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests the engine has at present."""
+        return self._queue.in_flight
+
+    @property
+    def most_in_flight(self) -> int:
+        """How many it gets at once, at present."""
+        if (width := self.inner.width) is None and self._width is not None:
+            width = self._width.now
+        return self._most if width is None else min(self._most, width)
 
     @property
     def lenient(self) -> bool:
@@ -268,6 +291,8 @@ class Gate(Wrapper):
             self._note(False)
             self.answered += 1
             self.usage.answered(answer, self.inner)
+            if self._width is not None:
+                self._width.answered(answer.output_tokens or 0, self._queue.in_flight, self._queue.waiting)
             if self.log is not None:
                 self.log.write(self.model, request, messages, answer)
             return answer

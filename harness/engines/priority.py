@@ -49,6 +49,11 @@ class PriorityGate:
                 self.leave()
             raise
 
+    @property
+    def waiting(self) -> int:
+        """Requests that wait."""
+        return len(self._waiting)
+
     def leave(self) -> None:
         """One request is done."""
         self.in_flight -= 1

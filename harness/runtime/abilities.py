@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-from harness.api import Turn
+from harness.api import Case, Turn
 from harness.config.plan import Condition, Group, Job, Plan
 from harness.engine_api import Ability, CallsTools, ContinuesText, Engine
 from harness.errors import SpecError, UserError
@@ -36,6 +37,7 @@ def lacking(plan: Plan, episodes: Sequence[Job]) -> Iterator[SpecError]:
             what = f"{who} {ability.need}; the engine of {engine.model} {ability.lack}"
             yield _refusal(plan, what, "task", ability)
         yield from _toolless(plan, engine, playing)
+        yield from _unheld(plan, engine, own, episodes)
     yield from unconstrained(plan)
 
 
@@ -85,6 +87,41 @@ def _toolless(plan: Plan, engine: Engine, playing: _Players) -> Iterator[SpecErr
         return
 
 
+def _unheld(plan: Plan, engine: Engine, own: _Players, jobs: Sequence[Job]) -> Iterator[SpecError]:
+    """Why an engine cannot hold a reply to the form of a turn, where `constrained: true` asks for it."""
+    if type(engine).constraint_problem is Engine.constraint_problem:  # it holds replies to all forms, or to none
+        return
+    cases: dict[str, list[Case]] = {}
+    for condition, case, repeat in jobs:
+        if condition.constrained and repeat == 0:
+            cases.setdefault(condition.id, []).append(case)
+    known = set()
+    for condition, group in own:
+        for kind in _unlike(condition, cases.get(condition.id, ())) if condition.constrained else ():
+            for turn in _turns(plan, condition, group, kind):
+                constraint = turn.reply.constraint()
+                if constraint is None or turn.reply.tools or (key := repr(constraint)) in known:
+                    continue
+                known.add(key)
+                if (problem := engine.constraint_problem(constraint)) is not None:
+                    what = f"turn {turn.name!r} is held to its form, and the engine of {engine.model} cannot: {problem}"
+                    yield SpecError(what, place=plan.spec.place("constrained"), hint="Or leave constrained: true out.")
+                    return
+
+
+def _unlike(condition: Condition, cases: Sequence[Case]) -> Iterator[Case | None]:
+    """The task's example (None), and a case of each other kind of form that the task's replies have."""
+    yield None
+    kinds = set()
+    for case in cases:
+        kind: Any = None
+        with contextlib.suppress(Exception):  # as in `_turns`
+            kind = tuple(sorted({str([*(condition.task.reply(case, a).constraint() or ())]) for a in case.agents}))
+        if kind not in kinds:
+            kinds.add(kind)
+            yield case
+
+
 def unconstrained(plan: Plan) -> Iterator[SpecError]:
     """Why `constrained: true` changes nothing: none of the turns has a form that decoding could keep to."""
     playing = [(c, g) for c in plan.conditions if c.constrained for g in c.groups if g.policy is None]
@@ -102,10 +139,10 @@ def unconstrained(plan: Plan) -> Iterator[SpecError]:
         yield SpecError(what, place=plan.spec.place("constrained"), hint=next(iter(why.values())))
 
 
-def _turns(plan: Plan, condition: Condition, group: Group) -> Iterator[Turn]:
-    """The turns of the group's agents in the task's example."""
+def _turns(plan: Plan, condition: Condition, group: Group, case: Case | None = None) -> Iterator[Turn]:
+    """The turns of the group's agents in a case; None: in the task's example."""
     with contextlib.suppress(Exception):  # what a plugin does wrong is for `examine` and for the run
-        example = condition.assign_groups(condition.task.example(), plan.seed)
+        example = condition.assign_groups(condition.task.example() if case is None else case, plan.seed)
         for turn in drive(condition.protocol, condition.task, example).turns():
             if condition.group_of(example, turn.agent) is group:
                 yield turn

@@ -10,6 +10,7 @@ import contextlib
 import functools
 import gc
 import json
+import logging
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -26,6 +27,7 @@ from harness.manifests import offered
 from harness.replies.reading import note_bugs
 from harness.runtime import session
 from harness.runtime.episode import STOPS, play
+from harness.runtime.interrupts import first_interrupt
 from harness.runtime.players import Player
 from harness.runtime.runner import Work
 from harness.runtime.scoring import grade, labels, score, turns_of
@@ -34,6 +36,7 @@ from harness.runtime.steps import Steps
 from harness.storage.error_log import ERRORS, ErrorLog
 from harness.tables import EpisodeScore
 
+_log = logging.getLogger(__name__)
 _NEW_OBJECTS = 10_000
 """New objects before Python looks for garbage in cycles, of which episodes make hardly any: its default, 700, takes a
 tenth of a run's CPU time."""
@@ -80,6 +83,7 @@ class Episodes:
         """
         async with contextlib.AsyncExitStack() as stack:  # everything is closed, even if closing something fails
             await self._start(stack)
+            stack.enter_context(first_interrupt(self._in_flight, self._interrupt))
             before = gc.get_threshold()
             stack.callback(gc.set_threshold, *before)
             if 0 < before[0] < _NEW_OBJECTS:  # 0: someone switched it off
@@ -88,7 +92,7 @@ class Episodes:
             while has_more:
                 # With policies alone more tasks would only hold more episodes open. A person plays one after another.
                 people = any(engine.asks_people for engine in self.plan.engines.values())
-                width = self.options.max_concurrency if self.engines and not people else 1
+                width = self.options.most_open if self.engines and not people else 1
                 tasks = [asyncio.create_task(self._play_jobs(take)) for _ in range(width)]
                 try:
                     await asyncio.gather(*tasks)
@@ -101,6 +105,21 @@ class Episodes:
                     await asyncio.gather(*tasks, return_exceptions=True)
                 self._check_end()
                 has_more = extend()
+
+    def _in_flight(self) -> int:
+        """Requests that a stop had better wait for: not those to people, or of engines that others have to make room
+        for."""
+        if self.options.one_engine_at_a_time:
+            return 0
+        return sum(gate.in_flight for gate in self.gates.values() if not gate.engine.asks_people)
+
+    def _interrupt(self, count: int) -> None:
+        """The user ends the run."""
+        self.work.interrupted = True
+        requests = "request, whose reply is" if count == 1 else "requests, whose replies are"
+        text = "stopping: waiting for %d %s kept; nothing new is asked. Ctrl-C again stops at once."
+        _log.warning(text, count, requests)
+        self.stop.end("the run was interrupted")
 
     async def _end(self, tasks: Sequence[asyncio.Task[None]], why: str) -> None:
         """Ask nothing new; what other engines are answering just now is paid for, and is waited for."""
@@ -163,13 +182,13 @@ class Episodes:
     def _gated(self, name: str, engine: Engine, shared: Shared) -> Wrapper:
         # What failed in a recorded run is its result.
         rate = 1.0 if isinstance(engine, Replays) else self.options.max_error_rate
-        width = self.options.max_concurrency
+        width, adapts = self.options.most_open, self.options.max_concurrency is None
         caches: list[Any] = []
 
         def is_known() -> bool:
             return name in self.work.live_models or any(cache.hits for cache in caches)
 
-        self.gates[name] = gate = Gate(engine, width, rate, shared=shared, is_known=is_known)
+        self.gates[name] = gate = Gate(engine, width, rate, shared=shared, is_known=is_known, adapts=adapts)
         gated: Wrapper = gate
         if self.options.use_cache:
             cache = offered("gates", "cache", "--use_cache").load()
@@ -306,6 +325,7 @@ class _OpenEpisode:
         line = storage.move_line(self.id, batch, position, index, move)
         if usage := run.usage.unjournaled():
             line["asked"] = usage
+        run.usage.turns += bool(move.calls or move.error_kind) and move.error_kind != storage.UNFINISHED
         if run.pending or move.error_kind in storage.PASSING or move.error_kind in storage.REFUSALS:
             group = self.condition.group_of(self.case, move.agent)
             gate = run.gates[group.model or "model"] if group.policy is None else None

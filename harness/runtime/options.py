@@ -22,7 +22,8 @@ class Options:
         output_path: the run's folder (default: results/<spec>-<model>, with a digest if taken).
         resume: insist on continuing an earlier run, or refuse to (default: continue if there is one).
         overwrite: replace a run of another configuration or code; with --no-resume, replace any run.
-        max_concurrency: model requests in flight at once, per engine (256).
+        max_concurrency: model requests in flight at once, per engine (default: 256, and fewer where a server
+            is no faster with more).
         max_calls: stop after N model calls.
         max_tokens_total: stop after N tokens, input and output.
         max_time: send no new request after this time: 90 (seconds), 30m, 8h, 2d; in Python seconds.
@@ -45,7 +46,7 @@ class Options:
     output_path: Path | None = None
     resume: bool | None = None
     overwrite: bool = False
-    max_concurrency: int = 256
+    max_concurrency: int | None = None
     max_calls: int | None = None
     max_tokens_total: int | None = None
     max_time: float | None = None
@@ -63,6 +64,11 @@ class Options:
             value = getattr(self, name)
             object.__setattr__(self, name, Path(value) if value else None)
         _ = self.budget  # raises where it is none
+
+    @property
+    def most_open(self) -> int:
+        """How many episodes may be open at once, and requests to an engine in flight."""
+        return 256 if self.max_concurrency is None else self.max_concurrency
 
     @property
     def budget(self) -> Budget:

@@ -9,8 +9,11 @@ Next: `harness.executors`, then `harness.runtime.open_episodes`.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import random
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -24,8 +27,11 @@ from harness.errors import BudgetSpentError, EngineFatalError, StorageError, Use
 from harness.runtime.heartbeat import Heartbeat
 from harness.runtime.manifest import write_spec
 from harness.runtime.options import Options
+from harness.runtime.steps import Steps
 from harness.tables import EpisodeScore
 
+_SAMPLED, _LONG = 4, 2000
+"""Episodes that are played with idle agents to know how many turns they have, and the most turns of one."""
 OnScore = Callable[[EpisodeScore | None], None]
 """Called with None when a run begins, then with every finished episode."""
 
@@ -75,6 +81,7 @@ class Work:
         done: id → score of the finished episodes.
         reports: engine → its report about itself; the executor adds it, even if the run stops.
         live_models: names of the models that have answered in this run, as far as this process knows.
+        interrupted: whether the user ended it, and what was in flight then is finished.
     """
 
     plan: Plan
@@ -88,6 +95,7 @@ class Work:
     done: dict[str, EpisodeScore] = field(default_factory=dict)
     reports: dict[str, Facts] = field(default_factory=dict)
     live_models: set[str] = field(default_factory=set)
+    interrupted: bool = False
     _untaken: Iterator[Job] | None = field(default=None, init=False)
 
     @property
@@ -166,7 +174,9 @@ async def run(work: Work, play: Play) -> None:
     """
     while work.extend():
         done = len(work.done)
-        heartbeat = Heartbeat(f"{work.plan.spec.name} · {work.plan.model}", work.done, work.total, work.usage)
+        title = f"{work.plan.spec.name} · {work.plan.model}"
+        planned = partial(planned_turns, work.episodes)
+        heartbeat = Heartbeat(title, work.done, work.total, work.usage, planned=planned)
         beating = asyncio.create_task(heartbeat.beat())
         try:
             await play(work)
@@ -184,6 +194,23 @@ async def run(work: Work, play: Play) -> None:
             beating.cancel()
         if len(work.done) == done:
             raise RuntimeError(f"{work.remaining} episodes are left, and the executor played none")
+
+
+def planned_turns(episodes: Sequence[Job]) -> float | None:
+    """How many turns of models an episode has where its agents are idle: the mean of a few, evenly spread ones. None if
+    none can be played so, or one has more than `_LONG`."""
+    counts = []
+    for condition, case, _ in episodes[:: max(1, len(episodes) // _SAMPLED)][:_SAMPLED]:
+        count = 0
+        # What a plugin does wrong is for the run.
+        with contextlib.suppress(Exception), Steps(condition.protocol, condition.task, case, random.Random(0)) as game:
+            while (batch := game.batch) is not None:
+                count += sum(condition.group_of(case, turn.agent).policy is None for turn in batch)
+                if count > _LONG:
+                    return None
+                game.send([Move(turn.agent, turn.name, turn.reply.noop) for turn in batch])
+            counts.append(count)
+    return sum(counts) / len(counts) if counts else None
 
 
 def work_of(

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from harness.storage import PASSING, REFUSALS
+
 if TYPE_CHECKING:
     from .scores import EpisodeScore
 
@@ -41,7 +43,10 @@ class ReadShare:
     def counted(cls, counts: Mapping[str, int]) -> ReadShare:
         """Of the counts that a score has of a model's turns (`EpisodeScore.turns`)."""
         failed = Counter({kind: count for kind, count in counts.items() if kind not in ("asked", "answered") and count})
-        return cls(counts.get("asked", 0), counts.get("answered", 0), failed)
+        asked = counts.get("asked", 0)
+        # A turn may be answered first, unreadably, and its last request fail: it counts as one that failed.
+        answered = min(counts.get("answered", 0), asked - sum(failed[kind] for kind in (*PASSING, *REFUSALS)))
+        return cls(asked, answered, failed)
 
     @property
     def read(self) -> int:

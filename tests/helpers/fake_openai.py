@@ -227,6 +227,7 @@ class FakeOpenAI:
         bodies: every chat request's JSON, in order of arrival; `headers` likewise, and `paths` below /v1.
         peak: the most chat requests seen in flight at once.
         sent: the bytes of bodies that never end.
+        props: what llama.cpp's server says of itself at /props; with it this one passes for such a server.
     """
 
     def __init__(
@@ -237,14 +238,15 @@ class FakeOpenAI:
         faults: Callable[[Body], Fault | None] = lambda body: None,
         models: Sequence[str] = ("fake",),
         key: str | None = None,
+        props: Body | None = None,
     ) -> None:
         self.answer, self.script, self.models, self.key = answer, list(script), list(models), key
-        self.faults = faults
+        self.faults, self.props = faults, props
         self.models_fault: Fault | None = None
         self.bodies: list[Body] = []
         self.paths: list[str] = []
         self.headers: list[dict[str, str]] = []
-        self.peak = self._flying = self.sent = 0
+        self.peak = self._flying = self.sent = self.asked_props = 0
         self.url = ""
         self._transports: set[asyncio.Transport] = set()
 
@@ -270,6 +272,7 @@ class FakeOpenAI:
         app.router.add_post("/v1/chat/completions", self._chat)
         app.router.add_post("/v1/completions", self._chat)
         app.router.add_get("/v1/models", self._list)
+        app.router.add_get("/props", self._props)
         runner = web.AppRunner(app, shutdown_timeout=0.1)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -292,7 +295,14 @@ class FakeOpenAI:
             return web.json_response({"error": {"message": "bad key"}}, status=401)
         if self.models_fault:
             return await self.models_fault(self, request)
-        return web.json_response({"object": "list", "data": [{"id": m, "object": "model"} for m in self.models]})
+        owner = {} if self.props is None else {"owned_by": "llamacpp"}
+        return web.json_response(
+            {"object": "list", "data": [{"id": m, "object": "model", **owner} for m in self.models]}
+        )
+
+    async def _props(self, request: web.Request) -> web.StreamResponse:
+        self.asked_props += 1
+        return web.json_response(self.props) if self.props is not None else web.json_response({}, status=404)
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         if self._refused(request):

@@ -19,9 +19,9 @@ from harness.runtime.options import Options
 
 from .asking import ask, waiting
 from .options import engine_of
-from .plans import Judging, judgings
+from .plans import Judging, judgings, together
 from .tasks import JudgedMetric
-from .verdicts import in_words, unchanged, with_verdicts
+from .verdicts import in_words, missing_in_words, unchanged, with_verdicts
 
 
 class Judges(After):
@@ -53,9 +53,10 @@ class Judges(After):
 
     @classmethod
     def lines(cls, run: Run) -> Iterable[str]:
-        """What judges did, and what it took."""
+        """What judges did, what it took, and what they have not rated yet."""
         judges = {name: one for name, one in run.meta.get("judges", {}).items() if name in run.metrics}
-        return in_words(judges, str(run.meta["model"]))
+        waiting = together(run.metrics, leave_out=judges)
+        return [*in_words(judges, str(run.meta["model"])), *missing_in_words(run.folder, waiting)]
 
     @classmethod
     def score(cls, folder: str, options: Any) -> Run:

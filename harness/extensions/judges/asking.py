@@ -53,7 +53,11 @@ def ask(
             try:
                 execute(f"judge of {judging.name}", judging.located(run), how, spent)
             except RunStoppedError as error:
-                error.message = f"the judge of {judging.name!r}: {error.message}"
+                rated, of = error.stopped.get("episodes"), error.stopped.get("of")
+                far = ""
+                if isinstance(rated, int) and isinstance(of, int):
+                    far = f" has rated {rated:,} of {of:,} answers (ratings missing: {of - rated:,})"
+                error.message = f"the judge of {judging.name!r}{far}: {error.message}"
                 raise
         recorded |= records(judging, run)
     return recorded

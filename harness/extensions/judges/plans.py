@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from harness.api import Metric
 from harness.config import resolve
 from harness.config.plan import ANSWERS, Plan
 from harness.config.spec import parse
@@ -60,8 +61,7 @@ class Judging:
     @property
     def folder(self) -> str:
         """Where the judges' run is, below the folder of the run that they judge. Another judge has another one."""
-        name = re.sub(r"[^\w.-]+", "-", self.name).strip("-.") or "judge"
-        return f"{FOLDER}/{name[:60]}-{self.digest[:8]}"
+        return f"{FOLDER}/{named(self.name)}-{self.digest[:8]}"
 
     def located(self, run: Path) -> Plan:
         """The plan, for the answers in the folder of a run."""
@@ -69,6 +69,11 @@ class Judging:
             assert isinstance(condition.task, JudgedTask)
             condition.task.folder = run / self.folder
         return self.plan
+
+
+def named(metric: str) -> str:
+    """What the folder's name of a metric's judges begins with."""
+    return (re.sub(r"[^\w.-]+", "-", metric).strip("-.") or "judge")[:60]
 
 
 def judgings(
@@ -85,12 +90,17 @@ def judgings(
     Raises:
         SpecError, PluginError: at the metric that names no judge, or one that cannot be asked.
     """
+    return [_judging(plan, names, judge, cases) for names in together(plan.metrics, leave_out)]
+
+
+def together(metrics: Mapping[str, Metric], leave_out: Container[str] = ()) -> list[list[str]]:
+    """The names of judged metrics; those that one judge gives are in one list."""
     shared: dict[str, list[str]] = {}
-    for name, metric in plan.metrics.items():
+    for name, metric in metrics.items():
         if isinstance(metric, JudgedMetric) and name not in leave_out:
             settings = {field.name: getattr(metric, field.name) for field in fields(metric) if field.name != "of"}
             shared.setdefault(json.dumps(settings, sort_keys=True), []).append(name)
-    return [_judging(plan, names, judge, cases) for names in shared.values()]
+    return [*shared.values()]
 
 
 def _judging(plan: Plan, names: list[str], judge: Engine | None, cases: Mapping[str, str]) -> Judging:

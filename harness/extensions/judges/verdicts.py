@@ -13,7 +13,7 @@ from harness.errors import DataError
 from harness.extensions.judges.tasks import COUNTS, RATING, JudgedMetric, read_lines
 from harness.tables import EpisodeScore, load_scores
 
-from .plans import CASES, FOLDER, Judging
+from .plans import CASES, FOLDER, Judging, named
 
 Numbers = dict[str, float | None]
 
@@ -199,6 +199,22 @@ def in_words(recorded: Mapping[str, Facts], model: str = "") -> Iterable[str]:
             yield f"  {unanswered:,} answers were not given, so there was nothing to rate."
         if cut := record["left_out"]:
             yield f"  {cut:,} answers were shown without their middle (max_chars)."
+
+
+def missing_in_words(run: Path, metrics: Iterable[Sequence[str]]) -> Iterable[str]:
+    """Lines on judges that have not rated all answers of a run: how many ratings are missing.
+
+    `metrics`: of each such judge the names of its metrics.
+    """
+    for names in metrics:
+        rated, planned = 0, 0
+        for file in run.glob(f"{FOLDER}/{named(names[0])}-*/run.json"):
+            rated = max(rated, len(storage.JournalState(*storage.journals(file.parent)).ends))
+            planned = max(planned, int(storage.read_json(file).get("planned") or 0))
+        what = f"{rated:,} of {planned:,} answers are rated, {planned - rated:,} ratings are missing"
+        if planned <= rated:
+            what = "no answer is rated, all ratings are missing"
+        yield f"{', '.join(names)}: {what}. The command that played the run goes on."
 
 
 def _cost(record: Mapping[str, Any]) -> str:

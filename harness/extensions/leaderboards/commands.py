@@ -44,6 +44,13 @@ Doubt = tuple[tuple[str, str], str]
 """The names of two runs that say that they are the same, and what differs between them."""
 
 
+def board(runs: Sequence[Path], form: str) -> None:
+    """Print the leaderboard of finished runs, as `harness leaderboard` does."""
+    parser = Parser(prog="harness leaderboard")
+    leaderboard_options(parser)
+    leaderboard(parser.parse_args([*map(str, runs), "--format", form]))
+
+
 def leaderboard(options: argparse.Namespace) -> int:
     """Standings of every benchmark, its tables, and one page over all benchmarks."""
     paths = [run_folder(path) for path in options.runs]

@@ -7,7 +7,7 @@ import itertools
 import os
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
@@ -28,10 +28,10 @@ from harness.extensions.calls.tool_calls import REMEDY, offered, takes_no_tools
 from harness.extensions.likelihoods import ComputesLikelihoods, LikelihoodRequest
 from harness.extensions.openai import _bodies
 from harness.extensions.openai import prompt_logprobs as scoring
+from harness.extensions.openai.constraints import constrained
 from harness.extensions.openai.replicas import KEY, PROBE, Replica, Replicas, SendsKey, endpoint, public
 from harness.extensions.openai.wire import (
     GarbledError,
-    constrained,
     has_died,
     lacks_model,
     overflows,
@@ -61,13 +61,14 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
         base_url: e.g. `http://localhost:8000/v1`; several servers of the same model: a list; None: OpenAI's own (or
             `OPENAI_BASE_URL`).
         api_key_env: the environment variable with the key; servers without keys need none.
-        timeout: seconds for one attempt.
+        timeout: seconds for one attempt, from when the server has last answered a request that was sent before it.
         max_retries: attempts after the first, on 429, 5xx, timeouts, broken connections, unreadable responses.
         backoff: seconds before the first retry; doubles each time, with jitter.
         max_backoff: the longest wait in seconds, also for a server's Retry-After.
         max_connections: the most requests in flight at once, at each server.
         structured: how constraints are sent: `openai` as `response_format` (JSON schemas only), `vllm` as
-            `structured_outputs` (JSON, choice, regex, grammar), `none` not at all.
+            `structured_outputs`, `llama.cpp` as `json_schema` and `grammar` (both JSON, choice, regex, grammar), `none`
+            not at all.
         send_seed: False for servers that refuse `seed`.
         tokenizer: the model's tokenizer, a name on the hub or a folder (package transformers): counts the tokens of
             texts that pass between agents, which no server does, and encodes texts to score exactly as lm-eval does.
@@ -83,12 +84,13 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
     backoff: Annotated[float, Range(ge=0)] = 0.5
     max_backoff: Annotated[float, Range(ge=0)] = 60.0
     max_connections: Annotated[int, Range(ge=1, le=1000)] = 256
-    structured: Literal["openai", "vllm", "none"] = "openai"
+    structured: Literal["openai", "vllm", "llama.cpp", "none"] = "openai"
     send_seed: bool = True
     tokenizer: str | None = None
     max_length: Annotated[int, Range(ge=2)] | None = None
     extra_body: dict[str, Any] = field(default_factory=dict)
 
+    queues_unseen: ClassVar[bool] = True
     replica: ClassVar[type[Replica]] = Replica
     location: ClassVar[frozenset[str]] = frozenset({"base_url"})
     incidental: ClassVar[frozenset[str]] = frozenset(
@@ -141,6 +143,17 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
         """By `tokenizer`; None without one."""
         return count_tokens(self.tokenizer, text) if self.tokenizer else None
 
+    @property
+    def width(self) -> int | None:
+        return self._replicas.width
+
+    def constraint_problem(self, constraint: Mapping[str, Any]) -> str | None:
+        try:
+            constrained(constraint, self.structured)
+        except SetupError as error:
+            return f"{error.message}. {error.hint}"
+        return None
+
     def stop_retrying(self, reason: Exception) -> None:
         if self._ended is not None and not self._ended.done():
             self._ended.set_result(reason)
@@ -173,7 +186,8 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
             self._check_key()  # before there is anything to close
             # It takes a fifth of the CPU time of the default client.
             hooks = {"response": [_bodies.bound]}
-            transports = [openai.DefaultAioHttpClient(timeout=self.timeout, event_hooks=hooks) for _ in urls]
+            patience = openai.Timeout(None, connect=self.timeout)  # `Replica.post` has a clock of its own
+            transports = [openai.DefaultAioHttpClient(timeout=patience, event_hooks=hooks) for _ in urls]
         except (ImportError, AttributeError, RuntimeError) as error:  # none, an old one, or one without aiohttp
             raise SetupError(
                 f"the engine openai needs the package openai ({error})",
@@ -184,7 +198,7 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
             client = openai.AsyncOpenAI(
                 api_key=self._key or "none",
                 base_url=url,
-                timeout=self.timeout,
+                timeout=patience,
                 default_headers={"Accept-Encoding": _bodies.ENCODINGS},
                 max_retries=0,  # the client retries no garbled replies and cannot stop when the run ends
                 http_client=transport,
@@ -208,6 +222,7 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
             replica.listed = await replica.probe(self.timeout)
             if replica.listed and self.model not in replica.listed and await self._is_unknown(replica):
                 raise SetupError(f"{where} has no model {self.model!r}", hint=near(self.model, replica.listed))
+            await replica.read_slots(self.timeout)
         except SetupError:
             raise
         except Exception as error:
@@ -309,7 +324,7 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
                 raise self._ended.result().with_traceback(None)
             try:
                 start = time.perf_counter()
-                data = await self._post(replica, path, body)
+                data = await replica.post(path, body, self.timeout)
                 answer = read(data, time.perf_counter() - start)
                 replica.mark_healthy()
                 self._took_tools = self._took_tools or "tools" in body
@@ -330,14 +345,6 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
                     delay = max(delay, retry_after(error.response.headers))
                 await asyncio.wait({self._ended}, timeout=min(delay, self.max_backoff))
         raise AssertionError("unreachable")
-
-    async def _post(self, replica: Replica, path: str, body: dict[str, Any]) -> object:
-        """One try. The client's own timeout starts again with every byte that comes."""
-        try:
-            async with asyncio.timeout(self.timeout):
-                return await replica.client.post(path, cast_to=object, body=body)
-        except TimeoutError:
-            raise TimeoutError(f"no whole answer within {self.timeout:g} s") from None
 
     def _body(self, request: Request) -> dict[str, Any]:
         thread, words = request.thread, normalize(request.sampling)
@@ -377,6 +384,8 @@ class OpenAI(Engine, CallsTools, ComputesLikelihoods, ContinuesText, SendsKey):
             kind = refusal(error)
             if with_tools and not self._took_tools and takes_no_tools(error, kind):
                 return EngineFatalError(f"{replica.name} takes no tools for {self.model}: {text}; {REMEDY}")
+            if kind is ContextLengthError and replica.window:
+                text = f"{text}; {replica.name} has {replica.window}"
             if kind is not EngineFatalError:
                 return None if kind is None else kind(text)
             if status == 404 and path == TEXT:

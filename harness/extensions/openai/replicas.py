@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
+import logging
 import os
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import count
 from typing import Any
@@ -24,6 +26,9 @@ _HEADERS = ("OPENAI_CUSTOM_HEADERS", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID")
 """Variables that the package `openai` sends with every request, wherever it goes."""
 _RETRY_AFTER = 30.0  # seconds after which one request tries an unhealthy server
 _numbers = count()
+_REMEMBERED = 1024
+"""Answers of a server that are remembered, for requests that wait behind them."""
+_log = logging.getLogger(__name__)
 
 
 class Replica:
@@ -35,21 +40,28 @@ class Replica:
         slots: the most requests in flight there.
 
     Attributes:
+        most: the same.
         load: requests in flight there, or waiting for a slot.
         unhealthy: why it is not asked; None if it is.
         consecutive_failures: requests in a row that another server had to answer, though this one is there.
         listed: the models that it lists.
-        limits: model → tokens that it takes, as far as the list says so.
+        limits: model → tokens that it takes, as far as the server says so.
+        works_on: how many requests it works on at once, if it says so.
+        in_flight: requests that it has.
     """
 
     def __init__(self, name: str, client: Any, slots: int) -> None:
         self.name, self.client = name, client
-        self.slots = asyncio.Semaphore(slots)
+        self.most, self.slots = slots, asyncio.Semaphore(slots)
         self.load = self.consecutive_failures = 0
         self.unhealthy: str | None = None
         self.since = 0.0  # when it became unhealthy, or was tried last
         self.listed: list[str] = []
         self.limits: dict[str, int] = {}
+        self.works_on: int | None = None
+        self.in_flight = 0
+        self._sent, self._answered = count(), deque[tuple[int, float]](maxlen=_REMEMBERED)
+        self._is_llama = False
         self.counts: Counter[str] = Counter()
 
     async def probe(self, timeout: float) -> list[str]:
@@ -65,9 +77,79 @@ class Replica:
             raise
         rows = data.get("data") if isinstance(data, dict) else None
         models = [r for r in rows or [] if isinstance(r, dict) and isinstance(r.get("id"), str)]
+        self._is_llama = any(row.get("owned_by") == "llamacpp" for row in models)
         limits = {r["id"]: r.get("max_model_len") for r in models}  # vLLM's and SGLang's word
         self.limits = {name: limit for name, limit in limits.items() if type(limit) is int and limit > 2}
         return [r["id"] for r in models]
+
+    async def read_slots(self, timeout: float) -> None:
+        """Ask llama.cpp's server how many requests it works on at once (slots) and how many tokens each may have; send
+        it no more than these. Other servers are not asked, and one that does not say it is like them."""
+        import openai
+
+        if not self._is_llama:
+            return
+        address = str(self.client.base_url).rstrip("/").removesuffix("/v1") + "/props"
+        data: Any = None
+        with contextlib.suppress(openai.OpenAIError, TimeoutError):
+            async with asyncio.timeout(min(PROBE, timeout)):
+                data = as_json(await self.client.get(address, cast_to=object))
+        facts = data if isinstance(data, dict) else {}
+        slots, settings = facts.get("total_slots"), facts.get("default_generation_settings")
+        tokens = settings.get("n_ctx") if isinstance(settings, dict) else None
+        if type(slots) is int and slots > 0:
+            self.works_on = slots
+            self.slots = asyncio.Semaphore(min(slots, self.most))
+        if type(tokens) is int and tokens > 2:
+            self.limits = dict.fromkeys(self.listed, tokens)
+        if facts and self.window:
+            _log.info("%s: %s", self.name, self.window)
+
+    @property
+    def window(self) -> str:
+        """What each request of llama.cpp's server may have, in words; "" where it does not say."""
+        tokens = next(iter(self.limits.values()), None)
+        if self.works_on is None or tokens is None:
+            return ""
+        slots = f"{self.works_on:,} slot{'s' * (self.works_on > 1)}"
+        return f"{slots} (-np) of {tokens:,} tokens each, prompt and reply together (-c divided by -np)"
+
+    async def post(self, path: str, body: Any, timeout: float) -> object:
+        """The JSON that the server answers. Raises what the client raises, and `TimeoutError`.
+
+        A server works on a few requests at once, and the others wait in their order. So the time runs from when a
+        request that was sent before this one was answered last: until then this one may have waited.
+        """
+        loop = asyncio.get_running_loop()
+        number, sent = next(self._sent), loop.time()
+        timer: asyncio.TimerHandle | None = None
+        self.in_flight += 1
+        try:
+            async with asyncio.timeout(None) as clock:
+
+                def check() -> None:
+                    nonlocal timer
+                    began = max(sent, next((when for other, when in reversed(self._answered) if other < number), sent))
+                    if began + timeout > loop.time():
+                        timer = loop.call_at(began + timeout, check)
+                    else:
+                        clock.reschedule(loop.time())
+
+                timer = loop.call_at(sent + timeout, check)
+                try:
+                    data = as_json(await self.client.post(path, cast_to=object, body=body))
+                finally:
+                    timer.cancel()
+        except TimeoutError:
+            others = f"; it had {self.in_flight:,} requests at once" if self.in_flight > 1 else ""
+            advice = ": where it works on few, give a lower --max_concurrency, or a longer timeout=" if others else ""
+            raise TimeoutError(f"no whole answer within {timeout:g} s{others}{advice}") from None
+        finally:
+            self.in_flight -= 1
+        while self._answered and self._answered[-1][0] > number:  # whoever waits behind these waits behind this one too
+            self._answered.pop()
+        self._answered.append((number, loop.time()))
+        return data
 
     def mark_healthy(self) -> None:
         """It answers."""
@@ -121,12 +203,26 @@ class Replicas:
         return any(one.unhealthy is None for one in untried)
 
     @property
+    def width(self) -> int | None:
+        """How many requests all of them work on at once; None where one does not say."""
+        each = [one.works_on and min(one.works_on, one.most) for one in self.all]
+        return sum(filter(None, each)) if each and None not in each else None
+
+    @property
     def all_unhealthy(self) -> bool:
         return all(one.unhealthy for one in self.all)
 
     def report(self) -> list[Facts]:
         """Each server's."""
         return [one.report() for one in self.all]
+
+
+def as_json(data: Any) -> Any:
+    """The JSON of a response that does not say in its header that it is JSON; other data as it is."""
+    if isinstance(data, str) and data.lstrip()[:1] in ("{", "["):
+        with contextlib.suppress(ValueError, RecursionError):
+            return json.loads(data)
+    return data
 
 
 def endpoint(url: Any) -> str:

@@ -11,7 +11,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from harness.api import Completion
-from harness.errors import ContextLengthError, EngineError, EngineFatalError, RefusedError, SetupError
+from harness.errors import ContextLengthError, EngineError, EngineFatalError, RefusedError
 from harness.extensions.calls.tool_calls import calls_of, storable
 from harness.extensions.vllm.reasoning import split_reasoning
 
@@ -103,21 +103,6 @@ def retry_after(headers: Mapping[str, str]) -> float:
     with contextlib.suppress(KeyError, ValueError, TypeError, OverflowError):
         return max(0.0, parsedate_to_datetime(headers["retry-after"]).timestamp() - time.time())
     return 0.0
-
-
-def constrained(constraint: Mapping[str, Any], how: str) -> dict[str, Any]:
-    """What of a request's body holds the reply to a form; `how` is the engine's `structured`. Raises `SetupError`."""
-    if how == "vllm":
-        return {"structured_outputs": dict(constraint)}
-    if how != "openai":
-        return {}
-    if "json" not in constraint:
-        raise SetupError(
-            f"structured=openai constrains JSON replies only; this one needs {', '.join(constraint)}",
-            hint="Say structured=vllm for a server that knows structured_outputs (vLLM), or structured=none.",
-        )
-    schema = {"name": "reply", "schema": constraint["json"], "strict": True}
-    return {"response_format": {"type": "json_schema", "json_schema": schema}}
 
 
 def read_completion(data: Any, latency: float, constrained: bool = False, with_tools: bool = False) -> Completion:

@@ -50,7 +50,7 @@ class Driver:
         self.spent: BudgetSpentError | None = None
         self.changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._check_budget()
-        width = work.options.max_concurrency if work.plan.engines else 1
+        width = work.options.most_open if work.plan.engines else 1
         self.scheduler = Scheduler(self._jobs(), work.moves, work.remaining, workers, width)
         self.actors: dict[int, Any] = {}
         self.placed: dict[int, Mapping[str, Any]] = {}

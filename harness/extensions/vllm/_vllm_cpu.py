@@ -24,6 +24,7 @@ class Machine:
         quota: processors' worth of time that its container may use; None: all of it.
         nodes: memory nodes, each of which vLLM gives to one worker.
         compiler: whether there is a C++ compiler.
+        bf16: whether its processors have instructions for bfloat16.
     """
 
     memory: int
@@ -31,6 +32,7 @@ class Machine:
     quota: int | None = None
     nodes: int = 1
     compiler: bool = True
+    bf16: bool = True
 
 
 def choose(
@@ -46,6 +48,8 @@ def choose(
       and does not start where as little as 9 % is in use.
     - Threads: vLLM pins one to every core, whatever a container's quota is or `OMP_NUM_THREADS` says, and starts no
       second worker on one memory node. In these cases as many as there is time for, and not pinned.
+    - float32 where the processors have no instructions for bfloat16, the type of most models: they would load for
+      minutes, and answer at half the speed. Nothing is compiled there either, which is what takes the minutes.
     - No compilation where no compiler is.
 
     Returns:
@@ -69,7 +73,9 @@ def choose(
             variables[_BIND] = "nobind"
         elif usable < machine.cores or workers > machine.nodes:
             variables |= {_BIND: "nobind", _THREADS: str(max(1, (usable - 1) // workers_everywhere))}
-    if arguments.get("enforce_eager") is None and not machine.compiler:
+    if arguments.get("dtype") in (None, "auto") and not machine.bf16:
+        more["dtype"] = "float32"
+    if arguments.get("enforce_eager") is None and not (machine.compiler and machine.bf16):
         more["enforce_eager"] = True
     return more, variables
 
@@ -101,7 +107,25 @@ def machine() -> Machine:
     nodes = get_visible_memory_node() or [0]
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     compiler = os.environ.get("CXX") or next(filter(shutil.which, ("g++", "clang++", "c++")), None)
-    return Machine(get_memory_node_info(nodes[0]).available_memory, cores, _quota(), len(nodes), bool(compiler))
+    memory = get_memory_node_info(nodes[0]).available_memory
+    return Machine(memory, cores, _quota(), len(nodes), bool(compiler), _has_bf16())
+
+
+def reasons(chosen: Mapping[str, Any]) -> tuple[str, ...]:
+    """What to say beside settings that were chosen, where they change replies."""
+    if "dtype" not in chosen:
+        return ()
+    return ("this CPU has no bfloat16 instructions; dtype=bfloat16 would load for minutes and run at half the speed",)
+
+
+def _has_bf16(facts: Path = Path("/proc/cpuinfo")) -> bool:
+    """Whether the processors have instructions for bfloat16; also where the system does not say it."""
+    try:
+        text = facts.read_text()
+    except OSError:
+        return True
+    lines = [line for line in text.splitlines() if line.lower().startswith(("flags", "features"))]
+    return not lines or bool(set(lines[0].split()) & {"avx512_bf16", "amx_bf16", "bf16"})
 
 
 def _quota(limit: Path = Path("/sys/fs/cgroup/cpu.max")) -> int | None:

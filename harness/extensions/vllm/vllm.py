@@ -228,7 +228,7 @@ class VLLM(Engine, CallsTools, ComputesLikelihoods, ContinuesText, ModelCode, St
             )
         if arguments["disable_log_stats"]:
             listen_only(self._engine)
-        return tuple(f"{name}={value}" for name, value in settings.items())
+        return *(f"{name}={value}" for name, value in settings.items()), *_vllm_cpu.reasons(more)
 
     def log_to(self, path: Path) -> None:
         self._output.path = path if self._engine is None else self._output.path  # its processes stay with theirs

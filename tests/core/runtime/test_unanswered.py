@@ -5,14 +5,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import harness
 from harness import storage
+from harness.cli.output import turns_in_words
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import ContextLengthError, EngineError, RefusedError
 from harness.evaluation import rescored
 from harness.runtime.runner import RunStoppedError
+from harness.tables import EpisodeScore
 from tests.helpers.commands import TOY as TOY_FOLDER
 from tests.helpers.commands import eval_toy, invoke
 from tests.helpers.fake_openai import FakeOpenAI, status
@@ -146,8 +150,8 @@ def test_the_first_screen_says_what_share_was_answered_and_read_and_why_not(
         eval_toy(capsys, tmp_path / "r", *engine, *rate, "--max_calls", "20")
         code, _, text = eval_toy(capsys, tmp_path / "r", *engine, *rate)
     moves = [line for _, line in storage.lines(tmp_path / "r" / storage.JOURNAL) if line["k"] == "move"]
-    answered, read = (sum(key in move for move in moves) for key in ("calls", "a"))
     longer, unread = (sum(move.get("error_kind") == kind for move in moves) for kind in ("context_length", "parse"))
+    read, answered = sum("a" in move for move in moves), len(moves) - longer
     assert code == 0 and 0 < read < answered < len(moves)
     line = (
         f"model: {len(moves)} turns, {100 * answered / len(moves):.1f} % answered, {100 * read / len(moves):.1f} % read"
@@ -175,3 +179,14 @@ def test_no_board_ranks_a_run_without_an_answer(tmp_path: Path, capsys: pytest.C
     code, text, _ = invoke(capsys, "leaderboard", str(tmp_path / "good"), str(tmp_path / "none"), "--format", "csv")
     print(text)
     assert code == 0 and "0.00" not in next(line for line in text.splitlines() if "refuses" in line)
+
+
+@given(st.integers(0, 60), st.integers(0, 9), st.integers(0, 9), st.integers(0, 9))
+def test_a_turn_whose_last_request_failed_is_not_answered(fine: int, unread: int, failed: int, late: int) -> None:
+    """`late`: turns whose first reply was unreadable, and the request for another one did not fit."""
+    asked = fine + unread + failed + late
+    kinds = {"parse": unread, "context_length": failed + late}
+    turns = {"asked": asked, "answered": asked - failed, **{kind: count for kind, count in kinds.items() if count}}
+    line = turns_in_words([EpisodeScore("c/a/0", "c", turns={"model": turns})], Path("r"))[0]
+    assert ("100 % answered" in line) is (asked > 0 and not failed + late)
+    assert ("100 % read" in line) is (0 < asked == fine)

@@ -54,6 +54,22 @@ def using(server: Server, work: Callable[[Agent], Awaitable[T]], **fields: Any) 
     return asyncio.run(main())
 
 
+@pytest.mark.parametrize("kind", ["text/plain", "text/html", "application/octet-stream", "application/problem+json"])
+def test_a_reply_counts_whatever_its_header_says(kind: str) -> None:
+    text = json.dumps({"text": "yes, \u2713", "output_tokens": 2})
+    server = Server(lambda question: web.Response(body=text.encode(), content_type=kind))
+    answer = using(server, lambda engine: Talk(engine).ask("one"))
+    assert (answer.text, answer.output_tokens) == ("yes, \u2713", 2)
+
+
+@pytest.mark.parametrize("body", ["{", "[1]", "yes", '"yes"', "{'text': 1}", ""])
+def test_what_is_no_reply_says_what_one_is(body: str) -> None:
+    server = Server(lambda question: web.Response(text=body, content_type="text/plain"))
+    with pytest.raises(RequestError, match=r'a reply is \{"text": …\}, found') as caught:
+        using(server, lambda engine: Talk(engine).ask("one"))
+    assert '{"text"' not in str(caught.value).partition("found")[2]
+
+
 def test_new_messages_are_posted_and_a_reply_comes_back() -> None:
     server = Server(lambda question: {"text": "yes", "input_tokens": 3, "cost": 0.5, "id": question["id"]})
 

@@ -382,3 +382,20 @@ def test_a_run_that_is_written_over_takes_its_judges_with_it_and_no_other_run(tm
     harness.evaluate(spec(limit=2, metrics=["calls"]), Mock(), output_path=folder, overwrite=True)
     assert not [*judged.iterdir()]
     assert kept.exists()
+
+
+def test_a_judge_that_stopped_says_how_many_ratings_are_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = {"metrics": [METRIC, {**METRIC, "name": "unrated", "of": "missing"}]}
+    rater, prompts = judge()
+    model = Mock(text="Because.")
+    with pytest.raises(BudgetReachedError) as caught:
+        harness.evaluate(spec(*more["metrics"]), model, judge=rater, output_path=tmp_path / "run", max_calls=5)
+    assert "has rated 1 of 4 answers (ratings missing: 3): max_calls 5 is reached" in str(caught.value)
+    assert main(["report", str(tmp_path / "run")]) == 0
+    line = "helpful, unrated: 1 of 4 answers are rated, 3 ratings are missing. The command that played the run goes on."
+    assert line in capsys.readouterr().err
+    harness.evaluate(spec(*more["metrics"]), model, judge=rater, output_path=tmp_path / "run")
+    assert len(prompts) == 4 and main(["report", str(tmp_path / "run")]) == 0
+    assert "missing. The command" not in capsys.readouterr().err

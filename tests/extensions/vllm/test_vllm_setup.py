@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.errors import SetupError
-from harness.extensions.vllm._vllm_cpu import Machine, _quota, choose
+from harness.extensions.vllm._vllm_cpu import Machine, _has_bf16, _quota, choose, reasons
 from harness.extensions.vllm._vllm_failures import advice
 from harness.extensions.vllm._vllm_version import RANGE, outside
 from harness.extensions.vllm.vllm import VLLM
@@ -62,6 +62,42 @@ def test_workers_share_the_memory_and_nothing_is_compiled_without_a_compiler() -
     settings = choose({"tensor_parallel_size": 2, "data_parallel_size": 2}, {}, machine)[0]
     assert settings == {**DEFAULT, "kv_cache_memory_bytes": GIB // 2, "enforce_eager": True}
     assert "enforce_eager" not in choose({"enforce_eager": False}, {}, machine)[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "chosen"),
+    [
+        ({}, {"dtype": "float32", "enforce_eager": True}),
+        ({"dtype": "auto"}, {"dtype": "float32", "enforce_eager": True}),
+        ({"dtype": "bfloat16"}, {"enforce_eager": True}),
+        ({"enforce_eager": False}, {"dtype": "float32"}),
+        ({"dtype": "float16", "enforce_eager": False}, {}),
+    ],
+)
+def test_without_bf16_it_is_float32_and_eager(arguments: dict[str, Any], chosen: dict[str, Any]) -> None:
+    settings = choose(arguments, {}, Machine(8 * GIB, cores=8, bf16=False))[0]
+    assert settings == {**DEFAULT, **chosen}
+    assert len(reasons(settings)) == ("dtype" in chosen), "it changes replies, so the start says why"
+    assert choose(arguments, {}, MACHINE)[0] == DEFAULT and reasons(DEFAULT) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "has"),
+    [
+        ("model name\t: A\nflags\t\t: fpu avx512f avx512_bf16 amx_tile\n", True),
+        ("flags\t\t: fpu amx_bf16\n\nflags\t\t: fpu amx_bf16\n", True),
+        ("flags\t\t: fpu avx2 avx512f avx512_vnni\n", False),
+        ("flags\t\t: fpu no_avx512_bf16_here\n", False),
+        ("Features\t: fp asimd bf16\n", True),
+        ("Features\t: fp asimd\n", False),
+        ("processor\t: 0\n", True),
+        ("", True),
+    ],
+)
+def test_instructions_for_bfloat16_are_read(tmp_path: Path, text: str, has: bool) -> None:
+    (tmp_path / "cpuinfo").write_text(text)
+    assert _has_bf16(tmp_path / "cpuinfo") is has
+    assert _has_bf16(tmp_path / "none")
 
 
 @pytest.mark.parametrize(

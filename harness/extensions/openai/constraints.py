@@ -1,0 +1,138 @@
+"""What of a request's body holds a reply to its form, in the words of each kind of server."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from harness.errors import SetupError
+
+_parser: Any = importlib.import_module("re._parser")  # Python's own: what it reads is what `re` would match
+_MOST = 2000
+"""Repetitions that llama.cpp takes in one grammar rule."""
+
+
+REMEDY = (
+    "Name the kind of server: structured=llama.cpp or structured=vllm, which hold replies to every form; or "
+    "structured=none, which holds them to none."
+)
+
+
+def constrained(constraint: Mapping[str, Any], how: str) -> dict[str, Any]:
+    """What of a request's body holds the reply to a form; `how` is the engine's `structured`.
+
+    Raises:
+        SetupError: a server of that kind cannot.
+    """
+    if how == "vllm":
+        return {"structured_outputs": dict(constraint)}
+    if how == "llama.cpp":
+        return _for_llama(constraint)
+    if how != "openai":
+        return {}
+    if "json" not in constraint:
+        raise SetupError(
+            f"structured=openai holds replies to JSON schemas only, and this one needs a {_kind(constraint)}",
+            hint=REMEDY,
+        )
+    schema = {"name": "reply", "schema": constraint["json"], "strict": True}
+    return {"response_format": {"type": "json_schema", "json_schema": schema}}
+
+
+def _kind(constraint: Mapping[str, Any]) -> str:
+    return " and a ".join(constraint)
+
+
+def _for_llama(constraint: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of llama.cpp's server: `json_schema`, or `grammar` in GBNF."""
+    if "json" in constraint:
+        return {"json_schema": constraint["json"]}
+    if "grammar" in constraint:
+        return {"grammar": constraint["grammar"]}
+    if "choice" in constraint:
+        return {"grammar": f"root ::= {' | '.join(map(quoted, constraint['choice']))}"}
+    return {"grammar": f"root ::= {gbnf(constraint['regex'])}"}
+
+
+def quoted(text: str) -> str:
+    """A text as a literal of GBNF."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\x7F")
+
+
+def gbnf(pattern: str) -> str:
+    """A regular expression as a grammar in GBNF, llama.cpp's own form: it matches the same whole texts.
+
+    Raises:
+        SetupError: the pattern has what no grammar can say, such as a look-ahead or a back-reference.
+    """
+    try:
+        return _sequence(_parser.parse(pattern))
+    except _parser.error as error:
+        raise SetupError(f"no regular expression: {error}: {pattern[:200]!r}", hint=REMEDY) from None
+    except LookupError as error:
+        what = f"{error.args[0]} of a regular expression"
+        raise SetupError(
+            f"structured=llama.cpp cannot hold a reply to {what}: {pattern[:200]!r}", hint=REMEDY
+        ) from None
+
+
+def _sequence(parts: Iterable[tuple[Any, Any]]) -> str:
+    texts: list[str] = []
+    literal = ""
+    for kind, value in parts:
+        if str(kind) == "LITERAL":
+            literal += chr(value)
+            continue
+        if literal:
+            texts.append(quoted(literal))
+            literal = ""
+        texts.append(_PARTS[str(kind)](value))
+    return " ".join(filter(None, [*texts, quoted(literal) if literal else ""])) or '""'
+
+
+def _repeated(value: tuple[int, Any, Any]) -> str:
+    low, high, item = value
+    one = f"({_sequence(item)})"
+    if high is _parser.MAXREPEAT:
+        return {0: f"{one}*", 1: f"{one}+"}.get(low, f"{one}{{{low},}}")
+    parts = []
+    while high > _MOST:
+        parts.append(f"{one}{{{min(low, _MOST)},{_MOST}}}")
+        low, high = max(0, low - _MOST), high - _MOST
+    return " ".join([*parts, f"{one}{{{low},{high}}}"])
+
+
+def _one_of(items: Iterable[tuple[Any, Any]]) -> str:
+    return f"[{''.join(_ITEMS[str(kind)](value) for kind, value in items)}]"
+
+
+def _in_class(number: int) -> str:
+    """A character between the brackets of a class."""
+    char = chr(number)
+    named = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", "]": "\\]", "[": "\\["}
+    return named.get(char) or (
+        char if char.isalnum() or char == " " else f"\\u{number:04X}" if number < 65536 else char
+    )
+
+
+_CATEGORIES = {"CATEGORY_DIGIT": "0-9", "CATEGORY_SPACE": " \\t\\n\\r", "CATEGORY_WORD": "a-zA-Z0-9_"}
+_ITEMS: Mapping[str, Callable[[Any], str]] = {
+    "NEGATE": lambda value: "^",
+    "LITERAL": _in_class,
+    "RANGE": lambda ends: f"{_in_class(ends[0])}-{_in_class(ends[1])}",
+    "CATEGORY": lambda value: _CATEGORIES[str(value)],
+}
+"""Parts of a class of characters, by Python's names."""
+_PARTS: Mapping[str, Callable[[Any], str]] = {
+    "NOT_LITERAL": lambda value: f"[^{_in_class(value)}]",
+    "ANY": lambda value: "[^\\n]",
+    "IN": _one_of,
+    "BRANCH": lambda value: f"({' | '.join(map(_sequence, value[1]))})",
+    "SUBPATTERN": lambda value: f"({_sequence(value[-1])})",
+    "MAX_REPEAT": _repeated,
+    "MIN_REPEAT": _repeated,
+    "AT": lambda value: {"AT_BEGINNING": "", "AT_END": ""}[str(value)],
+}
+"""Parts of an expression, by Python's names."""
