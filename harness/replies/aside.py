@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from .dialects import BEGINNING, ELEMENTS, END, FRAME, NEVER_CLOSED, THOUGHTS, of_channels
+from .layout import plain
 from .literals import objects
 from .written_calls import as_objects
 
@@ -76,9 +77,9 @@ _FENCED = re.compile(
 
 def spoken(text: str) -> str:
     """What a reply says: `without_thinking`, and each call of a tool that is written as text as a JSON object
-    (`written_calls`), which every form with labels reads. Linear.
+    (`written_calls`), which every form with labels reads, in plain lines (`layout`). Linear.
     """
-    return as_objects(without_thinking(text))
+    return plain(as_objects(without_thinking(text)))
 
 
 def without_thinking(text: str) -> str:
@@ -135,6 +136,8 @@ def _without_template(text: str) -> str:
         fields = [(begin, end) for begin, end, _ in objects(text)] if "{" in text else []
         ends = (match.start() for match in END.finditer(text) if not _within(fields, match.start()))
         text = text[: next(ends, len(text))]
+    if "</s>" in text and "<s>" not in text:
+        text = text.replace("</s>", "")
     return FRAME.sub("", text)
 
 

@@ -14,8 +14,8 @@ from .written_calls import only_text, without_calls
 
 @dataclass(frozen=True, slots=True)
 class FreeText(Reply):
-    """The reply itself, without its thinking and blanks around it; of a call of a tool that is written as text, the text
-    that it gives.
+    """The reply itself, without its thinking and blanks around it; where it is a call of a tool that is written as
+    text, the text that the call gives.
 
     Attributes:
         marker: what announces the answer, exactly as written here; the last one counts, and a reply without it has no

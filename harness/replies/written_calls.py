@@ -45,7 +45,10 @@ ENVELOPES: tuple[Envelope, ...] = (
         rf"<{_BAR}tool[▁_]calls[▁_]begin{_BAR}>", rf"<{_BAR}tool[▁_]calls[▁_]end{_BAR}>",
         f"DeepSeek V3 and R1: {_PARSERS}/deepseekv3_tool_parser.py, deepseekv31_tool_parser.py",
     ),
-    Envelope("<｜DSML｜function_calls>", "</｜DSML｜function_calls>", f"DeepSeek V3.2: {_PARSERS}/deepseekv32_tool_parser.py"),
+    Envelope(
+        "<｜DSML｜function_calls>", "</｜DSML｜function_calls>",
+        f"DeepSeek V3.2: {_PARSERS}/deepseekv32_tool_parser.py",
+    ),
     Envelope(
         r"<\|tool_calls_section_begin\|>", r"<\|tool_calls_section_end\|>",
         f"Kimi K2: {_PARSERS}/kimi_k2_tool_parser.py",
@@ -55,15 +58,18 @@ ENVELOPES: tuple[Envelope, ...] = (
     Envelope(r"<\|tool_call_start\|>", r"<\|tool_call_end\|>", f"LFM2: {_PARSERS}/lfm2_tool_parser.py"),
     Envelope(r"```tool_(?:code|call)[ \t]*\n", "```", "Gemma 3: ai.google.dev, Function calling with Gemma"),
     Envelope(r"(?=<invoke[ >])", "</invoke>(?!\\s*<invoke)", "docs.anthropic.com, Tool use"),
-    Envelope(r"(?=<function=\w)", "</function>(?!\\s*<function=)", f"Llama 3, Qwen3-Coder: {_PARSERS}/qwen3coder_tool_parser.py"),
+    Envelope(
+        r"(?=<function=\w)", "</function>(?!\\s*<function=)",
+        f"Llama 3, Qwen3-Coder: {_PARSERS}/qwen3coder_tool_parser.py",
+    ),
 )  # fmt: skip
 """The formats; calls in OpenAI's JSON and calls in Python on a line have no envelope."""
 _OPENING = re.compile("|".join(f"(?P<e{i}>{one.opening})" for i, one in enumerate(ENVELOPES)))
 _CLOSING = [re.compile(one.closing) for one in ENVELOPES]
 _STRAY = re.compile("|".join(one.closing for one in ENVELOPES if one.closing != "```"))
 _LEADS = (
-    "<tool_call", "<function", "<seed:tool", "<minimax:tool", "<longcat_tool", "<TOOLCALL", "<|tool_call", "<start_func",
-    "[TOOL_CALLS", "<|python_", "<|tool▁calls", "<｜tool▁calls", "<|tool_calls", "<｜tool_calls", "<｜DSML", "<|START_ACT",
+    "<tool_call", "<function", "<seed:tool", "<minimax:tool", "<longcat_tool", "<TOOLCALL", "<|tool_call",
+    "<start_func", "[TOOL_CALLS", "<|python_", "<|tool▁calls", "<｜tool▁calls", "<｜tool_calls", "<｜DSML", "<|START_ACT",
     "<|action_start", "```tool_", "<invoke", "</tool_call", "</function", "</invoke", "</TOOLCALL", "<tool_call|>",
 )  # fmt: skip
 """One of these is in each text that has an envelope, or the end of one."""

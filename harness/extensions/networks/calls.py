@@ -30,7 +30,7 @@ _TAG = re.compile(
     rf"[ \t]*+;?[ \t]*+$|(?P<mark>{MARKS})|(?P<ended>{END.pattern})",
     re.MULTILINE,
 )
-"""A tag, a call in the form of a function on a line of its own: `submit_result(959)`, a mark of thinking or of an end."""
+"""A tag, a call as a function on a line of its own: `submit_result(959)`, a mark of thinking or of an end."""
 _FIELDS = (ReplyField("calls", "", {"type": "array"}),)
 EXAMPLE = "7"
 """What arguments and bodies of example calls say."""
