@@ -75,6 +75,10 @@ _FENCED = re.compile(
 )
 
 
+_SIGNS = ("<", "THINK]", "◁", "analysis", "my thought process:", "my response:", "[|", "[e~[")
+"""One of these is in every text with a mark."""
+
+
 def spoken(text: str) -> str:
     """What a reply says: `without_thinking`, and each call of a tool that is written as text as a JSON object
     (`written_calls`), which every form with labels reads, in plain lines (`layout`). Linear.
@@ -90,7 +94,7 @@ def without_thinking(text: str) -> str:
     too, and so are tokens of a chat template, with all that follows the end of the turn. What is in fences is text,
     unless all of the reply is in one. Linear; a text without any is returned as it is.
     """
-    if not ("<" in text or "THINK]" in text or "◁" in text or "analysis" in text or "my thought process:" in text):
+    if not any(sign in text for sign in _SIGNS):
         return text
     text = of_channels(text)
     if "<!--" in text and "-->" in text:
@@ -130,6 +134,9 @@ def _without_thoughts(text: str) -> str:
 
 def _without_template(text: str) -> str:
     """`text` without what a chat template writes around it, and without what follows the end of the turn."""
+    bare = text.strip()
+    if bare.startswith("<s>") and bare.endswith("</s>") and bare.count("s>") == 2:
+        text = bare[3:-4]
     if beginning := BEGINNING.match(text):
         text = text[beginning.end() :]
     if END.search(text):

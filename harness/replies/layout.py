@@ -50,7 +50,7 @@ def _without_tags(text: str) -> str:
         if name in _INLINE:
             return ""
         if name in ("td", "th"):
-            return " | "
+            return "" if tag["close"] else " | "
         return "\n### " if name[0] == "h" and name != "hr" and not tag["close"] else "\n"
 
     return _TAG.sub(instead, text)

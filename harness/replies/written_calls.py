@@ -66,11 +66,19 @@ ENVELOPES: tuple[Envelope, ...] = (
 """The formats; calls in OpenAI's JSON and calls in Python on a line have no envelope."""
 _OPENING = re.compile("|".join(f"(?P<e{i}>{one.opening})" for i, one in enumerate(ENVELOPES)))
 _CLOSING = [re.compile(one.closing) for one in ENVELOPES]
-_STRAY = re.compile("|".join(one.closing for one in ENVELOPES if one.closing != "```"))
+_STRAY = re.compile(
+    "|".join(mark for one in ENVELOPES for mark in one[:2] if "(?" not in mark and "```" not in mark)
+    + r"|</?(?:arg_key|arg_value|parameters?|invoke|function|tool_name)(?:[= ][^<>]{0,100})?>"
+    rf"|<{_BAR}tool[▁_](?:call|calls)?[▁_]?(?:begin|end|sep|argument_begin){_BAR}>|<\|plugin\|>|\[ARGS\]"
+    r"|<\|tool_call_(?:begin|end|argument_begin)\|>|</?｜DSML｜[^<>]{0,100}>"
+)
+"""Marks of formats that are left where nothing can be read."""
 _LEADS = (
-    "<tool_call", "<function", "<seed:tool", "<minimax:tool", "<longcat_tool", "<TOOLCALL", "<|tool_call",
-    "<start_func", "[TOOL_CALLS", "<|python_", "<|tool▁calls", "<｜tool▁calls", "<｜tool_calls", "<｜DSML", "<|START_ACT",
-    "<|action_start", "```tool_", "<invoke", "</tool_call", "</function", "</invoke", "</TOOLCALL", "<tool_call|>",
+    "<tool_call", "</tool_call", "<tool_call|>", "<|tool_call", "<|/tool_call", "<function", "</function", "<invoke",
+    "</invoke", "<parameter", "</parameter", "<arg_", "</arg_", "<tool_name", "</tool_name", "<seed:t", "</seed:t",
+    "<minimax:", "</minimax:", "<longcat", "</longcat", "<TOOLCALL", "</TOOLCALL", "<start_func", "<end_func",
+    "[TOOL_CALLS", "[/TOOL_CALLS", "[ARGS", "<|python_", "<|tool▁", "<｜tool", "<｜DSML", "</｜DSML", "<|START_ACT",
+    "<|END_ACT", "<|action_", "<|plugin", "```tool_",
 )  # fmt: skip
 """One of these is in each text that has an envelope, or the end of one."""
 
@@ -162,7 +170,8 @@ def without_calls(text: str) -> tuple[str, tuple[Call, ...]]:
     parts, at, calls = list[str](), 0, list[Call]()
     for one in calls_in(text):
         if one.enclosed:
-            parts += [text[at : one.start], "" if one.calls else one.body]
+            bare = " ".join(call.name for call in one.calls if not call.values)
+            parts += [text[at : one.start], bare if one.calls else one.body]
             at, calls = one.end, [*calls, *one.calls]
     return _STRAY.sub("", "".join([*parts, text[at:]])), tuple(calls)
 
@@ -197,6 +206,8 @@ def _read(body: str, pythonic: bool = False) -> tuple[Call, ...]:
         return found
     if "arg_key>" in body:
         return tuple(_keyed(body.replace("longcat_arg_", "arg_")))
+    if (name := _NAME_ALONE.fullmatch(body)) is not None:
+        return (Call(name[1], {}),)
     if pythonic and (found := tuple(_python(body))):
         return found
     return tuple(_named_objects(body)) or tuple(_json_calls(body)) or tuple(_python(body))
@@ -212,6 +223,7 @@ _FUNCTION = re.compile(r"<function=\"?([\w.-]{1,100})\"?>?")
 _FUNCTION_PARAMETER = re.compile(r"<parameter=\"?([\w .-]{1,100})\"?>")
 _KEY = re.compile(r"<arg_key>\s{0,9}([^<]{1,100}?)\s{0,9}</arg_key>\s{0,9}<arg_value>")
 _NAME = re.compile(r"\s*+([\w.-]{1,100})")
+_NAME_ALONE = re.compile(r"\s*+([A-Za-z_][\w.-]{0,99})\s*+")
 
 
 def _invoked(body: str) -> Iterator[Call]:
@@ -245,7 +257,7 @@ def _keyed(body: str) -> Iterator[Call]:
 def _segments(body: str, opening: re.Pattern[str]) -> Iterator[tuple[int, int, str]]:
     """What is behind each opening, up to the next one."""
     found = list(opening.finditer(body))
-    ends = [match.start() for match in found[1:]] + [len(body)]
+    ends = [*(match.start() for match in found[1:]), len(body)][: len(found)]
     for match, end in zip(found, ends, strict=True):
         yield match.end(), end, match[1] or ""
 

@@ -78,7 +78,8 @@ class Commands(Calls):
         """The commands in `text`."""
         said = without_thinking(text)
         blocks, verbs = fenced(said), {verb.name: verb for verb in self.verbs}
-        if has_envelope(said) and (written := [call for *_, calls in self._written(said, verbs) for call in calls]):
+        looks = not blocks or has_envelope(said)
+        if looks and (written := [call for *_, calls in self._written(said, verbs) for call in calls]):
             skipped = [{"call": "", "skipped": len(written) - self.limit}] if len(written) > self.limit else []
             return Parsed([*written[: self.limit], *skipped])
         if not blocks:

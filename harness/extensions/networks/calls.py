@@ -25,9 +25,10 @@ from .tools import arguments_of, schema
 _ATTRIBUTE = re.compile(r"([\w-]{1,40})\s{0,20}=\s{0,20}(?:\"([^\"<>]*+)\"|'([^'<>]*+)'|([^\s\"'<>]++))")
 _LONGEST_NAME = 120
 _TAG = re.compile(
-    r"<\s{0,3}(?P<close>/\s{0,3})?(?P<name>[A-Za-z]\w{0,60})(?P<attributes>(?:\s[^<>]*+|/)?)>"
+    rf"(?P<mark>{MARKS})|(?P<ended>{END.pattern})"
+    r"|<\s{0,3}(?P<close>/\s{0,3})?(?P<name>[A-Za-z]\w{0,60})(?P<attributes>(?:\s[^<>]*+|/)?)>"
     r"|^[ \t]*+(?:(?:[-*+•]|\d{1,3}[.)])[ \t]++)?`{0,2}+(?P<function>[A-Za-z]\w{0,60})\((?P<given>[^\n]*)\)`{0,2}+"
-    rf"[ \t]*+;?[ \t]*+$|(?P<mark>{MARKS})|(?P<ended>{END.pattern})",
+    r"[ \t]*+;?[ \t]*+$",
     re.MULTILINE,
 )
 """A tag, a call as a function on a line of its own: `submit_result(959)`, a mark of thinking or of an end."""

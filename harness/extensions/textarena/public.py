@@ -6,8 +6,9 @@ import re
 from dataclasses import dataclass
 
 from harness.api import Parsed
-from harness.replies import FreeText, field_of, says_nothing, spoken, unfenced, unquoted, valid
+from harness.replies import FreeText, field_of, says_nothing, spoken, unfenced, unquoted, valid, without_thinking
 from harness.replies.extract import Statement
+from harness.replies.written_calls import without_calls
 
 _BARE = re.compile(r"[^\w]+|_+")
 _ENDS = re.compile(
@@ -30,7 +31,7 @@ class Public(FreeText):
     def parse(self, text: str) -> Parsed:
         """What is public. An error if the label is missing, or nothing stands behind it."""
         name = _BARE.sub(" ", self.marker or "").strip()
-        if not name:
+        if not name or without_calls(without_thinking(text))[1]:
             return FreeText.parse(self, text)
         reply = unfenced(spoken(text))
         stated = field_of(reply, name)
