@@ -18,12 +18,11 @@ class Marks(NamedTuple):
     documented: str
 
 
-_VLLM = "vLLM, vllm/reasoning"
 ELEMENTS: dict[str, str] = {
-    "think": "DeepSeek-R1, Qwen3, GLM-4.5 and most others: docs.vllm.ai, Reasoning Outputs",
+    "think": "huggingface.co/deepseek-ai/DeepSeek-R1; Qwen3, GLM-4.5 and most others",
     "thinking": "docs.anthropic.com, Let Claude think",
     "thought": "EXAONE Deep: huggingface.co/LGAI-EXAONE/EXAONE-Deep-32B",
-    "longcat_think": f"LongCat-Flash-Thinking: {_VLLM}/longcat_reasoning_parser.py",
+    "longcat_think": "huggingface.co/meituan-longcat/LongCat-Flash-Thinking",
     "scratch_pad": "Hermes: github.com/NousResearch/Hermes-Function-Calling, its goal-oriented prompt",
     "reflection": "Reflection-Llama: huggingface.co/mattshumer/Reflection-Llama-3.1-70B",
     "details": "folded text of HTML, in which Open WebUI keeps reasoning: docs.openwebui.com, Reasoning Models",
@@ -38,14 +37,14 @@ NEVER_CLOSED = ("think", "thinking", "longcat_think")
 THOUGHTS: tuple[Marks, ...] = (
     Marks("[THINK]", "[/THINK]", "Magistral: huggingface.co/mistralai/Magistral-Small-2507"),
     Marks("◁think▷", "◁/think▷", "Kimi-VL-Thinking: huggingface.co/moonshotai/Kimi-VL-A3B-Thinking; SGLang, Kimi"),
-    Marks("<seed:think>", "</seed:think>", f"Seed-OSS: {_VLLM}/seedoss_reasoning_parser.py"),
+    Marks("<seed:think>", "</seed:think>", "Seed-OSS: huggingface.co/ByteDance-Seed/Seed-OSS-36B-Instruct"),
     Marks("<|begin_of_thought|>", "<|end_of_thought|>", "OpenThinker, Sky-T1: huggingface.co/open-thoughts"),
-    Marks("<|START_THINKING|>", "<|END_THINKING|>", f"Command A Reasoning: {_VLLM}/cohere_command_reasoning_parser.py"),
-    Marks("<|inner_prefix|>", "<|inner_suffix|>", f"Apertus: {_VLLM}/apertus_reasoning_parser.py"),
-    Marks("<|channel>", "<channel|>", f"Gemma 4: {_VLLM}/gemma4_reasoning_parser.py"),
+    Marks("<|START_THINKING|>", "<|END_THINKING|>", "huggingface.co/CohereLabs/command-a-reasoning-08-2025"),
+    Marks("<|inner_prefix|>", "<|inner_suffix|>", "the chat template of Apertus-8B-Instruct-2509"),
+    Marks("<|channel>", "<channel|>", "Gemma 4: ai.google.dev, Gemma formatting; SGLang, gemma4_detector.py"),
     Marks("<unused94>", "<unused95>", "MedGemma: huggingface.co/google/medgemma-27b-text-it"),
-    Marks("Here is my thought process:", "Here is my response:", f"Granite 3.2: {_VLLM}/granite_reasoning_parser.py"),
-    Marks("Here's my thought process:", "Here's my response:", f"Granite 3.2: {_VLLM}/granite_reasoning_parser.py"),
+    Marks("Here is my thought process:", "Here is my response:", "huggingface.co/ibm-granite/granite-3.2-8b-instruct"),
+    Marks("Here's my thought process:", "Here's my response:", "huggingface.co/ibm-granite/granite-3.2-8b-instruct"),
 )
 """Marks that hold thoughts, also where one of the two is missing."""
 
@@ -67,7 +66,7 @@ ENDS: dict[str, str] = {
     "<|end_of_text|>": "Llama 3, Granite",
     "<|endoftext|>": "GPT-2, Qwen, GLM",
     "<|end|>": "Phi-3 and Phi-4-mini",
-    "<|return|>": "harmony: cookbook.openai.com, OpenAI harmony response format",
+    "<|return|>": "gpt-oss: the harmony response format",
     "<end_of_turn>": "Gemma 2 and 3: ai.google.dev, Gemma formatting",
     "<start_of_turn>": "Gemma: another turn",
     "<turn|>": "Gemma 4",
@@ -93,7 +92,10 @@ _OWN_TURN = (
 )  # fmt: skip
 BEGINNING = re.compile(rf"\A(?:\s*+(?:{'|'.join([*_OWN_TURN, *map(re.escape, ENDS)])}))++\s*+")
 """What a chat template writes before a reply."""
-FRAME = re.compile("|".join(re.escape(mark) for marks in FRAMES for mark in marks[:2]))
+FRAME = re.compile(
+    "|".join([*(re.escape(m) for pair in FRAMES for m in pair[:2]), r"<\|(?:start|channel|message|constrain|call)\|>"])
+)
+"""Marks of frames, and those of harmony that are in no header."""
 
 # ------------------------------------------------------------------------------------------------- harmony
 _HEADER = re.compile(
@@ -109,8 +111,8 @@ _BARE_FINAL = "assistantfinal"
 
 
 def of_channels(text: str) -> str:
-    """What a reply in OpenAI's harmony format says: without its channel `analysis`, a call in `commentary` as Hermes
-    writes calls. Any other text as it is. Source: cookbook.openai.com, OpenAI harmony response format."""
+    """What a reply in the harmony format of gpt-oss says: without its channel `analysis`, a call in `commentary` as
+    Hermes writes calls. Any other text as it is. Source: the harmony response format."""
     if _BARE_ANALYSIS.match(text):
         at = text.rfind(_BARE_FINAL)
         if at >= 0:

@@ -24,53 +24,53 @@ class Envelope(NamedTuple):
     documented: str
 
 
-_PARSERS = "docs.vllm.ai, Tool Calling, and vllm/tool_parsers"
+_PARSERS = "github.com/sgl-project/sglang, srt/function_call"
 _BAR = "[|｜]"
 ENVELOPES: tuple[Envelope, ...] = (
-    Envelope("<tool_call>", "</tool_call>", f"Hermes, Qwen, GLM-4.5: {_PARSERS}/hermes_tool_parser.py"),
-    Envelope("<tool_calls>", "</tool_calls>", f"Jamba, Hunyuan, Ernie: {_PARSERS}/jamba_tool_parser.py"),
-    Envelope("<function_call>", "</function_call>", f"Granite 20B: {_PARSERS}/granite_20b_fc_tool_parser.py"),
+    Envelope("<tool_call>", "</tool_call>", f"Hermes, Qwen, GLM-4.5: {_PARSERS}/hermes_detector.py"),
+    Envelope("<tool_calls>", "</tool_calls>", f"Jamba, Hunyuan, Ernie: {_PARSERS}/hunyuan_detector.py"),
+    Envelope("<function_call>", "</function_call>", "huggingface.co/ibm-granite/granite-20b-functioncalling"),
     Envelope("<function_calls>", "</function_calls>", "docs.anthropic.com, Tool use; Olmo 3"),
-    Envelope("<seed:tool_call>", "</seed:tool_call>", f"Seed-OSS: {_PARSERS}/seed_oss_tool_parser.py"),
-    Envelope("<minimax:tool_call>", "</minimax:tool_call>", f"MiniMax-M2: {_PARSERS}/minimax_m2_tool_parser.py"),
-    Envelope("<longcat_tool_call>", "</longcat_tool_call>", f"LongCat: {_PARSERS}/longcat_tool_parser.py"),
+    Envelope("<seed:tool_call>", "</seed:tool_call>", "huggingface.co/ByteDance-Seed/Seed-OSS-36B-Instruct"),
+    Envelope("<minimax:tool_call>", "</minimax:tool_call>", f"MiniMax-M2: {_PARSERS}/minimax_m2.py"),
+    Envelope("<longcat_tool_call>", "</longcat_tool_call>", f"LongCat: {_PARSERS}/longcat_detector.py"),
     Envelope("<TOOLCALL>", "</TOOLCALL>", "Nemotron: huggingface.co/nvidia, chat template"),
-    Envelope(r"<\|tool_call\|>", r"<\|/tool_call\|>", f"Phi-4-mini, Granite: {_PARSERS}/phi4mini_tool_parser.py"),
-    Envelope(r"<\|tool_call>", r"<tool_call\|>", f"Gemma 4: {_PARSERS}/gemma4_tool_parser.py"),
+    Envelope(r"<\|tool_call\|>", r"<\|/tool_call\|>", "huggingface.co/microsoft/Phi-4-mini-instruct; Granite"),
+    Envelope(r"<\|tool_call>", r"<tool_call\|>", f"Gemma 4: {_PARSERS}/gemma4_detector.py"),
     Envelope("<start_function_call>", "<end_function_call>", "FunctionGemma: ai.google.dev, its formatting"),
-    Envelope(r"\[TOOL_CALLS\]", r"\[/TOOL_CALLS\]", f"Mistral: {_PARSERS}/mistral_tool_parser.py"),
-    Envelope(r"<\|python_tag\|>", r"<\|eom_id\|>", f"Llama 3: {_PARSERS}/llama_tool_parser.py"),
-    Envelope(r"<\|python_start\|>", r"<\|python_end\|>", f"Llama 4: {_PARSERS}/llama4_pythonic_tool_parser.py"),
+    Envelope(r"\[TOOL_CALLS\]", r"\[/TOOL_CALLS\]", f"Mistral: {_PARSERS}/mistral_detector.py"),
+    Envelope(r"<\|python_tag\|>", r"<\|eom_id\|>", f"Llama 3: {_PARSERS}/llama32_detector.py"),
+    Envelope(r"<\|python_start\|>", r"<\|python_end\|>", f"Llama 4: {_PARSERS}/pythonic_detector.py"),
     Envelope(
         rf"<{_BAR}tool[▁_]calls[▁_]begin{_BAR}>", rf"<{_BAR}tool[▁_]calls[▁_]end{_BAR}>",
-        f"DeepSeek V3 and R1: {_PARSERS}/deepseekv3_tool_parser.py, deepseekv31_tool_parser.py",
+        f"DeepSeek V3 and R1: {_PARSERS}/deepseekv3_detector.py, deepseekv31_detector.py",
     ),
     Envelope(
         "<｜DSML｜function_calls>", "</｜DSML｜function_calls>",
-        f"DeepSeek V3.2: {_PARSERS}/deepseekv32_tool_parser.py",
+        f"DeepSeek V3.2: {_PARSERS}/deepseekv32_detector.py",
     ),
     Envelope(
         r"<\|tool_calls_section_begin\|>", r"<\|tool_calls_section_end\|>",
-        f"Kimi K2: {_PARSERS}/kimi_k2_tool_parser.py",
+        f"Kimi K2: {_PARSERS}/kimik2_detector.py",
     ),
-    Envelope(r"<\|START_ACTION\|>", r"<\|END_ACTION\|>", f"Command A: {_PARSERS}/cohere_command_tool_parser.py"),
-    Envelope(r"<\|action_start\|>", r"<\|action_end\|>", f"InternLM 2: {_PARSERS}/internlm2_tool_parser.py"),
-    Envelope(r"<\|tool_call_start\|>", r"<\|tool_call_end\|>", f"LFM2: {_PARSERS}/lfm2_tool_parser.py"),
+    Envelope(r"<\|START_ACTION\|>", r"<\|END_ACTION\|>", f"Command A: {_PARSERS}/cohere_command4_detector.py"),
+    Envelope(r"<\|action_start\|>", r"<\|action_end\|>", f"InternLM 2: {_PARSERS}/internlm_detector.py"),
+    Envelope(r"<\|tool_call_start\|>", r"<\|tool_call_end\|>", f"LFM2: {_PARSERS}/lfm2_detector.py"),
     Envelope(r"```tool_(?:code|call)[ \t]*\n", "```", "Gemma 3: ai.google.dev, Function calling with Gemma"),
     Envelope(r"(?=<invoke[ >])", "</invoke>(?!\\s*<invoke)", "docs.anthropic.com, Tool use"),
     Envelope(
         r"(?=<function=\w)", "</function>(?!\\s*<function=)",
-        f"Llama 3, Qwen3-Coder: {_PARSERS}/qwen3coder_tool_parser.py",
+        f"Llama 3, Qwen3-Coder: {_PARSERS}/qwen3_coder_detector.py",
     ),
 )  # fmt: skip
-"""The formats; calls in OpenAI's JSON and calls in Python on a line have no envelope."""
+"""The formats; calls in the JSON of chat completions and calls in Python on a line have no envelope."""
 _OPENING = re.compile("|".join(f"(?P<e{i}>{one.opening})" for i, one in enumerate(ENVELOPES)))
 _CLOSING = [re.compile(one.closing) for one in ENVELOPES]
 _STRAY = re.compile(
     "|".join(mark for one in ENVELOPES for mark in one[:2] if "(?" not in mark and "```" not in mark)
     + r"|</?(?:arg_key|arg_value|parameters?|invoke|function|tool_name)(?:[= ][^<>]{0,100})?>"
     rf"|<{_BAR}tool[▁_](?:call|calls)?[▁_]?(?:begin|end|sep|argument_begin){_BAR}>|<\|plugin\|>|\[ARGS\]"
-    r"|<\|tool_call_(?:begin|end|argument_begin)\|>|</?｜DSML｜[^<>]{0,100}>"
+    r"|<\|tool_call_(?:begin|end|argument_begin)\|>|</?｜DSML｜[^<>]{0,100}>|<escape>|<\|\"\|>"
 )
 """Marks of formats that are left where nothing can be read."""
 _LEADS = (
@@ -78,12 +78,12 @@ _LEADS = (
     "</invoke", "<parameter", "</parameter", "<arg_", "</arg_", "<tool_name", "</tool_name", "<seed:t", "</seed:t",
     "<minimax:", "</minimax:", "<longcat", "</longcat", "<TOOLCALL", "</TOOLCALL", "<start_func", "<end_func",
     "[TOOL_CALLS", "[/TOOL_CALLS", "[ARGS", "<|python_", "<|tool▁", "<｜tool", "<｜DSML", "</｜DSML", "<|START_ACT",
-    "<|END_ACT", "<|action_", "<|plugin", "```tool_",
+    "<|END_ACT", "<|action_", "<|plugin", "```tool_", "<escape>", '<|"|>',
 )  # fmt: skip
 """One of these is in each text that has an envelope, or the end of one."""
 
 
-class Call(NamedTuple):
+class WrittenCall(NamedTuple):
     """A call: the tool's name ("" if none is given), argument → value, and values without a name."""
 
     name: str
@@ -107,7 +107,7 @@ class Call(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Calls:
+class Written:
     """Calls that one place of a text writes; none where what an envelope holds cannot be read.
 
     Attributes:
@@ -117,7 +117,7 @@ class Calls:
         body: what the envelope holds.
     """
 
-    calls: tuple[Call, ...]
+    calls: tuple[WrittenCall, ...]
     start: int
     end: int
     enclosed: bool
@@ -130,10 +130,10 @@ def has_envelope(text: str) -> bool:
 
 
 @lru_cache(maxsize=64)
-def calls_in(text: str) -> tuple[Calls, ...]:
+def calls_in(text: str) -> tuple[Written, ...]:
     """The calls that a text writes, from left to right. Linear.
 
-    Outside of envelopes: objects of JSON in OpenAI's form, and lines of Python all of whose arguments are named, or
+    Outside of envelopes: objects of JSON as in chat completions, and lines of Python whose arguments all have names, or
     that are lists of calls: `[reply(message="I wait", action="WAIT")]`. A function in mathematics is no call.
     """
     found = list(_enclosed(text)) if has_envelope(text) else []
@@ -149,7 +149,7 @@ def calls_in(text: str) -> tuple[Calls, ...]:
 
 
 def as_objects(text: str) -> str:
-    """`text` with each call as a JSON object (`Call.as_object`), and an envelope with nothing that can be read without
+    """`text` with each call as a JSON object (`WrittenCall.as_object`), and an envelope with nothing that can be read without
     its marks."""
     calls = calls_in(text)
     if not calls:
@@ -163,11 +163,11 @@ def as_objects(text: str) -> str:
     return _STRAY.sub("", whole) if has_envelope(whole) else whole
 
 
-def without_calls(text: str) -> tuple[str, tuple[Call, ...]]:
+def without_calls(text: str) -> tuple[str, tuple[WrittenCall, ...]]:
     """`text` without the calls that are in envelopes, nor their marks, and these calls."""
     if not has_envelope(text):
         return text, ()
-    parts, at, calls = list[str](), 0, list[Call]()
+    parts, at, calls = list[str](), 0, list[WrittenCall]()
     for one in calls_in(text):
         if one.enclosed:
             bare = " ".join(call.name for call in one.calls if not call.values)
@@ -176,7 +176,7 @@ def without_calls(text: str) -> tuple[str, tuple[Call, ...]]:
     return _STRAY.sub("", "".join([*parts, text[at:]])), tuple(calls)
 
 
-def _enclosed(text: str) -> Iterator[Calls]:
+def _enclosed(text: str) -> Iterator[Written]:
     unclosed, at = set[int](), 0
     opening = _OPENING.search(text, at)
     while opening is not None:
@@ -190,7 +190,7 @@ def _enclosed(text: str) -> Iterator[Calls]:
         at = closing.end() if closing else stop
         body = text[begin : at if opening.end() == opening.start() else stop]
         if (calls := _read(body, _pythonic_first(opening[0]))) or body.strip():
-            yield Calls(calls, opening.start(), at, True, body)
+            yield Written(calls, opening.start(), at, True, body)
         opening = following or _OPENING.search(text, max(at, opening.start() + 1))
 
 
@@ -198,7 +198,7 @@ def _pythonic_first(opening: str) -> bool:
     return opening.startswith("```") or "python_start" in opening or "tool_call_start" in opening
 
 
-def _read(body: str, pythonic: bool = False) -> tuple[Call, ...]:
+def _read(body: str, pythonic: bool = False) -> tuple[WrittenCall, ...]:
     """The calls in what an envelope holds."""
     if "invoke" in body and (found := tuple(_invoked(body))):
         return found
@@ -207,7 +207,7 @@ def _read(body: str, pythonic: bool = False) -> tuple[Call, ...]:
     if "arg_key>" in body:
         return tuple(_keyed(body.replace("longcat_arg_", "arg_")))
     if (name := _NAME_ALONE.fullmatch(body)) is not None:
-        return (Call(name[1], {}),)
+        return (WrittenCall(name[1], {}),)
     if pythonic and (found := tuple(_python(body))):
         return found
     return tuple(_named_objects(body)) or tuple(_json_calls(body)) or tuple(_python(body))
@@ -226,32 +226,32 @@ _NAME = re.compile(r"\s*+([\w.-]{1,100})")
 _NAME_ALONE = re.compile(r"\s*+([A-Za-z_][\w.-]{0,99})\s*+")
 
 
-def _invoked(body: str) -> Iterator[Call]:
+def _invoked(body: str) -> Iterator[WrittenCall]:
     """`<invoke name="reply"><parameter name="message">…</parameter></invoke>`, and the form before it."""
     for begin, stop, name in _segments(body, _INVOKE):
         part = body[begin:stop]
         if name:
             closing = f"</{'｜DSML｜' if '｜DSML｜parameter' in part else ''}parameter>"
-            yield Call(name, dict(_elements(part, _PARAMETER, closing)))
+            yield WrittenCall(name, dict(_elements(part, _PARAMETER, closing)))
         elif (tool := _TOOL_NAME.search(part)) is not None:
             _, _, given = part.partition("<parameters>")
-            yield Call(tool[1], dict(_elements(given, _ANY_ELEMENT, "</{}>")))
+            yield WrittenCall(tool[1], dict(_elements(given, _ANY_ELEMENT, "</{}>")))
 
 
-def _functions(body: str) -> Iterator[Call]:
+def _functions(body: str) -> Iterator[WrittenCall]:
     """`<function=reply><parameter=message>…</parameter></function>`, or with JSON in place of parameters."""
     for begin, stop, name in _segments(body, _FUNCTION):
         part = body[begin:stop]
         given = dict(_elements(part, _FUNCTION_PARAMETER, "</parameter>"))
         if not given:
             given = next((value for _, _, value in objects(part)), {})
-        yield Call(name, given)
+        yield WrittenCall(name, given)
 
 
-def _keyed(body: str) -> Iterator[Call]:
+def _keyed(body: str) -> Iterator[WrittenCall]:
     """`reply<arg_key>message</arg_key><arg_value>…</arg_value>`."""
     name = _NAME.match(body)
-    yield Call(name[1] if name else "", dict(_elements(body, _KEY, "</arg_value>")))
+    yield WrittenCall(name[1] if name else "", dict(_elements(body, _KEY, "</arg_value>")))
 
 
 def _segments(body: str, opening: re.Pattern[str]) -> Iterator[tuple[int, int, str]]:
@@ -294,7 +294,7 @@ _LEAD = re.compile(
 _QUOTED = re.compile(r"(<escape>|<\|\"\|>)((?:(?!\1).)*+)\1", re.DOTALL)
 
 
-def _named_objects(body: str) -> Iterator[Call]:
+def _named_objects(body: str) -> Iterator[WrittenCall]:
     """`reply{…}`, with what formats put between name and arguments."""
     if body.lstrip()[:1] in ("{", "["):
         return
@@ -308,17 +308,17 @@ def _named_objects(body: str) -> Iterator[Call]:
             budget, at = budget - max(1, error.at - lead.end()), lead.end()
             continue
         if isinstance(value, dict):
-            yield Call(lead[1], value)
+            yield WrittenCall(lead[1], value)
 
 
-def _json_calls(body: str) -> Iterator[Call]:
+def _json_calls(body: str) -> Iterator[WrittenCall]:
     for _, _, value in objects(body):
-        yield from _shaped(value) or ([Call("", value)] if value else [])
+        yield from _shaped(value) or ([WrittenCall("", value)] if value else [])
 
 
-def _shaped(value: dict[str, Any], depth: int = 4) -> list[Call]:
-    """The calls that an object is, by OpenAI's names or others': {"name": "reply", "arguments": {…}}; none if it has
-    other keys."""
+def _shaped(value: dict[str, Any], depth: int = 4) -> list[WrittenCall]:
+    """The calls that an object is, by the names of chat completions or others': {"name": "reply", "arguments": {…}};
+    none if it has other keys."""
     for key in _WRAPPERS:
         inner = value.get(key)
         if isinstance(inner, (dict, list)) and depth:
@@ -331,15 +331,19 @@ def _shaped(value: dict[str, Any], depth: int = 4) -> list[Call]:
     arguments = value[given] if given else {}
     if isinstance(arguments, str):
         arguments = next((one for _, _, one in objects(arguments)), None) if arguments.strip() else {}
-    return [Call(value[name].removeprefix("functions."), arguments or {})] if isinstance(arguments, dict | None) else []
+    return (
+        [WrittenCall(value[name].removeprefix("functions."), arguments or {})]
+        if isinstance(arguments, dict | None)
+        else []
+    )
 
 
-def _bare_objects(text: str) -> Iterator[Calls]:
+def _bare_objects(text: str) -> Iterator[Written]:
     for start, end, value in objects(text):
         if calls := _shaped(value):
             if not any(key in value for key in _ARGUMENTS) and not any(key in value for key in _WRAPPERS):
                 continue  # an object with a name and no arguments may be anything
-            yield Calls(tuple(calls), start, end, False)
+            yield Written(tuple(calls), start, end, False)
 
 
 # ------------------------------------------------------------------------------------------------------ Python
@@ -351,11 +355,11 @@ _LINE = re.compile(
 _CALLED = re.compile(r"(?:print\(\s{0,9})?(?:[A-Za-z_]\w{0,60}\.){0,4}([A-Za-z_]\w{0,60})\(")
 _KEYWORD = re.compile(r"\s*+([A-Za-z_]\w{0,60})\s{0,9}=(?!=)")
 _SPACE = re.compile(r"\s*+")
-_REST = re.compile(r"[)\]\s;`]*+$", re.MULTILINE)
+_REST = re.compile(r"[)\] \t;`]*+$", re.MULTILINE)
 _MAX_ARGUMENTS = 200
 
 
-def _python(body: str) -> Iterator[Call]:
+def _python(body: str) -> Iterator[WrittenCall]:
     """Calls in Python's syntax, wherever they are in what an envelope holds."""
     at, budget = 0, 2 * len(body) + 4096
     while budget > 0 and (called := _CALLED.search(body, at)) is not None:
@@ -367,7 +371,7 @@ def _python(body: str) -> Iterator[Call]:
         yield call
 
 
-def _python_call(text: str, called: re.Match[str]) -> tuple[Call, int]:
+def _python_call(text: str, called: re.Match[str]) -> tuple[WrittenCall, int]:
     """The call that begins there, and where it ends. Raises `NoValueError`."""
     named, unnamed, at = dict[str, Any](), list[Any](), _skip(text, called.end())
     while text[at : at + 1] != ")":
@@ -382,14 +386,14 @@ def _python_call(text: str, called: re.Match[str]) -> tuple[Call, int]:
             at = _skip(text, at + 1)
         elif text[at : at + 1] != ")" or len(named) + len(unnamed) > _MAX_ARGUMENTS:
             raise NoValueError(at)
-    return Call(called[1], named, tuple(unnamed)), at + 1
+    return WrittenCall(called[1], named, tuple(unnamed)), at + 1
 
 
-def _bare_lines(text: str) -> Iterator[Calls]:
+def _bare_lines(text: str) -> Iterator[Written]:
     """Lines that are calls with named arguments only, or lists of calls."""
     at, budget = 0, 2 * len(text) + 4096
     while budget > 0 and (line := _LINE.search(text, at)) is not None:
-        at, calls = line.end(), list[Call]()
+        at, calls = line.end(), list[WrittenCall]()
         start = _SPACE.match(text, line.start()).end()  # type: ignore[union-attr]
         called = _CALLED.search(text, start, line.end())
         place = start
@@ -409,7 +413,7 @@ def _bare_lines(text: str) -> Iterator[Calls]:
         if not is_list and not all(call.arguments for call in calls):
             continue  # `wait()` alone is for forms that know their calls
         at = rest.end()
-        yield Calls(tuple(calls), start, at, False)
+        yield Written(tuple(calls), start, at, False)
 
 
 def _skip(text: str, at: int) -> int:
@@ -417,7 +421,7 @@ def _skip(text: str, at: int) -> int:
     return match.end() if match else at
 
 
-def only_text(calls: Sequence[Call], names: Sequence[str]) -> str | None:
+def only_text(calls: Sequence[WrittenCall], names: Sequence[str]) -> str | None:
     """The text that calls say: what the last one gives under one of these names, else its only text; None if there is
     none."""
     for call in reversed(calls):

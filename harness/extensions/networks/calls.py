@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
 from harness.extensions.contracts.patterns import lines
 from harness.replies.arguments import parameters
-from harness.replies.aside import CLOSINGS, MARKS, NEVER_CLOSED, OPENINGS, THINKING, Thinking
+from harness.replies.aside import CLOSINGS, MARKS, OPENINGS, THINKING, Thinking
 from harness.replies.characters import literal, valid
-from harness.replies.dialects import END, of_channels
+from harness.replies.dialects import END, NEVER_CLOSED, of_channels
 from harness.replies.literals import read
-from harness.replies.written_calls import Call, calls_in
+from harness.replies.written_calls import WrittenCall, calls_in
 
 from .mentions import Mentions
 from .tools import arguments_of, schema
@@ -214,7 +214,7 @@ class Calls(Reply):
             if one.calls and (known or (one.enclosed and any(_like_a_call(call.name) for call in one.calls))):
                 yield one.start, one.end, [self._of_written(call, verbs) for call in one.calls]
 
-    def _of_written(self, call: Call, verbs: Mapping[str, Verb]) -> dict[str, Any]:
+    def _of_written(self, call: WrittenCall, verbs: Mapping[str, Verb]) -> dict[str, Any]:
         """A written call as one of a tool; values without a name have those of the verb's arguments, in order."""
         verb = verbs.get(call.name.lower())
         expected = (*verb.required, *verb.optional) if verb else ()

@@ -74,7 +74,7 @@ CALLS: dict[str, Callable[[str, Arguments], str]] = {
     "Llama 4": lambda n, a: f"<|python_start|>[{_python(n, a)}]<|python_end|>",
     "DeepSeek V3": lambda n, a: (
         f"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>{n}\n```json\n{_json(a)}\n```"
-        "<｜tool▁call▁end｜><｜tool▁calls▁end｜><｜end▁of▁sentence｜>"
+        "<｜tool▁call▁end｜><｜tool▁calls▁end｜>"
     ),
     "DeepSeek V3.2": lambda n, a: (
         f'<｜DSML｜function_calls>\n<｜DSML｜invoke name="{n}">\n{_each(_DSML, a)}'
