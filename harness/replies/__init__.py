@@ -10,7 +10,7 @@ Forms that belong to one kind of task or protocol live with it, in its extension
 `harness.extensions.contracts`.
 """
 
-from .aside import spoken, unfenced
+from .aside import spoken, unfenced, without_thinking
 from .characters import Parsing, says_nothing, unquoted, valid
 from .choice import Choice, Labelled
 from .extract import ANSWER, field_of, fields_of, stated
@@ -35,4 +35,5 @@ __all__ = [
     "unfenced",
     "unquoted",
     "valid",
+    "without_thinking",
 ]

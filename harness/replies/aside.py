@@ -1,6 +1,6 @@
-"""Text in a reply that is not meant as part of it: thinking, and comments.
+"""Text in a reply that is not meant as part of it: thinking, comments, and what a chat template puts around it.
 
-The tolerant forms read what `spoken` leaves of a text.
+The tolerant forms read what `spoken` leaves of a text; other agents see what `without_thinking` leaves.
 """
 
 from __future__ import annotations
@@ -9,23 +9,28 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 
+from .dialects import BEGINNING, ELEMENTS, END, FRAME, NEVER_CLOSED, THOUGHTS, of_channels
+from .layout import plain
 from .literals import objects
+from .written_calls import as_objects
 
-NEVER_CLOSED = ("think", "thinking")
-"""Elements that hold thinking even if a tag is missing: chat templates write the opening one, and replies are cut."""
-THINKING = frozenset((
-    *NEVER_CLOSED,
-    *("thought", "thoughts", "reasoning", "reflection", "scratchpad", "analysis", "rationale", "inner_monologue"),
-))  # fmt: skip
+THINKING = frozenset(ELEMENTS)
 """Names of elements that hold thinking."""
 _NAMES = "|".join(sorted(THINKING, key=len, reverse=True))
-_ANY = re.compile(rf"<[ ]?/?[ ]?(?:{_NAMES})(?![\w-])", re.IGNORECASE)
+OPENINGS = {marks.opening: marks.closing for marks in THOUGHTS}
+"""Marks that begin thinking and are no elements → those that end it."""
+CLOSINGS = frozenset(marks.closing for marks in THOUGHTS)
+MARKS = "|".join(re.escape(mark) for marks in THOUGHTS for mark in marks[:2])
+"""A pattern for any of both."""
 _PIECE = re.compile(
     rf"(?P<fence>```)|(?<!`)(?P<ticks>`{{1,2}})[^`\n]++(?P=ticks)(?!`)"
-    rf"|<[ ]?(?P<close>/)?[ ]?(?P<name>{_NAMES})(?:\s[^<>]{{0,200}})?(?<!/)>",
-    re.IGNORECASE,
+    rf"|(?i:<[ ]?(?P<close>/)?[ ]?(?P<name>{_NAMES})(?:\s[^<>]{{0,200}})?(?<!/)>)|(?P<mark>{MARKS})"
 )
-_CLOSING = {name: re.compile(rf"<[ ]?/[ ]?{name}\s{{0,9}}>", re.IGNORECASE) for name in THINKING}
+_ANY = re.compile(rf"(?i:<[ ]?/?[ ]?(?:{_NAMES})(?![\w-]))|{MARKS}")
+_CLOSING = {
+    **{name: re.compile(rf"<[ ]?/[ ]?{name}\s{{0,9}}>", re.IGNORECASE) for name in THINKING},
+    **{opening: re.compile(re.escape(closing)) for opening, closing in OPENINGS.items()},
+}
 _COMMENTS = re.compile(r"```(?:[^`]|`(?!``))*+(?:```|\Z)|(?P<comment><!--(?:[^-]|-(?!->))*+-->)")
 
 
@@ -40,20 +45,23 @@ def _without_comments(text: str) -> str:
 
 
 class Thinking:
-    """Finds where elements of thinking end in one text. All lookups together take linear time."""
+    """Finds where thinking ends in one text. All lookups together take linear time."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._unclosed: set[str] = set()
 
     def end(self, name: str, at: int) -> int | None:
-        """Where the element ends that was opened before `at`; None if it is never closed, and so no thinking."""
-        name = name.lower()
+        """Where the thinking ends that was opened before `at`; None if it is never closed, and so is none.
+
+        `name` is that of an element, or a mark of `OPENINGS`.
+        """
+        name = name if name in OPENINGS else name.lower()
         closing = None if name in self._unclosed else _CLOSING[name].search(self._text, at)
         if closing is not None:
             return closing.end()
         self._unclosed.add(name)
-        return len(self._text) if name in NEVER_CLOSED else None
+        return len(self._text) if name in NEVER_CLOSED or name in OPENINGS else None
 
 
 def _within(spans: Sequence[tuple[int, int]], place: int) -> bool:
@@ -62,41 +70,82 @@ def _within(spans: Sequence[tuple[int, int]], place: int) -> bool:
     return at >= 0 and place < spans[at][1]
 
 
+_FENCED = re.compile(
+    r"\s*+```(?:text|txt|plaintext|markdown|md|xml|html|yaml)?[ \t]*\n((?:[^`]|`(?!``))*+)```\s*+", re.IGNORECASE
+)
+
+
+_SIGNS = ("<", "THINK]", "◁", "analysis", "my thought process:", "my response:", "[|", "[e~[")
+"""One of these is in every text with a mark."""
+
+
 def spoken(text: str) -> str:
-    """`text` without thinking: `<think>…</think>`, `<thinking>…</thinking>`, `<reasoning>…</reasoning>` and the like.
+    """What a reply says: `without_thinking`, and each call of a tool that is written as text as a JSON object
+    (`written_calls`), which every form with labels reads, in plain lines (`layout`). Linear.
+    """
+    return plain(as_objects(without_thinking(text)))
+
+
+def without_thinking(text: str) -> str:
+    """`text` without thinking: `<think>…</think>`, `[THINK]…[/THINK]` and every other dialect of `dialects`.
 
     A `<think>` that is never closed reaches to the end, and a `</think>` that was never opened begins at the start,
     unless they are in an object: there they are a part of what a field says. Comments (`<!-- … -->`) are left out
-    too. What is in fences is text. Linear; a text without any is returned as it is.
+    too, and so are tokens of a chat template, with all that follows the end of the turn. What is in fences is text,
+    unless all of the reply is in one. Linear; a text without any is returned as it is.
     """
-    if "<" not in text:
+    if not any(sign in text for sign in _SIGNS):
         return text
+    text = of_channels(text)
     if "<!--" in text and "-->" in text:
         text = _without_comments(text)
-    if not _ANY.search(text):
-        return text
+    text = _without_thoughts(text) if _ANY.search(text) else text
+    text = _without_template(text) if "<" in text or "[" in text else text
+    fence = _FENCED.fullmatch(text)
+    if fence is not None and (inner := without_thinking(fence[1])) != fence[1]:
+        return f"{text[: fence.start(1)]}{inner}\n{text[fence.end(1) :]}"
+    return text
+
+
+def _without_thoughts(text: str) -> str:
     thinking, kept, at, start, fences = Thinking(text), list[str](), 0, 0, True
     fields = [(begin, end) for begin, end, _ in objects(text)] if "{" in text else []
+    after: dict[str, int] = {}  # name → how many parts were kept before its last element
     while piece := _PIECE.search(text, at):
-        at = piece.end()
+        at, name = piece.end(), piece["mark"] or (piece["name"] or "").lower()
         if piece["fence"]:
             end = text.find("```", at) if fences else -1
             fences = end >= 0
             at = end + 3 if fences else at
-        elif piece["close"]:
-            if piece["name"].lower() in NEVER_CLOSED and not _within(fields, piece.start()):
+        elif piece["close"] or name in CLOSINGS:
+            if name in after and name not in NEVER_CLOSED:  # of an element within one of the same name
+                del kept[after[name] :]
+                start = at
+            elif (name in CLOSINGS or name in NEVER_CLOSED) and not _within(fields, piece.start()):
                 kept, start = [], at
-        elif piece["name"] and (stop := thinking.end(piece["name"], at)) is not None:
+        elif name and (stop := thinking.end(name, at)) is not None:
             if stop == len(text) and _within(fields, piece.start()):
                 continue
             kept.append(text[start : piece.start()])
+            after[name] = len(kept)
             at = start = stop
     return "\n".join(filter(None, (*kept, text[start:])))
 
 
-_FENCED = re.compile(
-    r"\s*+```(?:text|txt|plaintext|markdown|md|xml|html|yaml)?[ \t]*\n((?:[^`]|`(?!``))*+)```\s*+", re.IGNORECASE
-)
+def _without_template(text: str) -> str:
+    """`text` without what a chat template writes around it, and without what follows the end of the turn."""
+    bare = text.strip()
+    if bare.startswith("<s>") and bare.endswith("</s>") and bare.count("s>") == 2:
+        text = bare[3:-4]
+    if beginning := BEGINNING.match(text):
+        text = text[beginning.end() :]
+    if END.search(text):
+        fields = [(begin, end) for begin, end, _ in objects(text)] if "{" in text else []
+        ends = (match.start() for match in END.finditer(text) if not _within(fields, match.start()))
+        text = text[: next(ends, len(text))]
+    if "</s>" in text and "<s>" not in text:
+        text = text.replace("</s>", "")
+    return FRAME.sub("", text)
 
 
 def unfenced(text: str) -> str:

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 
 from harness.api import Action, Parsed, Reply, ReplyField
 
-from .aside import spoken
+from .aside import without_thinking
 from .characters import is_placeholder, says_nothing, valid
+from .written_calls import only_text, without_calls
 
 
 @dataclass(frozen=True, slots=True)
 class FreeText(Reply):
-    """The reply itself, without its thinking and blanks around it.
+    """The reply itself, without its thinking and blanks around it; where it is a call of a tool that is written as
+    text, the text that the call gives.
 
     Attributes:
         marker: what announces the answer, exactly as written here; the last one counts, and a reply without it has no
@@ -36,8 +38,12 @@ class FreeText(Reply):
 
     def parse(self, text: str) -> Parsed:
         """The text. An error if nothing is left."""
-        text = spoken(text)
-        if self.marker:
+        text, calls = without_calls(without_thinking(text))
+        label = (self.marker or "").strip(" \t:：#*").casefold()
+        said = only_text(calls, (label, "answer", "text", "message", "content", "response")) if calls else None
+        if said is not None:
+            text = said
+        elif self.marker:
             _, marked, text = text.rpartition(self.marker)
             if not marked:
                 return Parsed(error=f"{self.marker!r} was not found; write it, and your answer behind it")

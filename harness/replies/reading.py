@@ -50,8 +50,19 @@ def read_completion(reply: Reply, completion: Completion, max_chars: int = MAX_C
     """Parse a model's answer with a form: its calls where the form offers tools, else its text. A form that
     `takes_text` beside its tools gets the text of an answer without calls, one with an `ability` the whole answer.
 
-    The arguments are those of `read`; `max_chars` then bounds the names and arguments of all calls together.
+    The arguments are those of `read`; `max_chars` then bounds the names and arguments of all calls together. The error
+    of an unreadable answer that was cut off says so first: all that ask again show it.
     """
+    parsed = _parsed(reply, completion, max_chars)
+    if parsed.error is None or completion.finish_reason != "length":
+        return parsed
+    tokens = completion.output_tokens
+    after = "" if tokens is None else f" after {tokens:,} token{'s' * (tokens != 1)}"
+    error = f"it was cut off{after}: answer more briefly; {parsed.error}"
+    return Parsed(error=error, fallback_action=parsed.fallback_action)
+
+
+def _parsed(reply: Reply, completion: Completion, max_chars: int) -> Parsed:
     if reply.ability is not None:
         return guarded(
             "reply",

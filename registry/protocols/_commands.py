@@ -15,8 +15,9 @@ from typing import Any, ClassVar
 from harness.api import Action, Parsed
 from harness.extensions.contracts.patterns import lines
 from harness.extensions.networks.calls import Calls, Verb, filled_in
-from harness.replies.aside import spoken
+from harness.replies.aside import without_thinking
 from harness.replies.characters import literal, valid
+from harness.replies.written_calls import has_envelope
 
 FENCE = "```"
 _TAG = re.compile(r"[^\n`]*\n")
@@ -50,7 +51,8 @@ def fenced(text: str) -> list[str]:
 @dataclass(frozen=True, slots=True)
 class Commands(Calls):
     """Any number of commands, in the order in which they are written. Text outside of fences is ignored, and so are
-    fences within thinking (`<think>…</think>`).
+    fences within thinking (`<think>…</think>`). Calls in the format of a chat template for tools
+    (`harness.replies.written_calls`) count in place of fences.
 
     A command is its verb, then its arguments, each a word, then its body: all the rest, line breaks included. For a
     verb with `line`, the argument is the rest of the first line, and the body is the text below. The last argument of a
@@ -74,10 +76,14 @@ class Commands(Calls):
 
     def parse(self, text: str) -> Parsed:
         """The commands in `text`."""
-        blocks = fenced(spoken(text))
+        said = without_thinking(text)
+        blocks, verbs = fenced(said), {verb.name: verb for verb in self.verbs}
+        looks = not blocks or has_envelope(said)
+        if looks and (written := [call for *_, calls in self._written(said, verbs) for call in calls]):
+            skipped = [{"call": "", "skipped": len(written) - self.limit}] if len(written) > self.limit else []
+            return Parsed([*written[: self.limit], *skipped])
         if not blocks:
             return Parsed(error="there is no command; write each one in a fenced code block of its own")
-        verbs = {verb.name: verb for verb in self.verbs}
         calls: list[dict[str, Any]] = [_read(block, verbs) for block in blocks[: self.limit]]
         if len(blocks) > self.limit:
             calls.append({"call": "", "skipped": len(blocks) - self.limit})

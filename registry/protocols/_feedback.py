@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
-from harness.replies import WrappedReply, spoken, valid
+from harness.replies import WrappedReply, valid, without_thinking
 
 OTHERWISE = "revise"
 """The verdict of a critique that asks for changes."""
@@ -89,7 +89,7 @@ class Feedback(Reply):
 
     def parse(self, text: str) -> Parsed:
         """Parse the critique; never raises."""
-        feedback = valid(spoken(text)).strip()
+        feedback = valid(without_thinking(text)).strip()
         line = verdict(feedback, self.signal)
         action = {"feedback": feedback, "span": list(line.span) if line and line.span else None}
         if line is None:
@@ -121,13 +121,13 @@ class AnswerAfterCritique(WrappedReply):
 
     def parse(self, text: str) -> Parsed:
         """Parse the answer; text of the critique is never taken for it."""
-        _, span, answer = split_reply(text, self.signal)
+        _, span, answer = split_reply(without_thinking(text), self.signal)
         parsed = self.inner.parse(answer)
         return Parsed() if parsed.error is not None and span is not None else parsed
 
     def well_formed(self, text: str) -> bool:
         """Whether the answer is well-formed."""
-        return self.inner.well_formed(split_reply(text, self.signal)[2])
+        return self.inner.well_formed(split_reply(without_thinking(text), self.signal)[2])
 
     def constraint(self) -> None:
         """None: the critique before the answer is free text."""

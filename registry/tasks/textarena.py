@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from harness.api import Action, Case, Facts, Outcome, Protocol, Range, Turn, plugin
 from harness.errors import PluginError
 from harness.extensions.games import GameTask, player_names
-from harness.extensions.textarena import ClockedGame, ExampleGame, TextWorld, catalog, listed
+from harness.extensions.textarena import ClockedGame, ExampleGame, Public, TextWorld, catalog, listed
 from harness.replies import FreeText
 
 
@@ -31,7 +31,8 @@ class TextArena(GameTask):
         invalid: "environment": as the environment's own rule says.
         public: what of a reply goes to the game, and there to the other players: "all" of it, or only what stands
             "after MESSAGE:", so that an agent can think aloud first without telling its role. Any other words can stand
-            for MESSAGE:, as they have to be written. A reply without them is asked for again, and then says nothing.
+            for MESSAGE:. It is read as every label is: in bold, as a heading, as a field of JSON; what stands behind a
+            rule or another label is not public. A reply without it is asked for again, and then says nothing.
         max_chars: longer replies are cut to their last characters. Environments need time that grows with its square.
     """
 
@@ -98,12 +99,16 @@ class TextArena(GameTask):
 
     def reply(self, case: Case, agent: str) -> FreeText:
         """Any text, or any behind the label."""
-        return FreeText(self._label)
+        return self._form
 
     def world(self, case: Case, rng: random.Random) -> TextWorld:
         """The first state."""
         game = self._game(case)
-        return TextWorld(game, game.start(), case.agents, self.max_chars, FreeText(self._label))
+        return TextWorld(game, game.start(), case.agents, self.max_chars, self._form)
+
+    @property
+    def _form(self) -> FreeText:
+        return FreeText() if self._label is None else Public(self._label)
 
     def _game(self, case: Case) -> ClockedGame | ExampleGame:
         count = len(case.agents)

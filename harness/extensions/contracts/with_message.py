@@ -19,6 +19,7 @@ _TEMPLATE = re.compile(r"\[[^\]]{0,80}\bor [\"'“‘]none[\"'”’]\]", re.IGN
 """The prompt's own placeholder, echoed: [Short message, or "None"]."""
 _ELEMENT = re.compile(r"<(\w{1,40})>([^<>]*)</\1>")
 _FENCED = re.compile(r"\A\s*+`{3,}\w*+[ \t]*+\n(.*)\n[ \t]*`{3,}\s*\Z", re.DOTALL)
+_RULE = re.compile(r"^[ \t]*+(?:-{3,}|={3,}|_{3,}|\*{3,})[ \t]*+$", re.MULTILINE)
 _CONSTRAINED = 200
 """Characters of a message that constrained decoding allows where no other limit is set."""
 
@@ -116,11 +117,11 @@ class MessageLine(Reply):
         if self.parsing == "reference":
             text = raw.strip()
             return None if text.lower() in ("none", "n/a", "-", "") else valid(text)[: self.max_chars]
-        raw = _FENCED.sub(r"\1", raw)
+        raw = _before_rule(_FENCED.sub(r"\1", raw))
         raw = said if (said := text_in(raw)) is not None else raw
         text = valid(raw)
         text = text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
-        text = " ".join(text.split()).strip(" *_`")
+        text = _unframed(" ".join(text.split()).strip(" *_`"))
         if _TEMPLATE.fullmatch(text) or is_placeholder(text):
             return None
         if (wrapped := _ELEMENT.fullmatch(text)) is not None:
@@ -128,6 +129,20 @@ class MessageLine(Reply):
         if len(text) > 1 and text[0] + text[-1] in ('""', "''", "“”", "‘’", "«»", "[]", "()", "<>"):
             text = text[1:-1].strip()
         return None if text.strip(WRAPPING).casefold() in _NOTHING else text[: self.max_chars]
+
+
+def _before_rule(raw: str) -> str:
+    """What stands above a rule; a rule above all of it is left out."""
+    parts = _RULE.split(raw)
+    return next((part for part in parts if part.strip()), "")
+
+
+def _unframed(text: str) -> str:
+    """A message without bars of a table, and braces that belong to what is around it."""
+    text = text.strip(" |\\")
+    last, first = (text.rfind("{"), text.rfind("}")), (text.find("{"), text.find("}"))
+    opens, closes = last[0] > last[1], first[1] >= 0 and (first[0] < 0 or first[1] < first[0])
+    return text.strip(" {}|") if opens or closes else text
 
 
 @dataclass(frozen=True, slots=True)

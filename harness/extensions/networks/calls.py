@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -12,9 +13,11 @@ from typing import Any, ClassVar
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
 from harness.extensions.contracts.patterns import lines
 from harness.replies.arguments import parameters
-from harness.replies.aside import NEVER_CLOSED, THINKING, Thinking
+from harness.replies.aside import CLOSINGS, MARKS, OPENINGS, THINKING, Thinking
 from harness.replies.characters import is_placeholder, literal, valid
+from harness.replies.dialects import END, NEVER_CLOSED, of_channels
 from harness.replies.literals import read
+from harness.replies.written_calls import WrittenCall, calls_in
 
 from .mentions import Mentions
 from .tools import arguments_of, schema
@@ -22,12 +25,13 @@ from .tools import arguments_of, schema
 _ATTRIBUTE = re.compile(r"([\w-]{1,40})\s{0,20}=\s{0,20}(?:\"([^\"<>]*+)\"|'([^'<>]*+)'|([^\s\"'<>]++))")
 _LONGEST_NAME = 120
 _TAG = re.compile(
-    r"<\s{0,3}(?P<close>/\s{0,3})?(?P<name>[A-Za-z]\w{0,60})(?P<attributes>(?:\s[^<>]*+|/)?)>"
+    rf"(?P<mark>{MARKS})|(?P<ended>{END.pattern})"
+    r"|<\s{0,3}(?P<close>/\s{0,3})?(?P<name>[A-Za-z]\w{0,60})(?P<attributes>(?:\s[^<>]*+|/)?)>"
     r"|^[ \t]*+(?:(?:[-*+•]|\d{1,3}[.)])[ \t]++)?`{0,2}+(?P<function>[A-Za-z]\w{0,60})\((?P<given>[^\n]*)\)`{0,2}+"
     r"[ \t]*+;?[ \t]*+$",
     re.MULTILINE,
 )
-"""A tag, or a call in the form of a function on a line of its own: `submit_result(959)`."""
+"""A tag, a call as a function on a line of its own: `submit_result(959)`, a mark of thinking or of an end."""
 _FIELDS = (ReplyField("calls", "", {"type": "array"}),)
 EXAMPLE = "7"
 """What arguments and bodies of example calls say."""
@@ -80,7 +84,8 @@ class Calls(Reply):
     The action is a list of mappings {"call": name, argument: text, …}. An invalid call stays in the list with an
     "error" that says why, so that the protocol can report it to the agent; so does text in the form of a call with an
     unknown name. A text without any call is an error. An argument may also be an element of its own between the tags.
-    A verb may also be written as a function on a line of its own: `submit_result(959)`, `send_message(3, "hi")`.
+    A verb may also be written as a function on a line of its own: `submit_result(959)`, `send_message(3, "hi")`, or as
+    any model writes calls of tools (`harness.replies.written_calls`): `<tool_call>{"name": "wait"}</tool_call>`.
     Calls beyond `limit` are counted, not kept: the last entry is then {"call": "", "skipped": number}.
 
     What is thought (`<think>`, `<thinking>`, …) or only mentioned (in backticks or quotes within a sentence, on a line
@@ -141,20 +146,42 @@ class Calls(Reply):
 
     def parse(self, text: str) -> Parsed:
         """The calls in `text`."""
+        text = of_channels(text)
         verbs = {verb.name: verb for verb in self.verbs}
         calls: list[dict[str, Any]] = []
-        skipped = at = aside = 0
+        skipped = at = aside = spoken_from = 0
         unclosed: set[str] = set()
         thinking, mentions = Thinking(text), Mentions(text)
-        while match := _TAG.search(text, at):
-            at, name = match.end(), (match["name"] or match["function"]).lower()
+        written = deque(self._written(text, verbs))
+        while True:
+            match = _TAG.search(text, at)
+            while written and written[0][0] < at:
+                written.popleft()
+            if written and (match is None or written[0][0] <= match.start()):
+                start, at, some = written.popleft()
+                if mentions.end(start, at) is not None:
+                    aside += 1
+                    continue
+                kept = some[: self.limit - len(calls)]
+                calls, skipped = [*calls, *kept], skipped + len(some) - len(kept)
+                continue
+            if match is None:
+                break
+            at, name = match.end(), (match["name"] or match["function"] or "").lower()
             verb = verbs.get(name)
-            if verb is None and name in THINKING:
-                if not match["close"]:
-                    end = None if match["attributes"].endswith("/") else thinking.end(name, at)
+            if match["ended"]:
+                if calls or text[spoken_from : match.start()].strip():
+                    break
+                spoken_from = at
+                continue
+            if match["mark"] or (verb is None and name in THINKING):
+                name = match["mark"] or name
+                if name in OPENINGS or not (match["close"] or match["mark"]):
+                    end = None if (match["attributes"] or "").endswith("/") else thinking.end(name, at)
                     at, aside = (at, aside) if end is None else (end, aside + 1)
-                elif name in NEVER_CLOSED and not mentions.end(*match.span()):  # all before it was thinking
-                    calls, skipped, aside = [], 0, aside + bool(calls)
+                elif (name in CLOSINGS or name in NEVER_CLOSED) and not mentions.end(*match.span()):
+                    calls, skipped, aside = [], 0, aside + bool(calls)  # all before it was thinking
+                spoken_from = at
                 continue
             if match["close"] or (verb is None and (match["function"] or not _like_a_call(name))):
                 continue
@@ -178,6 +205,22 @@ class Calls(Reply):
             where = " outside of thinking and quotations" if aside else ""
             return Parsed(error=f"no call was found{where}; write one or more of: {self._usages()}")
         return Parsed(calls)
+
+    def _written(self, text: str, verbs: Mapping[str, Verb]) -> Iterator[tuple[int, int, list[dict[str, Any]]]]:
+        """(start, end, calls) of each place that writes calls as models write calls of tools. What is in no envelope is
+        a call only if it names verbs."""
+        for one in calls_in(text):
+            known = all(call.name.lower() in verbs for call in one.calls)
+            if one.calls and (known or (one.enclosed and any(_like_a_call(call.name) for call in one.calls))):
+                yield one.start, one.end, [self._of_written(call, verbs) for call in one.calls]
+
+    def _of_written(self, call: WrittenCall, verbs: Mapping[str, Verb]) -> dict[str, Any]:
+        """A written call as one of a tool; values without a name have those of the verb's arguments, in order."""
+        verb = verbs.get(call.name.lower())
+        expected = (*verb.required, *verb.optional) if verb else ()
+        unnamed = zip((name for name in expected if name not in call.arguments), call.unnamed, strict=False)
+        given = json.dumps({**call.arguments, **dict(unnamed)}, ensure_ascii=False)
+        return self._read_call({"name": call.name, "arguments": given}, verbs)
 
     @property
     def tools(self) -> tuple[Facts, ...]:

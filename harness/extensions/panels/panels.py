@@ -15,7 +15,7 @@ from harness.api import Action, Case, Facts, Move, Outcome, Parsed, Protocol, Ra
 from harness.errors import PluginError
 from harness.extensions.panels.peers import peer_text
 from harness.extensions.panels.questions import QuestionTask
-from harness.replies import WrappedReply, act_of, says_nothing
+from harness.replies import WrappedReply, act_of, says_nothing, without_thinking
 from harness.replies.reading import guarded, read
 
 from .with_confidence import AnswerWithConfidence, Style, split_confidence
@@ -51,7 +51,8 @@ class Opinion:
         candidate: z_i, one text for all equal answers; None without an answer.
         confidence: c_i, from 0 to 1; None if none was stated.
         malformed: q_i, whether the reply was readable but not well-formed.
-        text: the reply as written; for a policy, which writes none, its answer; "" if there is neither.
+        text: the reply as written, without its thinking, which other agents never see; for a policy, which writes none,
+            its answer; "" if there is neither.
     """
 
     agent: str
@@ -159,8 +160,8 @@ class Panel(Protocol):
         answer, confidence, malformed = split_confidence(move.action)
         key = candidate(task, case, answer)
         if key is None:
-            return Opinion(move.agent, None, None, text=move.text or "")
-        text = move.text if move.text is not None else _in_words(answer, confidence)
+            return Opinion(move.agent, None, None, text=said_in(move.text or ""))
+        text = said_in(move.text) if move.text is not None else _in_words(answer, confidence)
         return Opinion(move.agent, answer, key, confidence, malformed, text)
 
     def likelihoods(self, task: Task, case: Case, agents: Iterable[str]) -> Generator[list[Turn], list[Move], Believed]:
@@ -242,6 +243,12 @@ class Panel(Protocol):
         }
         last = history[-1] if history else ()
         return Outcome({opinion.agent: opinion.answer for opinion in last}, group, {**common, **facts})
+
+
+def said_in(text: str) -> str:
+    """A reply as other agents may see it: without its thinking, in any dialect; as it was written if it has none."""
+    said = without_thinking(text)
+    return text if said == text else said.strip()
 
 
 def agreement(opinions: Sequence[Opinion]) -> float | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from harness.api import Action, Parsed, Reply, ReplyField
+from harness.replies.aside import without_thinking
 from harness.replies.characters import valid
 from harness.replies.literals import NoValueError, value_at
 
@@ -85,8 +86,8 @@ class Code(Reply):
         return (f"def {self.entry_point or 'f'}(x):\n    # twice\n    return x + x",)
 
     def parse(self, text: str) -> Parsed:
-        """The program text, without blank lines around it."""
-        text = _with_plain_breaks(text)
+        """The program text, without blank lines around it. What is thought is no program."""
+        text = _with_plain_breaks(without_thinking(text))
         program = _from_json(text)
         if program is None:
             program = self._from_fenced_block(text)
@@ -116,7 +117,7 @@ def program_of(text: str) -> str | None:
 
     Blocks that name no language count only if none names Python. Never raises; linear time.
     """
-    blocks = _blocks(_with_plain_breaks(text))
+    blocks = _blocks(_with_plain_breaks(without_thinking(text)))
     named = [body for language, body in blocks if language in _PYTHON - _UNNAMED]
     bodies = [_trimmed(body) for body in named or (body for language, body in blocks if language in ("", "code"))]
     return "\n\n".join(body for body in bodies if body) or None

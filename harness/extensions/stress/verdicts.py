@@ -12,6 +12,7 @@ from harness.api import Parsed, Reply, as_text
 from harness.replies import WrappedReply
 from harness.replies.reading import read
 
+from .dialects import DIALECTS
 from .styles import STYLES, Meant, Style
 
 Verdict = Literal["read", "refused", "misread", "dropped"]
@@ -53,7 +54,7 @@ def is_exact(form: Reply) -> bool:
     return getattr(form, "parsing", "") == "reference" or any(isinstance(one, Reply) and is_exact(one) for one in inner)
 
 
-def trials(form: Reply, styles: Sequence[Style] = STYLES, most: int = 6) -> Iterator[Trial]:
+def trials(form: Reply, styles: Sequence[Style] = (*STYLES, *DIALECTS), most: int = 6) -> Iterator[Trial]:
     """Every example of a form (`most` of many) in every style."""
     examples = [*form.examples]
     examples = examples[:: max(1, len(examples) // most)][:most]

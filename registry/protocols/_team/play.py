@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from harness.api import Case, Facts, Move, Task, Turn
-from harness.extensions.panels.panels import Opinion, Panel, leading
+from harness.extensions.panels.panels import Opinion, Panel, leading, said_in
 from harness.extensions.panels.peers import peer_text
 from harness.extensions.panels.traffic import Traffic
 from harness.replies import FreeText
@@ -195,7 +195,7 @@ class TeamPlay:
             if opinion.candidate is not None:
                 own.opinion = opinion
         else:
-            text = move.text if move.text is not None else str(move.action or "")
+            text = said_in(move.text) if move.text is not None else str(move.action or "")
         own.own = message = Message(seat, text, peer_text(text, block=True))
         if part.name == self._stop.get("role"):
             (self._stopping.add if says(text, self._stop["says"]) else self._stopping.discard)(seat)

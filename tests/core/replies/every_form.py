@@ -26,6 +26,7 @@ from harness.extensions.panels.stance import AgreeOrCounter, NamesFlaw
 from harness.extensions.panels.with_confidence import AnswerWithConfidence
 from harness.extensions.sandbox.code import Code
 from harness.extensions.sharded.answers import INTEGER, NUMBERS, TABLE, TEXT, Answer, Integers
+from harness.extensions.textarena.public import Public
 from harness.extensions.tools.called import Called
 from harness.extensions.worlds.actions import ActionForm, ActionParameter, Actions
 from harness.replies import Choice, FreeText, Labelled, WrappedReply
@@ -127,6 +128,7 @@ FORMS: dict[str, tuple[Reply, str]] = {
     "considered, none": (AnswerWithConfidence(LETTER, "none"), "The answer is (B)."),
     "free text": (FreeText(), "some words"),
     "free text, marked": (FreeText("ANSWER:", ("END",)), "ANSWER: some words\nEND"),
+    "public": (Public("MESSAGE:"), "I am of the Mafia.\n**MESSAGE:** I trust Player 3.\n[3]"),
     "integers": (Integers(2), "[3, 14]"),
     "yes or no": (Label(("Yes", "No")), "Final Answer: No, since"),
     "labels": (Label(("relevant", "irrelevant", "choice of law")), '{"answer": "choice of law"}'),

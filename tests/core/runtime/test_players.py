@@ -11,16 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Completion, Move, Policy, Turn
+from harness.config import project
 from harness.config.limits import TurnQuota
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import ContextLengthError, EngineFatalError, RequestError
 from harness.extensions.networks.messages import Messages
+from harness.replies import Choice
+from harness.replies.reading import read_completion
 from harness.runtime.episode import play
 from harness.runtime.players import ModelPlayer, PolicyPlayer
 from harness.runtime.steps import Steps
 from tests.helpers.toy import TOY
 
+BUILTIN = project.builtin()
+PROMPTS = BUILTIN.root / "prompts"
 TASK = TOY.load("tasks", "pick")()
 CASE = TASK.example()
 
@@ -59,6 +64,36 @@ def test_an_unreadable_reply_is_asked_for_again_and_says_why() -> None:
     move = act(player(answer), turn())
     assert (move.action, [c.text for c in move.calls]) == ("b", ["?", "b"])
     assert seen[1] == "Again: say one of a, b."
+
+
+RETRIES = sorted(path.parent.relative_to(path.parents[2]).as_posix() for path in PROMPTS.glob("*/*/retry.j2"))
+
+
+@pytest.mark.parametrize("name", RETRIES)
+def test_every_retry_says_that_a_reply_was_cut_off(name: str) -> None:
+    """All but MAS-Bench's, whose words the paper prints."""
+    variables = {"options": (), "instruction": "", "reminded": False, "criteria": ("depth",), "low": 1, "high": 10}
+    written = [Completion("?", finish_reason="length", output_tokens=n) for n in (1, 2048, None)] + [Completion("?")]
+    shown = []
+    for completion in written:
+        error = read_completion(Choice(("a", "b")), completion).error
+        shown.append(BUILTIN.prompts(name).render("retry", {**variables, "error": error}))
+    if name == "mas/short":
+        assert all(text.startswith("No commands detected in last reply.") for text in shown)
+        return
+    for text, tokens in zip(shown, (" after 1 token", " after 2,048 tokens", ""), strict=False):
+        assert f"t was cut off{tokens}: answer more briefly; no valid answer" in text
+    assert "cut off" not in shown[-1]
+
+
+def test_what_was_cut_off_is_recorded_and_recalled_as_it_was_asked() -> None:
+    cut = Completion("?", finish_reason="length", output_tokens=60)
+    who, again = player(lambda request: cut), player(lambda request: cut)
+    move = act(who, turn())
+    assert move.error == "it was cut off after 60 tokens: answer more briefly; say one of a, b"
+    again.recall(turn(), move)
+    assert again.thread.messages == who.thread.messages
+    assert act(player(lambda request: replace(cut, text="a")), turn()).error is None, "what is whole needs no retry"
 
 
 @pytest.mark.parametrize("parse_retries", [0, 1, 3])
