@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.api import Action, Parsed, Reply, ReplyField
-from harness.extensions.panels.statements import LABEL, boxes, declines, labelled
+from harness.replies.statements import LABEL, boxes, declines, labelled
 from harness.replies.aside import spoken
 from harness.replies.characters import first_word, last_line, says_nothing, valid
 from harness.replies.extract import ANSWER, stated

@@ -11,7 +11,7 @@ from typing import Any
 
 from harness.api import Parsed, Reply, ReplyField
 from harness.extensions.datasets.denials import singles
-from harness.extensions.panels.statements import WINDOW, labelled
+from harness.replies.statements import WINDOW, labelled
 from harness.replies.aside import spoken
 from harness.replies.characters import WRAPPING, end_of, last_line
 from harness.replies.extract import ANSWER, stated

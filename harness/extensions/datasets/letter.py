@@ -11,7 +11,7 @@ from typing import Any
 
 from harness.api import Action, Parsed, Reply, ReplyField
 from harness.extensions.datasets.denials import singles
-from harness.extensions.panels.statements import LABEL, LABEL_WORDS, MAX_LABELS, WINDOW, boxes, last_labels
+from harness.replies.statements import LABEL, LABEL_WORDS, MAX_LABELS, WINDOW, boxes, last_labels
 from harness.replies.aside import spoken
 from harness.replies.characters import WRAPPING, last_line
 from harness.replies.extract import ANSWER, stated

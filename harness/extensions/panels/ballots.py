@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
-from harness.extensions.panels.statements import last_labels
+from harness.replies.statements import last_labels
 from harness.replies.aside import spoken
 from harness.replies.characters import end_of, last_line
 from harness.replies.extract import field_of

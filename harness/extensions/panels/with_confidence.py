@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 
 from harness.api import Action, Facts, Parsed, Reply, as_text
 from harness.extensions.contracts import Contract, Value
-from harness.extensions.panels.statements import LABEL
+from harness.replies.statements import LABEL
 from harness.replies.aside import spoken, unfenced
 from harness.replies.characters import marker_pattern, says_nothing
 from harness.replies.extract import Statement, field_of

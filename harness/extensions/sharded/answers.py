@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.api import Action, Parsed, Reply, ReplyField
 from harness.extensions.contracts.patterns import NO_NUMBER
-from harness.extensions.panels.statements import endings
+from harness.replies.statements import endings
 from harness.replies.aside import spoken, unfenced
 from harness.replies.characters import QUOTES, markers, valid
 from harness.replies.extract import ANSWER, field_of
