@@ -31,7 +31,7 @@ _TIMES = {
     **{"dozen": 12, "hundred": 100, "千": 10**3, "万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8},
 }
 _ODD = re.compile(
-    r",\d|\.\d|[–-]\d|:\d|[ \t]?(?:to|through|[–—-])[ \t]?\d|[ \t$]?(?:[<>≤≥≠π√∞]|\\(?:pi|sqrt|leq?|geq?|infty)\b)|[ ]?[xyzn](?!\w)"
+    r",\d|\.\d|[–-]\d|:\d|[ \t]?(?:to|through|[–—-])[ \t]?\d|[ \t$]?(?:<(?![|/>])|>[ \t]*[\w(]|[≤≥≠π√∞]|\\(?:pi|sqrt|leq?|geq?|infty)\b)|[ ]?[xyzn](?!\w)"
     r"|[ \t]?(?:hours?|hrs?|h|minutes?|min|feet|foot|ft|days?|weeks?|years?|dollars?|pounds?|km|m|kg)[ \t,]+(?:and[ \t]+)?\d+[ \t]?[^\W\d]"
     r"|[ \t]*\([ \t]*(?:=|or\b|i\.e\.,?)[ \t]*[$£€]?[\d.]+[ \t]*(?:[^\d \t*/×+·^.-]|$|[^\W\d])"
 )
