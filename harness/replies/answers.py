@@ -185,7 +185,7 @@ def _places(
 
 def _place(text: str, label: re.Match[str], rank: int, read: Read[T]) -> Place[T]:
     begin, line = line_behind(text, label.end())
-    stated = Stated[T](None, True) if _PLACEHOLDER.match(line) else read(line, True)
+    stated: Stated[T] = Stated(None, True) if _PLACEHOLDER.match(line) else read(line, True)
     before = _line_before(text, label.start())
     is_last = _LAST_LABEL.search(before) is not None
     name = (before + label[0]).casefold().strip(_AROUND)
@@ -250,7 +250,11 @@ def _corrected(text: str, place: Place[T], read: Read[T]) -> T | None:
     """The answer that a last line alone gives below one that was taken back."""
     line = last_line(text)
     said = read(line, False)
-    return said.value if said.value is not None and len(line.strip(WRAPPING)) <= 40 else None
+    return said.value if len(line.strip(WRAPPING)) <= _SHORT else None
+
+
+_SHORT = 40
+"""Characters of a line that may be an answer and nothing besides."""
 
 
 _EXPLANATION = re.compile(
@@ -268,6 +272,9 @@ def _at_end(text: str, read: Read[T]) -> T | None:
             return said.value
     line = last_said(text)
     said = read(line, False)
-    if not said.is_open or said.value is not None:
+    if said.value is None or "\n" not in text:
         return said.value
-    return None
+    above = last_line(text[: text.rindex(line)])
+    if len(above) <= _SHORT and "=" not in above and read(above, False).value not in (None, said.value):
+        return None  # two lines, each with an answer
+    return said.value

@@ -33,12 +33,30 @@ _BEFORE = re.compile(_EDGE.removeprefix("^"), re.IGNORECASE)
 """What may precede the name on its line."""
 _TO = r"(?:[ \t_]+\(?(?:to|for)\b[^:：\n<>\"{}]{0,60}?)"
 """What may follow a name: "to my neighbors"."""
-_LABEL = r"[*_`]*+(?:\w++|[A-Z]{2,20}(?:[ _-][A-Z]{2,20}){1,2})[*_` \t]*+[:：]"
-_NEXT = re.compile(rf"[ \t]*(?:#{{1,6}}[ \t]*\S|\*\*[^*\n]{{1,60}}\*\*[ \t]*$|{_LABEL}|<\w+>|\[\w+\])")
-"""A line that begins another field."""
+_KNOWN = (
+    *("message", "action", "answer", "final answer", "confidence", "thinking", "thoughts?", "reasoning", "reasons?", "analysis"),
+    *("plan", "explanation", "choice", "decision", "move", "vote", "ranking", "stance", "verdict", "rating", "response", "result"),
+    *("my message", "my action", "my answer", "confidence level"),
+)
+"""Names of fields in the forms of this package and in replies to other prompts. Any other name before a colon may be the
+beginning of what a field says: "P1: you take right."."""
+
+
+@lru_cache(maxsize=64)
+def _next(others: tuple[str, ...] = ()) -> re.Pattern[str]:
+    """A line that begins another field: a heading, or one of these names or a known one as a label."""
+    name = "|".join([*_KNOWN, *(re.escape(one).replace(r"\ ", "[ _-]?") for one in others)])
+    label = rf"[>*_`#\[<| \t•-]{{0,10}}(?:{name})(?![^\W_])"
+    return re.compile(
+        rf"[ \t]*(?:#{{1,6}}[ \t]*[^\W\d]|{label}(?:[*_`\] \t]*[:：]|\*\*[ \t]*$|\][ \t]|>|[ \t]*$)|-{{3,}}[ \t]*$)",
+        re.IGNORECASE | re.MULTILINE,
+    )
+
+
+_NEXT = _next()
 _LINES = 20
 """Lines of a field below its heading."""
-_NEXT_LINE = re.compile(f"^(?:{_NEXT.pattern})", re.MULTILINE)
+_NEXT_LINE = re.compile(f"^(?:{_NEXT.pattern})", re.MULTILINE | re.IGNORECASE)
 _FENCE = re.compile(r"[ \t*_]*+`{3,}\w*+[ \t]*+$")
 _OBJECT_BELOW = re.compile(r"[\s*_]*+(?:`{3,}\w*+\s*+)?\{")
 _CLOSING = re.compile(r"^[ \t]*+`{3,}[ \t]*+$", re.MULTILINE)
@@ -101,13 +119,19 @@ def fields_of(text: str, names: Sequence[str], lines: bool = True) -> dict[str, 
 
 
 @lru_cache(maxsize=256)
-def field_of(text: str, *called: str) -> Statement | None:
+def field_of(text: str, *called: str, others: tuple[str, ...] | None = None) -> Statement | None:
     """The field of a reply that has one of these names; None if it has none. Linear in the length of `text`.
 
     The first of these counts, of each the last one: a line `NAME: …`, also with words such as "to my neighbors" behind
     the name; a member of a JSON object, also of a broken one; an element; `NAME - …`, `[NAME] …`; a line that is only
     the name, with what is below it. What a JSON object or an element says is not a line of the reply. A label in
     the middle of a line counts where the field stands nowhere else.
+
+    Args:
+        text: the reply.
+        called: the names.
+        others: for a field that says a text of any lines: the names of those fields that may follow it. If one does, all
+            lines up to it are the field's.
     """
     if not _may_have(text, called):
         return None
@@ -120,13 +144,14 @@ def field_of(text: str, *called: str) -> Statement | None:
     starting = deque(names.starting.finditer(lines, begin), 1)
     label = starting[0] if starting else None
     if label is None and (within := deque(names.colon.finditer(lines, begin), 1)):
-        clear = element or _dashed(text, lines, names, begin) or _headed(text, lines, names, begin)
+        clear = element or _dashed(text, lines, names, begin) or _headed(text, lines, names, begin, others)
         if clear is not None:  # the label is only mentioned, in what another field says
             return clear
         label = within[0]
     if label is not None:
         end = line_end(lines, label.end())
         if lines[label.end() : end].strip(WRAPPING) and _fenced_block(lines, label.end()) is None:
+            end = end if others is None else _lines_end(lines, end, others)
             return Statement(text[label.end() : end], label.end(), end, inline=True, label=label.start())
         bare = not lines[label.end() : end].strip(WRAPPING)
         if member is None and bare and text[label.end() : end].strip(WRAPPING):  # a message that is itself an object
@@ -136,10 +161,10 @@ def field_of(text: str, *called: str) -> Statement | None:
         member = _in_broken_object(text, names)
     return (
         member
-        or (_below(text, lines, label.end()) if label is not None else None)
+        or (_below(text, lines, label.end(), others) if label is not None else None)
         or element
         or _dashed(text, lines, names, begin)
-        or _headed(text, lines, names, begin)
+        or _headed(text, lines, names, begin, others)
         or (Statement("", label.end(), label.end(), inline=True, label=label.start()) if label is not None else None)
     )
 
@@ -307,14 +332,24 @@ def _dashed(text: str, lines: str, names: _Names, begin: int) -> Statement | Non
     return Statement(text[last[0].start(1) : last[0].end(1)], *last[0].span()) if last else None
 
 
-def _headed(text: str, lines: str, names: _Names, begin: int) -> Statement | None:
+def _headed(
+    text: str, lines: str, names: _Names, begin: int, others: tuple[str, ...] | None = None
+) -> Statement | None:
     for heading in reversed(deque(names.heading.finditer(lines, begin), 9)):
-        if field := _below(text, lines, heading.end()):
+        if field := _below(text, lines, heading.end(), others):
             return field
     return None
 
 
-def _below(text: str, lines: str, at: int) -> Statement | None:
+def _lines_end(lines: str, end: int, others: tuple[str, ...]) -> int:
+    """Where the lines of a field end whose first one ends at `end`: before the next field, if one follows."""
+    following = re.compile(f"^(?:{_next(others).pattern})", re.MULTILINE | re.IGNORECASE).search(lines, end)
+    if following is None or lines.count("\n", end, following.start()) > _LINES:
+        return end
+    return max(end, len(lines[: following.start()].rstrip(" \t\n>*_`-")))
+
+
+def _below(text: str, lines: str, at: int, others: tuple[str, ...] | None = None) -> Statement | None:
     """What is below a line that ends behind `at`: what a fence encloses, else the next line, or all lines up to
     that of another field."""
     if (fence := _fenced_block(lines, at)) is not None:
@@ -325,7 +360,8 @@ def _below(text: str, lines: str, at: int) -> Statement | None:
         if text_in(text[start:end]) is not None:
             return Statement(text[start:end], start, end)
     start = end_of(BLANK, lines, line_end(lines, at))
-    if start >= len(lines) or _NEXT.match(lines, start, line_end(lines, start)):
+    following = _next(others or ())
+    if start >= len(lines) or following.match(lines, start, line_end(lines, start)):
         return None
     first = end = line_end(lines, start)
     for _ in range(_LINES):
@@ -333,7 +369,7 @@ def _below(text: str, lines: str, at: int) -> Statement | None:
         stop = line_end(lines, begin) if begin < len(lines) else begin
         if begin >= len(lines) or _FENCE.match(lines, begin, stop):
             break
-        if _NEXT.match(lines, begin, stop):
+        if following.match(lines, begin, stop):
             return Statement(text[start:end], start, end)
         end = stop
     return Statement(text[start:first], start, first) if text[start:first].strip(WRAPPING) else None

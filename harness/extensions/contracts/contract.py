@@ -185,7 +185,11 @@ class Contract(Reply):
 
     def stated(self, one: Value, text: str) -> Statement | None:
         """A field of a reply; None if it has none."""
-        return field_of(text, one.name.replace("_", " "))
+        name = one.name.replace("_", " ")
+        if one.schema.get("type") != "string":
+            return field_of(text, name)
+        leads = [self._act_lead, *(self.lead(other) for other in self.beside if other.name != one.name)]
+        return field_of(text, name, others=tuple(bare for lead in leads if (bare := lead.strip(" #:*").lower())))
 
     def _of_object(self, text: str) -> Parsed | None:
         """What a JSON object says that has everything; None for any other reply."""

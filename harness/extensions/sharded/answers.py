@@ -6,17 +6,21 @@ import json
 import math
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from harness.api import Action, Parsed, Reply, ReplyField
 from harness.extensions.contracts.patterns import NO_NUMBER
 from harness.replies.statements import endings
+from harness.replies.answers import answer_of, places_of, plain
 from harness.replies.aside import spoken, unfenced
 from harness.replies.characters import QUOTES, markers, valid
 from harness.replies.extract import ANSWER, field_of
 from harness.replies.literals import MAX_DEPTH, NOTHING, read
+from harness.replies.mentions import Stated
+from harness.replies.numbers import Numbers
+from harness.replies.options import options_of
 
 _UNWRAPS = 5
 """How often text within text is read: quoted lists in strings in lists. Bounds the time, with no right answer lost."""
@@ -225,6 +229,12 @@ class Answer(Reply):
     def parse(self, text: str) -> Parsed:
         """The value of `text`. An error only if there is none."""
         bare = unfenced(spoken(text))
+        if (read := self._reader()) is not None:
+            found = answer_of(bare, read, marker=self.marker)
+            if found is not None and self.form.fits(found):
+                return Parsed(found)
+            if found is not None or places_of(plain(bare), read, self.marker):
+                return Parsed(error=self._complaint(found))
         values: dict[str, Any] = {}
         for statement in self._statements(bare):
             if statement not in values:
@@ -234,13 +244,23 @@ class Answer(Reply):
         answer = _behind(self.marker, bare) if self.marker else None
         whole = bare if answer is None else answer
         value = values[whole] if whole in values else normalize(whole)
+        return Parsed(error=self._complaint(value))
+
+    def _complaint(self, value: Any) -> str:
+        """What is wrong with a value."""
         names = self.form.schema.get("enum")
         where = f" behind '{self.marker}'" if self.marker else ""
         if value is None or value == "" or (isinstance(value, str) and "\n" in value):
-            return Parsed(error=f"the answer cannot be read; it must be {self.form.words} and nothing else{where}")
+            return f"the answer cannot be read; it must be {self.form.words} and nothing else{where}"
         excerpt = json.dumps(value, ensure_ascii=False)
         form = f"one of {', '.join(names)}" if names else self.form.words
-        return Parsed(error=f"the answer must be {form} and nothing else{where}; {excerpt:.80} is not")
+        return f"the answer must be {form} and nothing else{where}; {excerpt:.80} is not"
+
+    def _reader(self) -> Callable[[str, bool], Stated[Any]] | None:
+        """What reads a line that says a number or one of some names; None for other forms."""
+        if "enum" in self.form.schema and all(isinstance(one, str) for one in self.form.schema["enum"]):
+            return options_of(tuple(self.form.schema["enum"])).read
+        return Numbers().read if self.form.schema.get("type") in ("integer", "number") else None
 
     def _statements(self, text: str) -> Iterator[str]:
         """What may be the answer, the likeliest first. A whole object or list is, whatever its keys are."""
