@@ -42,7 +42,7 @@ ASKED, LINE, PROSE = 3, 2, 1
 _TEX = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mathit)\s*\{([^{}]*)\}")
 _STRUCK = re.compile(r"~~[^~\n]{1,300}~~")
 _PLAIN = str.maketrans("（）［］【】｛｝＜＞：．＝，＊", "()[][]{}<>:.=,*")
-_RUN_ON = re.compile(
+RUN_ON = re.compile(
     r"^[ \t>#*_`\[]{0,6}(?:question|problem|exercise|example|human|user|system|input|q|(?:agent|player|participant)[ \t]?\w{1,12}"
     r"|<\|?im_start\|?>[ \t]*\w*)[ \t]*\d{0,4}[*_`\]]{0,3}[ \t]*[:：]",
     re.IGNORECASE | re.MULTILINE,
@@ -171,8 +171,9 @@ def _places(
             before = _line_before(text, match.start())
             if _OTHER_LABEL.search(before) or (_IF.search(before) and not _is_colon(match[0])):
                 continue
-            is_line = _begins_line(before) or _LAST_LABEL.search(before)
-            yield _place(text, match, LINE if is_line and _is_colon(match[0]) else PROSE, read)
+            is_line = _begins_line(before) if _is_colon(match[0]) else not before.strip(_AROUND + "Tthe")
+            is_line = is_line or (_is_colon(match[0]) and _LAST_LABEL.search(before))
+            yield _place(text, match, LINE if is_line else PROSE, read)
     for start, content in boxes(text)[-MAX_LABELS:]:
         line = _TEX.sub(r"\1", content[:WINDOW])
         yield Place(start, text.find(content, start) + len(content), LINE, "box", line, False, read(line, True))
@@ -213,7 +214,7 @@ def _without_run_on(text: str, places: list[Place[T]]) -> list[Place[T]]:
     if len(places) < 2:
         return places
     first = min(places, key=lambda place: place.start)
-    run_on = _RUN_ON.search(text, first.end)
+    run_on = RUN_ON.search(text, first.end)
     kept = [place for place in places if run_on is None or place.start < run_on.start()]
     return kept
 
@@ -226,7 +227,7 @@ def _chosen(text: str, places: list[Place[T]]) -> Place[T] | None:
         if one.stated.value == last.stated.value or last.start < one.end or one.label != last.label:
             continue
         between = text[one.end : last.start]
-        if not _WORD.search(LABEL.sub("", between)[: 2 * WINDOW].replace("boxed", "")):
+        if "```" not in between and not _WORD.search(LABEL.sub("", between)[: 2 * WINDOW].replace("boxed", "")):
             return None
         break
     return last

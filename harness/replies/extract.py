@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -36,7 +36,7 @@ _TO = r"(?:[ \t_]+\(?(?:to|for)\b[^:：\n<>\"{}]{0,60}?)"
 _KNOWN = (
     *("message", "action", "answer", "final answer", "confidence", "thinking", "thoughts?", "reasoning", "reasons?", "analysis"),
     *("plan", "explanation", "choice", "decision", "move", "vote", "ranking", "stance", "verdict", "rating", "response", "result"),
-    *("my message", "my action", "my answer", "confidence level"),
+    *("my message", "my action", "my answer", "confidence level", "行动", "行動", "动作", "aktion", "acción", "antwort", "答案"),
 )
 """Names of fields in the forms of this package and in replies to other prompts. Any other name before a colon may be the
 beginning of what a field says: "P1: you take right."."""
@@ -46,13 +46,25 @@ beginning of what a field says: "P1: you take right."."""
 def _next(others: tuple[str, ...] = ()) -> re.Pattern[str]:
     """A line that begins another field: a heading, or one of these names or a known one as a label."""
     name = "|".join([*_KNOWN, *(re.escape(one).replace(r"\ ", "[ _-]?") for one in others)])
-    label = rf"[>*_`#\[<| \t•-]{{0,10}}(?:{name})(?![^\W_])"
+    label = rf"[>*_`#\[<| \t•-]{{0,10}}(?:my[ \t]+)?(?:{name})(?![^\W_])"
     return re.compile(
-        rf"[ \t]*(?:#{{1,6}}[ \t]*[^\W\d]|{label}(?:[*_`\] \t]*[:：]|\*\*[ \t]*$|\][ \t]|>|[ \t]*$)|-{{3,}}[ \t]*$)",
+        r"[ \t]*(?:(?:so |thus |therefore |hence )?[*_]*(?:the |my )(?:final |correct |best )?(?:answer|action|choice) (?:is|should|must)\b"
+        r"|\\boxed|```|~~~|[{<]|"
+        rf"#{{1,6}}[ \t]*[^\W\d]|{label}(?:[*_`\] \t]*[:：]|\*\*[ \t]*$|\][ \t]|>|[ \t]*$)|-{{3,}}[ \t]*$)",
         re.IGNORECASE | re.MULTILINE,
     )
 
 
+_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
+    "message": ("nachricht", "消息", "信息", "メッセージ", "메시지", "mensaje", "mensagem", "messaggio", "сообщение"),
+    "action": ("aktion", "行动", "动作", "行動", "アクション", "행동", "acción", "ação", "azione", "действие"),
+    "confidence": (
+        *("konfidenz", "sicherheit", "置信度", "信心", "確信度", "자신감", "신뢰도", "confiance", "confianza", "confiança"),
+        *("fiducia", "уверенность", "certainty", "probability", "probability that this is correct", "confidence score"),
+        *("confidence rating", "confidence in this answer", "confidence in my answer"),
+    ),
+}
+"""Field → its name in other languages and words."""
 _NEXT = _next()
 _LINES = 20
 """Lines of a field below its heading."""
@@ -119,7 +131,7 @@ def fields_of(text: str, names: Sequence[str], lines: bool = True) -> dict[str, 
 
 
 @lru_cache(maxsize=256)
-def field_of(text: str, *called: str, others: tuple[str, ...] | None = None) -> Statement | None:
+def field_of(text: str, *called: str, others: tuple[str, ...] = (), whole: bool = False) -> Statement | None:
     """The field of a reply that has one of these names; None if it has none. Linear in the length of `text`.
 
     The first of these counts, of each the last one: a line `NAME: …`, also with words such as "to my neighbors" behind
@@ -130,9 +142,11 @@ def field_of(text: str, *called: str, others: tuple[str, ...] | None = None) -> 
     Args:
         text: the reply.
         called: the names.
-        others: for a field that says a text of any lines: the names of those fields that may follow it. If one does, all
-            lines up to it are the field's.
+        others: the names of those fields that may follow it, besides the known ones.
+        whole: whether the field is a text of any lines: if another one follows below its line, all lines up to that are
+            its own.
     """
+    called = tuple(dict.fromkeys(word for name in called for word in (name, *_ELSEWHERE.get(name.lower(), ()))))
     if not _may_have(text, called):
         return None
     names = _names(called)
@@ -151,7 +165,7 @@ def field_of(text: str, *called: str, others: tuple[str, ...] | None = None) -> 
     if label is not None:
         end = line_end(lines, label.end())
         if lines[label.end() : end].strip(WRAPPING) and _fenced_block(lines, label.end()) is None:
-            end = end if others is None else _lines_end(lines, end, others)
+            end = _lines_end(lines, end, others) if whole else end
             return Statement(text[label.end() : end], label.end(), end, inline=True, label=label.start())
         bare = not lines[label.end() : end].strip(WRAPPING)
         if member is None and bare and text[label.end() : end].strip(WRAPPING):  # a message that is itself an object
@@ -333,7 +347,7 @@ def _dashed(text: str, lines: str, names: _Names, begin: int) -> Statement | Non
 
 
 def _headed(
-    text: str, lines: str, names: _Names, begin: int, others: tuple[str, ...] | None = None
+    text: str, lines: str, names: _Names, begin: int, others: tuple[str, ...] = ()
 ) -> Statement | None:
     for heading in reversed(deque(names.heading.finditer(lines, begin), 9)):
         if field := _below(text, lines, heading.end(), others):
@@ -349,7 +363,7 @@ def _lines_end(lines: str, end: int, others: tuple[str, ...]) -> int:
     return max(end, len(lines[: following.start()].rstrip(" \t\n>*_`-")))
 
 
-def _below(text: str, lines: str, at: int, others: tuple[str, ...] | None = None) -> Statement | None:
+def _below(text: str, lines: str, at: int, others: tuple[str, ...] = ()) -> Statement | None:
     """What is below a line that ends behind `at`: what a fence encloses, else the next line, or all lines up to
     that of another field."""
     if (fence := _fenced_block(lines, at)) is not None:
@@ -360,7 +374,7 @@ def _below(text: str, lines: str, at: int, others: tuple[str, ...] | None = None
         if text_in(text[start:end]) is not None:
             return Statement(text[start:end], start, end)
     start = end_of(BLANK, lines, line_end(lines, at))
-    following = _next(others or ())
+    following = _next(others)
     if start >= len(lines) or following.match(lines, start, line_end(lines, start)):
         return None
     first = end = line_end(lines, start)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Protocol
 
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
+from harness.replies.answers import RUN_ON
 from harness.replies.aside import spoken, unfenced
 from harness.replies.characters import literal, marker_pattern
 from harness.replies.extract import Statement, field_of, line_end, members_of
@@ -153,6 +154,8 @@ class Contract(Reply):
     def parse(self, text: str) -> Parsed:
         """The act with what is said beside it; an error if there is no act, or a required field cannot be read."""
         whole = text = unfenced(spoken(text))
+        if (head := self._before_others(text)) is not None:
+            return self.parse(head)
         if (parsed := self._of_object(text)) is not None:
             return parsed
         said, absent, missing, hollow = dict[str, Any](), list[str](), None, 0
@@ -178,6 +181,14 @@ class Contract(Reply):
         action = self.joined(parsed.action, said)
         return Parsed(action) if missing is None else Parsed(error=missing, fallback_action=action)
 
+    def _before_others(self, text: str) -> str | None:
+        """What precedes the turn of someone else with which a reply runs on, where that already has an act."""
+        run_on = RUN_ON.search(text)
+        head = "" if run_on is None else text[: run_on.start()]
+        lead = self._act_lead
+        has_both = head and lead and all(marker_pattern(lead).search(part) for part in (head, text[len(head) :]))
+        return head if has_both and self.act.parse(head).error is None else None
+
     def take(self, one: Value, text: str) -> tuple[Statement | None, Any, str]:
         """A field of a reply, what it says, and the reply without it; (None, None, `text`) if it is nowhere."""
         field = self.stated(one, text)
@@ -186,10 +197,9 @@ class Contract(Reply):
     def stated(self, one: Value, text: str) -> Statement | None:
         """A field of a reply; None if it has none."""
         name = one.name.replace("_", " ")
-        if one.schema.get("type") != "string":
-            return field_of(text, name)
         leads = [self._act_lead, *(self.lead(other) for other in self.beside if other.name != one.name)]
-        return field_of(text, name, others=tuple(bare for lead in leads if (bare := lead.strip(" #:*").lower())))
+        others = tuple(bare for lead in leads if (bare := lead.strip(" #:*").lower()))
+        return field_of(text, name, others=others, whole=one.schema.get("type") == "string")
 
     def _of_object(self, text: str) -> Parsed | None:
         """What a JSON object says that has everything; None for any other reply."""

@@ -60,7 +60,7 @@ class Number(Reply):
     def well_formed(self, text: str) -> bool:
         """Whether a label, a box or hashes give it."""
         places = places_of(spoken(text), Numbers(self.percent).read, also=_HASH_LABEL)
-        return any(place.stated.value is not None for place in places)
+        return any(place.stated.value is not None for place in places if place.label != "field")
 
     def constraint(self) -> Mapping[str, Any]:
         """Any work, then "The answer is" and a number at the end."""
