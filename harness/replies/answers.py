@@ -131,6 +131,9 @@ def answer_of(
     if places := places_of(text, read, marker, names, also):
         rank = max(place.rank for place in places)
         chosen = _chosen(text, [place for place in places if place.rank == rank])
+        for place in places if chosen is not None else ():  # "The answer is (A). No wait, the answer is (C)."
+            if place.start > chosen.start and _TAKES_BACK.search(text, chosen.start, place.start):
+                chosen = place
         if chosen is not None:
             return chosen.stated.value if not _taken_back(text, chosen, read) else _corrected(text, chosen, read)
         return None
@@ -146,7 +149,8 @@ def places_of(
 ) -> list[Place[T]]:
     """The places that say something of an answer, without what the reply runs on with. The arguments are those of
     `answer_of`."""
-    return _without_run_on(text, [one for one in _places(text, read, marker, names, also) if not one.stated.is_open])
+    found = sorted(_places(text, read, marker, names, also), key=lambda place: place.start)
+    return _without_run_on(text, [one for one in found if not one.stated.is_open])
 
 
 def _places(
@@ -242,7 +246,7 @@ def _taken_back(text: str, place: Place[T], read: Read[T]) -> bool:
         return False
     if _CONFIRMED.search(rest, match.start()):
         return False
-    lines = [line for line in rest[match.start() :].split("\n") if _WORD.search(line)][:6]
+    lines = [line for line in rest[match.start() :].split("\n") if line.strip()][:6]
     values = [said for line in lines if not (said := read(line.strip(), True)).is_open]
     return any(said.value != place.stated.value for said in values)
 

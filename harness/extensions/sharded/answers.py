@@ -230,11 +230,12 @@ class Answer(Reply):
         """The value of `text`. An error only if there is none."""
         bare = unfenced(spoken(text))
         if (read := self._reader()) is not None:
-            found = answer_of(bare, read, marker=self.marker)
-            if found is not None and self.form.fits(found):
-                return Parsed(found)
-            if found is not None or places_of(plain(bare), read, self.marker):
-                return Parsed(error=self._complaint(found))
+            places = places_of(plain(bare), read, self.marker)
+            is_value = not places and isinstance(normalize(bare), (bool, list, dict))
+            if places or (self.marker and not is_value):
+                found = answer_of(bare, read, marker=self.marker)
+                is_spelled = places or not isinstance(found, str) or found in bare
+                return Parsed(found) if self._is_answer(found) and is_spelled else Parsed(error=self._complaint(found))
         values: dict[str, Any] = {}
         for statement in self._statements(bare):
             if statement not in values:

@@ -279,9 +279,9 @@ class Actions(Reply):
             form = self._named(finder.named(match))
             if form.parameters or not line[match.end() :].strip(WRAPPING):
                 return form, _arguments(form, line, match.end())
-        bare = tuple(form.name for form in self.forms if not form.parameters)
-        option = read_option(text, bare, None)
-        return None if option is None else (self._named(option), {})
+        option = read_option(text, tuple(form.name for form in self.forms), f"{self.label}:", self.label.lower())
+        form = None if option is None else self._named(option)
+        return None if form is None or form.parameters else (form, {})
 
     def _named(self, name: str) -> ActionForm:
         return next(form for form in self.forms if form.name == name)
