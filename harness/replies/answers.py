@@ -153,6 +153,17 @@ def places_of(
     return _without_run_on(text, [one for one in found if not one.stated.is_open])
 
 
+def is_settled(text: str, marker: str, read: Read[T]) -> bool:
+    """Whether what the last marker is followed by stands: neither beside another value of the same label, with no word
+    between, nor taken back below. For forms with a grammar of their own for what stands behind their label."""
+    found = [match for match in deque(markers(text, marker), 2)]
+    places = [place for match in found if not (place := _place(text, match, ASKED, read)).stated.is_open]
+    if not places or (len(places) < 2 and not _TAKES_BACK.search(text, places[0].end)):
+        return True
+    chosen = _chosen(text, places)
+    return chosen is not None and not _taken_back(text, chosen, read)
+
+
 def _places(
     text: str,
     read: Read[T],

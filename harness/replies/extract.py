@@ -183,7 +183,7 @@ def field_of(text: str, *called: str, others: tuple[str, ...] = (), whole: bool 
     )
 
 
-_COLON = re.compile(r"[ \t*_`)\]]*[:：]")
+_COLON = re.compile(r"(?:[ \t*_`]*\([^()\n]{1,30}\))?[ \t*_`)\]]*[:：]")
 
 
 def _may_have(text: str, called: tuple[str, ...], colon: bool = True) -> bool:
@@ -255,7 +255,7 @@ def _names(called: tuple[str, ...]) -> _Names:
     element = rf"{word}(?:_(?:to|for)_\w{{1,40}})?"
     return _Names(
         re.compile(colon, re.IGNORECASE),
-        re.compile(rf"{_EDGE}(?:{colon}|{word}{_TO}[ \t*_`)]*+[:：])", both),
+        re.compile(rf"{_EDGE}(?:{colon}|{word}(?:{_TO}|[ \t*_`]*+\([^()\n]{{1,30}}\))[ \t*_`)]*+[:：])", both),
         re.compile(
             rf"{_EDGE}(?:{word}{_TO}?[ \t*_`)]*+(?:[-–—=]+>|[–—=|→]|-(?=[ \t]))|(?<=\[){word}\])"
             r"[ \t*_`]*+(\S[^\n]*?)[ \t|]*$",

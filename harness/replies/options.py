@@ -81,7 +81,7 @@ _OPEN = re.compile(
     re.IGNORECASE,
 )
 """What leaves open which option is meant: "anything but red", "red if it rains, otherwise blue"."""
-_THEN = re.compile(r"[\s*_`\"'”’)\]]*,?[ \t]*(?:and[ \t]+)?(?:then|afterwards|next|followed by)\b", re.IGNORECASE)
+THEN = re.compile(r"[\s*_`\"'”’)\]]*,?[ \t]*(?:and[ \t]+)?(?:then|afterwards|next|followed by)\b", re.IGNORECASE)
 _GOES_ON = re.compile(
     r"[ \t]+(?!(?:because|since|as|due|for|which|and|or|but|given|is|was|based|with|from|only|in|by|to|where|so|if|rather|instead|not|over"
     r"|fits|seems|must)\b)[a-z]"
@@ -104,7 +104,7 @@ def _is_marked(line: str, match: re.Match[str]) -> bool:
 _LEAD = re.compile(r"(?:so|thus|therefore|hence)\b[ \t]*[,:]?[ \t]*", re.IGNORECASE)
 _JOINED = re.compile(
     r"[\s*_`\"'”’()\]}$]{0,6}(?:,?[ \t]*\b(?:or|and|as well as)\b|[/|&]|(?P<weak>[,;+–-]))[\s,*_`\"'“‘(\[]{0,6}"
-    r"(?:(?:or|and|else|maybe|perhaps|possibly|also|both|either|option|choice)\b[\s,*_`\"'“‘(\[]{0,6}){0,3}",
+    r"(?:(?:or|and|else|rather|maybe|perhaps|possibly|also|both|either|option|choice)\b[\s,*_`\"'“‘(\[]{0,6}){0,3}",
     re.IGNORECASE,
 )
 _ENDS = re.compile(r"[\s*_`\"'”’)\]}]{0,6}(?:[.,;:!?|/+]|\Z)|[ \t]*\n")
@@ -190,7 +190,7 @@ class OptionTable:
                 return Stated(None, False)
             said = stated_in(line, mentions, lambda before: _BEGINS.fullmatch(before) is not None)
             first = next((one for one in mentions if one.value == said.value), None)
-            if first is not None and _THEN.match(line, first.end) and len({one.value for one in mentions}) > 1:
+            if first is not None and THEN.match(line, first.end) and len({one.value for one in mentions}) > 1:
                 return Stated(None, False)
             return said
         if not mentions or _ASKS.search(line):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
@@ -25,10 +26,12 @@ Style = Literal["none", "line", "json"]
 KEYS = ("answer", "confidence", "malformed")
 _NUMBER = re.compile(
     r"[~≈ ]*(\d{1,4}(?:[.,]\d{0,20})?|\.\d{1,20})"
-    r"(?:\s*(?:(%|percent)|(?:/|out of|of)\s*([1-9]\d{0,3})))?(?![\w/]|[.,]\d)",
+    r"(?:\s*(?:(\\?%|percent)|(?:/|out of|of)\s*([1-9]\d{0,3})))?(?![\w/]|[.,]\d|[ \t]*(?:[-–—]|to\b)[ \t]*\d)",
     re.IGNORECASE,
 )
-_LEAD = re.compile("[*_`\"'“‘«()\\[\\] \t\r\n\u00a0]*")
+_SURE = re.compile(r"(?<![\d.,])(\d{1,3}(?:\.\d{1,2})?)[ \t]?\\?%[ \t]+(?:confident|sure|certain)\b", re.IGNORECASE)
+"""A confidence in a sentence: "I am 83% confident that …"."""
+_LEAD = re.compile("[*_`\"'“‘«()\\[\\]$ \t\r\n\u00a0]*(?:(?:very |quite |fairly )?(?:high|low|medium|moderate|certain|sure)[ \t]*[(,:–—-][ \t]*)?", re.IGNORECASE)
 _ANYWHERE = marker_pattern("confidence:")
 
 
@@ -230,7 +233,8 @@ def _confident(text: str) -> Statement | None:
     """The field with the confidence, if it says a number; none of a program."""
     field = field_of(text, "confidence", "confidence level")
     if field is None:
-        return None
+        sure = deque(_SURE.finditer(text), 1)
+        return Statement(f"{sure[0][1]}%", *sure[0].span(), instead="sure") if sure else None
     fences = [*_FENCE.finditer(text)]
     if _first_confidence(field.value) is not None and not _in_program(text, fences, field.start):
         return field

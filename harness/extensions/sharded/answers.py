@@ -12,7 +12,8 @@ from typing import Any
 
 from harness.api import Action, Parsed, Reply, ReplyField
 from harness.extensions.contracts.patterns import NO_NUMBER
-from harness.replies.statements import endings
+from harness.replies.fields import json_fields
+from harness.replies.statements import declines, endings
 from harness.replies.answers import answer_of, places_of, plain
 from harness.replies.aside import spoken, unfenced
 from harness.replies.characters import QUOTES, markers, valid
@@ -232,7 +233,8 @@ class Answer(Reply):
         if (read := self._reader()) is not None:
             places = places_of(plain(bare), read, self.marker)
             is_value = not places and isinstance(normalize(bare), (bool, list, dict))
-            if places or (self.marker and not is_value):
+            is_worded = self.form.schema != TEXT.schema
+            if places or (self.marker and is_worded and not is_value):
                 found = answer_of(bare, read, marker=self.marker)
                 is_spelled = places or not isinstance(found, str) or found in bare
                 return Parsed(found) if self._is_answer(found) and is_spelled else Parsed(error=self._complaint(found))
@@ -261,6 +263,8 @@ class Answer(Reply):
         """What reads a line that says a number or one of some names; None for other forms."""
         if "enum" in self.form.schema and all(isinstance(one, str) for one in self.form.schema["enum"]):
             return options_of(tuple(self.form.schema["enum"])).read
+        if self.form.schema == TEXT.schema:
+            return _words
         return Numbers().read if self.form.schema.get("type") in ("integer", "number") else None
 
     def _statements(self, text: str) -> Iterator[str]:
@@ -285,6 +289,26 @@ class Answer(Reply):
     def constraint(self) -> Mapping[str, Any]:
         """The form as JSON Schema."""
         return {"json": self.form.schema}
+
+
+_ADDED = re.compile(
+    r"[ \t]*(?:[ \t]\((?:not|also|because|since|see|i\.e|e\.g|the|as|which|known|formerly|it)\b.*|[ \t][–—-]{1,2}[ \t].*"
+    r"|,?[ \t]+(?:because|since|as it|as the|which)\b.*|,[ \t]+(?:not|but not)\b.*)$"
+)
+_OFFERS = re.compile(r"(?i:(?:^|\s)either\s.*\sor\s|^(?:it )?(?:could|might|may) be\b|\?$)")
+_AROUND = " \t\r\n*_`$.。\"'“”‘’「」『』«»,;!"
+
+
+def _words(line: str, announced: bool) -> Stated[str]:
+    """The words that a line says behind a label, without a reason in brackets or behind a dash."""
+    line = re.sub(r"\\(?:text\w{0,2}|mathrm|boxed)\{([^{}]*)\}", r"\1", line)
+    if (member := json_fields(line, ("answer",)).get("answer") if line.startswith("{") else None) is not None:
+        line = str(member)
+    bare = _ADDED.sub("", line.strip(_AROUND)).strip(_AROUND + "[]<>") if announced else ""
+    bare = "".join(char for char in bare if char.isprintable() and not 0x2600 <= ord(char) <= 0x1FAFF).strip()
+    if not bare or not any(map(str.isalnum, bare)):
+        return Stated(None, True)
+    return Stated(None if declines(bare) or _OFFERS.search(bare) else bare, False)
 
 
 def _behind(marker: str, text: str) -> str | None:
