@@ -66,6 +66,10 @@ _TAKES_BACK = re.compile(
     re.IGNORECASE,
 )
 """What takes back what was said before it."""
+_INSTEAD = re.compile(
+    r"\b(?:change (?:that|it|this|my \w+) to|should (?:have been|rather be)|make (?:that|it)|i meant?|lower that to|raise that to)\b",
+    re.IGNORECASE,
+)
 _CONFIRMED = re.compile(
     r"(?:that|it|this|answer|which|all|everything|result)(?:['’]s|\b[^.\n]{0,20}\b(?:is|stands|holds|checks|looks))\b[^.\n]{0,20}"
     r"(?:right|correct|fine|good|out|consistent|true|okay|ok)\b|confirm|\b(?:answer|it|that) (?:still )?stands|✓|✔|✅",
@@ -73,7 +77,7 @@ _CONFIRMED = re.compile(
 )
 """What confirms a value after a second look."""
 _AROUND = " \t*_`#>-•:：=()[]"
-_PLACEHOLDER = re.compile(
+PLACEHOLDER = re.compile(
     r"[\s*_`\"'“]*(?:<[^<>\d\n]{1,60}>|\[[^\[\]\d\n]{1,60}\]|\{[^{}\d\n\"':]{1,60}\}|_{3,}|\.{3,}|…)[\s*_`\"'”.]*(?=$|[\"”'’])"
 )
 _WORD = re.compile(r"\w{2}")
@@ -201,7 +205,7 @@ def _places(
 
 def _place(text: str, label: re.Match[str], rank: int, read: Read[T]) -> Place[T]:
     begin, line = line_behind(text, label.end())
-    stated: Stated[T] = Stated(None, True) if _PLACEHOLDER.match(line) else read(line, True)
+    stated: Stated[T] = Stated(None, True) if PLACEHOLDER.match(line) else read(line, True)
     before = _line_before(text, label.start())
     is_last = _LAST_LABEL.search(before) is not None
     name = (before + label[0]).casefold().strip(_AROUND)
@@ -255,6 +259,8 @@ def _taken_back(text: str, place: Place[T], read: Read[T]) -> bool:
     match = _TAKES_BACK.search(rest)
     if match is None:
         return False
+    if _INSTEAD.search(rest, match.start()):
+        return True
     if _CONFIRMED.search(rest, match.start()):
         return False
     lines = [line for line in rest[match.start() :].split("\n") if line.strip()][:6]

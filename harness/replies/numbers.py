@@ -33,6 +33,7 @@ _TIMES = {
 _ODD = re.compile(
     r",\d|\.\d|[–-]\d|:\d|[ \t]?(?:to|through|[–—-])[ \t]?\d|[ \t$]?(?:<(?![|/>])|>[ \t]*[\w(]|[≤≥≠π√∞]|\\(?:pi|sqrt|leq?|geq?|infty)\b)|[ ]?[xyzn](?!\w)"
     r"|[ \t]?(?:hours?|hrs?|h|minutes?|min|feet|foot|ft|days?|weeks?|years?|dollars?|pounds?|km|m|kg)[ \t,]+(?:and[ \t]+)?\d+[ \t]?[^\W\d]"
+    r"|[ \t]*\([^()\n]{0,40}\)[ \t,]*(?:or|and|/)[ \t]*[$£€]?\d"
     r"|[ \t]*\([ \t]*(?:=|or\b|i\.e\.,?)[ \t]*[$£€]?[\d.]+[ \t]*(?:[^\d \t*/×+·^.-]|$|[^\W\d])"
 )
 """What makes of a number before it another kind of value: a range, 3:42, 2π, 3x, 1 hour 30 minutes, 60 % (= 0.6)."""
@@ -108,7 +109,7 @@ class Numbers:
         found = [match for match in itertools.islice(_NUMBER.finditer(line), _MOST) if not self._is_aside(line, match)]
         mentions = [Mention(*match.span(), value) for match in found if (value := self._value(match)) is not None]
         if not mentions:
-            return Stated(None, not found)
+            return Stated(None, not _NUMBER.search(line))
         lead = begins.fullmatch(line, 0, mentions[0].start)
         if lead is None and (sign := line.find("=")) >= 0:
             later = [one for one in mentions if one.start > sign]
@@ -125,7 +126,9 @@ class Numbers:
                                                       for m in mentions if m.start >= at.start]), False)
 
     def _is_aside(self, line: str, match: re.Match[str]) -> bool:
-        """Whether a number stands in brackets behind words: "undefined (division by 0)"."""
+        """Whether a number stands in brackets behind words: "undefined (division by 0)"; or is the size of a loss."""
+        if _OF_LOSS.search(line[: match.start()]):
+            return True
         opened = line.rfind("(", 0, match.start())
         if opened < 0 or ")" in line[opened : match.start()]:
             return False
@@ -158,7 +161,7 @@ class Numbers:
         first = mentions[0]
         ends = _EXPLAINS.search(line, first.end)
         end = ends.start() if ends else len(line)
-        if _OF_LOSS.search(line[: first.start]) or _UNKNOWN.search(line[: first.start + 3].rstrip("0123456789 ")):
+        if _UNKNOWN.search(line[: first.start + 3].rstrip("0123456789 ")):
             return None
         sides = re.split("[=≈]", line[:end])
         if len(sides) > 1:

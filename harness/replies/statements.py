@@ -18,7 +18,7 @@ LABEL = re.compile(
     r"(?:answer|result)"
     r"(?:[ \t](?:to|of|for|choice|option|letter|label)\b[^.:\n=]{0,60}?|[ \t]\([^()\n]{1,40}\))?"
     r"[ \t*_`]{0,5}(?:[:：=]|(?<=[ \t*_`])(?:is|should be|must be|would be)(?![\w']))[ \t*_`]*[:：]?"
-    rf"|(?:{'|'.join(_ELSEWHERE)})[ \t*_`】\])]{{0,5}}(?:[:：]|是|为|は|ist|est|es|è|é)[ \t*_`]*[:：]?",
+    rf"|(?:{'|'.join(_ELSEWHERE)})(?:[ \t](?:finale?|définitive|final))?[ \t*_`】\])]{{0,5}}(?:[:：]|是|为|は|ist|est|es|è|é)[ \t*_`]*[:：]?",
     re.IGNORECASE,
 )
 """What announces an answer: "Answer:", "final_answer:", "the answer is", "**Answer:**", "answer to the question is"."""
@@ -41,7 +41,7 @@ _BARE_BOX = re.compile(r"\\frac[ \t]*\d{2}|\\(?!boxed|fbox)[A-Za-z]+|[^\s$\\{}]+
 
 
 _CANNOT = r"(?:(?:do|did|can|could)(?: not|n['’]?t)|cannot|can['’]?t|(?:am |was )?(?:not able|unable) to)"
-_VERBS = "know|say|tell|answer|solve|determine|decide|find|be sure|work|give|provide"
+_VERBS = "know|say|tell|answer|identify|help|assist|comply|choose|solve|determine|decide|find|be sure|work|give|provide"
 _DECLINED = re.compile(
     r"(?:(?:(?:i['’]?m )?sorry|well|honestly|unfortunately|so|but)\b[, ]*)*(?:as an? [^.:=]{1,80}?[, )]+)?(?:"
     r"(?:i|we)(?:['’]m| am| are| was)? (?:(?:really|just|simply) )?"

@@ -64,11 +64,17 @@ class CandidateBallot(Reply):
         error = None
         for statement in self._statements(text):
             action, error = self.read(statement)
-            if error is None:
+            if error is None and not self._is_chance(text, action):
                 return Parsed(action)
         return Parsed(
             error=f"{error or f'no line begins with {self.marker!r}'}; end with a line such as: {self.sample()}"
         )
+
+    def _is_chance(self, text: str, action: Action) -> bool:
+        """Whether a ballot is the last line of a reply of several lines without the marker, and has one candidate of
+        many: it may be the end of a list."""
+        alone = len(action) == 1 and len(self.candidates) > 1 and len(text.split("\n")) > len(self.candidates) - 1
+        return alone and "\n" in text.strip() and self.marker.rstrip(":").lower() not in text.lower()
 
     def well_formed(self, text: str) -> bool:
         """Whether its last line has the marker."""

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 from harness.api import Action, Facts, Parsed, Reply, as_text
 from harness.extensions.contracts import Contract, Value
 from harness.replies.statements import LABEL
+from harness.replies.answers import PLACEHOLDER
 from harness.replies.aside import spoken, unfenced
 from harness.replies.characters import marker_pattern, says_nothing
 from harness.replies.extract import Statement, field_of
@@ -174,7 +175,8 @@ class AnswerWithConfidence(Contract, WrappedReply):
             if cut_off or (broken_object(text)[1] and not any(fields_by_key(text, ANSWERS))):
                 return Parsed(error="the field 'answer' is cut off")
             return None
-        if members["answer"] is None or says_nothing(str(members["answer"])):
+        said = members["answer"]
+        if said is None or (isinstance(said, dict) and "type" in said) or says_nothing(str(said)) or PLACEHOLDER.fullmatch(str(said)):
             return Parsed(error="the field 'answer' is empty")
         answer = members["answer"] if isinstance(members["answer"], str) else json.dumps(members["answer"])
         number = confidence(members.get("confidence", members.get("confidence_level")))

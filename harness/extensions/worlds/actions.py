@@ -119,7 +119,7 @@ class ActionParameter:
             bare = bare[:-1] if bare.endswith("]") and "[" not in bare else bare
             bare = valid(unquoted(bare))
             line = bare if bare.isprintable() else "".join(c if c.isprintable() else " " for c in bare)
-            line = " ".join(line.split())
+            line = " ".join(line.split()).strip("|").strip().removeprefix("> ")
             return line[: self.chars] or None
         if self.kind == "one_of":
             finder = options_of(tuple(dict.fromkeys(map(str, self.values))))
