@@ -21,7 +21,7 @@ from harness.replies.extract import ANSWER, field_of
 from harness.replies.literals import MAX_DEPTH, NOTHING, read
 from harness.replies.mentions import Stated
 from harness.replies.numbers import Numbers
-from harness.replies.options import options_of
+from harness.replies.options import options_of, read_option
 
 _UNWRAPS = 5
 """How often text within text is read: quoted lists in strings in lists. Bounds the time, with no right answer lost."""
@@ -238,7 +238,8 @@ class Answer(Reply):
             if not is_worded and not places and (said or declines(bare)):
                 return Parsed(error=self._complaint(None))
             if places or (self.marker and is_worded and not is_value):
-                found = answer_of(bare, read, marker=self.marker)
+                names = tuple(self.form.schema.get("enum", ()))
+                found = read_option(bare, names, self.marker) if names else answer_of(bare, read, marker=self.marker)
                 is_spelled = places or not isinstance(found, str) or found in bare
                 return Parsed(found) if self._is_answer(found) and is_spelled else Parsed(error=self._complaint(found))
         values: dict[str, Any] = {}
@@ -306,6 +307,7 @@ _ADDED = re.compile(
     r"[ \t]*(?:[ \t]\((?:not|also|because|since|see|i\.e|e\.g|the|as|which|known|formerly|it)\b.*|[ \t][–—-]{1,2}[ \t].*"
     r"|,?[ \t]+(?:because|since|as it|as the|which)\b.*|,[ \t]+(?:not|but not)\b.*)$"
 )
+_SENTENCE = re.compile(r"(?i:the|it|this|that|my)\b(?:[ \t][a-z]+){0,6}[ \t](?:is|was|are|were)[ \t]+(.+)")
 _GROUPED = re.compile(r"(?<![\d.])\d{1,3},\d{3}(?![\d.])")
 _WINDOW = 500
 _OFFERS = re.compile(r"(?i:(?:^|\s)either\s.*\sor\s|^(?:it )?(?:could|might|may) be\b|\?$)")
@@ -319,6 +321,8 @@ def _words(line: str, announced: bool) -> Stated[str]:
     if (member := json_fields(line, ("answer",)).get("answer") if line.startswith("{") else None) is not None:
         line = str(member)
     bare = _ADDED.sub("", line.strip(_AROUND)).strip(_AROUND + "[]<>") if announced else ""
+    if (sentence := _SENTENCE.fullmatch(bare)) is not None:
+        bare = sentence[1].strip(_AROUND)
     bare = "".join(char for char in bare if char.isprintable() and not 0x2600 <= ord(char) <= 0x1FAFF).strip()
     if not bare or not any(map(str.isalnum, bare)):
         return Stated(None, True)
@@ -329,7 +333,7 @@ def _lists(text: str) -> Iterator[str]:
     """Lists of numbers that a text gives: what an answer's label is followed by, in brackets, with commas between or
     a line each; else the brackets of its last line, if these are the only ones there."""
     text = text.replace("\\left", "").replace("\\right", "").replace("，", ",").replace("、", ",")
-    lines = [*labelled(text)][:1] or [text.strip().split("\n", 1)[0], last_line(text)]
+    lines = [*labelled(text)][:1] or [last_line(text), text.strip().split("\n", 1)[0]]
     for line in lines:
         found = _BRACKETS.findall(line)
         if len(found) == 1 and not _OTHER_LIST.search(line):
