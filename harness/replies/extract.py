@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -33,12 +33,42 @@ _BEFORE = re.compile(_EDGE.removeprefix("^"), re.IGNORECASE)
 """What may precede the name on its line."""
 _TO = r"(?:[ \t_]+\(?(?:to|for)\b[^:：\n<>\"{}]{0,60}?)"
 """What may follow a name: "to my neighbors"."""
-_LABEL = r"[*_`]*+(?:\w++|[A-Z]{2,20}(?:[ _-][A-Z]{2,20}){1,2})[*_` \t]*+[:：]"
-_NEXT = re.compile(rf"[ \t]*(?:#{{1,6}}[ \t]*\S|\*\*[^*\n]{{1,60}}\*\*[ \t]*$|{_LABEL}|<\w+>|\[\w+\])")
-"""A line that begins another field."""
+_KNOWN = (
+    *("message", "action", "answer", "final answer", "confidence", "thinking", "thoughts?", "reasoning", "reasons?", "analysis"),
+    *("plan", "explanation", "choice", "decision", "move", "vote", "ranking", "stance", "verdict", "rating", "response", "result"),
+    *("my message", "my action", "my answer", "confidence level", "行动", "行動", "动作", "aktion", "acción", "antwort", "答案"),
+)
+"""Names of fields in the forms of this package and in replies to other prompts. Any other name before a colon may be the
+beginning of what a field says: "P1: you take right."."""
+
+
+@lru_cache(maxsize=64)
+def _next(others: tuple[str, ...] = ()) -> re.Pattern[str]:
+    """A line that begins another field: a heading, or one of these names or a known one as a label."""
+    name = "|".join([*_KNOWN, *(re.escape(one).replace(r"\ ", "[ _-]?") for one in others)])
+    label = rf"[>*_`#\[<| \t•-]{{0,10}}(?:my[ \t]+)?(?:{name})(?![^\W_])"
+    return re.compile(
+        r"[ \t]*(?:(?:so |thus |therefore |hence )?[*_]*(?:the |my )(?:final |correct |best )?(?:answer|action|choice) (?:is|should|must)\b"
+        r"|\\boxed|```|~~~|[{<]|"
+        rf"#{{1,6}}[ \t]*[^\W\d]|{label}(?:[*_`\] \t]*[:：]|\*\*[ \t]*$|\][ \t]|>|[ \t]*$)|-{{3,}}[ \t]*$)",
+        re.IGNORECASE | re.MULTILINE,
+    )
+
+
+_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
+    "message": ("nachricht", "消息", "信息", "メッセージ", "메시지", "mensaje", "mensagem", "messaggio", "сообщение"),
+    "action": ("aktion", "行动", "动作", "行動", "アクション", "행동", "acción", "ação", "azione", "действие"),
+    "confidence": (
+        *("konfidenz", "sicherheit", "置信度", "信心", "確信度", "자신감", "신뢰도", "confiance", "confianza", "confiança"),
+        *("fiducia", "уверенность", "certainty", "probability", "probability that this is correct", "confidence score"),
+        *("confidence rating", "confidence in this answer", "confidence in my answer"),
+    ),
+}
+"""Field → its name in other languages and words."""
+_NEXT = _next()
 _LINES = 20
 """Lines of a field below its heading."""
-_NEXT_LINE = re.compile(f"^(?:{_NEXT.pattern})", re.MULTILINE)
+_NEXT_LINE = re.compile(f"^(?:{_NEXT.pattern})", re.MULTILINE | re.IGNORECASE)
 _FENCE = re.compile(r"[ \t*_]*+`{3,}\w*+[ \t]*+$")
 _OBJECT_BELOW = re.compile(r"[\s*_]*+(?:`{3,}\w*+\s*+)?\{")
 _CLOSING = re.compile(r"^[ \t]*+`{3,}[ \t]*+$", re.MULTILINE)
@@ -101,14 +131,22 @@ def fields_of(text: str, names: Sequence[str], lines: bool = True) -> dict[str, 
 
 
 @lru_cache(maxsize=256)
-def field_of(text: str, *called: str) -> Statement | None:
+def field_of(text: str, *called: str, others: tuple[str, ...] = (), whole: bool = False) -> Statement | None:
     """The field of a reply that has one of these names; None if it has none. Linear in the length of `text`.
 
     The first of these counts, of each the last one: a line `NAME: …`, also with words such as "to my neighbors" behind
     the name; a member of a JSON object, also of a broken one; an element; `NAME - …`, `[NAME] …`; a line that is only
     the name, with what is below it. What a JSON object or an element says is not a line of the reply. A label in
     the middle of a line counts where the field stands nowhere else.
+
+    Args:
+        text: the reply.
+        called: the names.
+        others: the names of those fields that may follow it, besides the known ones.
+        whole: whether the field is a text of any lines: if another one follows below its line, all lines up to that are
+            its own.
     """
+    called = tuple(dict.fromkeys(word for name in called for word in (name, *_ELSEWHERE.get(name.lower(), ()))))
     if not _may_have(text, called):
         return None
     names = _names(called)
@@ -120,13 +158,14 @@ def field_of(text: str, *called: str) -> Statement | None:
     starting = deque(names.starting.finditer(lines, begin), 1)
     label = starting[0] if starting else None
     if label is None and (within := deque(names.colon.finditer(lines, begin), 1)):
-        clear = element or _dashed(text, lines, names, begin) or _headed(text, lines, names, begin)
+        clear = element or _dashed(text, lines, names, begin) or _headed(text, lines, names, begin, others)
         if clear is not None:  # the label is only mentioned, in what another field says
             return clear
         label = within[0]
     if label is not None:
         end = line_end(lines, label.end())
         if lines[label.end() : end].strip(WRAPPING) and _fenced_block(lines, label.end()) is None:
+            end = _lines_end(lines, end, others) if whole else end
             return Statement(text[label.end() : end], label.end(), end, inline=True, label=label.start())
         bare = not lines[label.end() : end].strip(WRAPPING)
         if member is None and bare and text[label.end() : end].strip(WRAPPING):  # a message that is itself an object
@@ -136,15 +175,15 @@ def field_of(text: str, *called: str) -> Statement | None:
         member = _in_broken_object(text, names)
     return (
         member
-        or (_below(text, lines, label.end()) if label is not None else None)
+        or (_below(text, lines, label.end(), others) if label is not None else None)
         or element
         or _dashed(text, lines, names, begin)
-        or _headed(text, lines, names, begin)
+        or _headed(text, lines, names, begin, others)
         or (Statement("", label.end(), label.end(), inline=True, label=label.start()) if label is not None else None)
     )
 
 
-_COLON = re.compile(r"[ \t*_`)\]]*[:：]")
+_COLON = re.compile(r"(?:[ \t*_`]*\([^()\n]{1,30}\))?[ \t*_`)\]]*[:：]")
 
 
 def _may_have(text: str, called: tuple[str, ...], colon: bool = True) -> bool:
@@ -216,7 +255,7 @@ def _names(called: tuple[str, ...]) -> _Names:
     element = rf"{word}(?:_(?:to|for)_\w{{1,40}})?"
     return _Names(
         re.compile(colon, re.IGNORECASE),
-        re.compile(rf"{_EDGE}(?:{colon}|{word}{_TO}[ \t*_`)]*+[:：])", both),
+        re.compile(rf"{_EDGE}(?:{colon}|{word}(?:{_TO}|[ \t*_`]*+\([^()\n]{{1,30}}\))[ \t*_`)]*+[:：])", both),
         re.compile(
             rf"{_EDGE}(?:{word}{_TO}?[ \t*_`)]*+(?:[-–—=]+>|[–—=|→]|-(?=[ \t]))|(?<=\[){word}\])"
             r"[ \t*_`]*+(\S[^\n]*?)[ \t|]*$",
@@ -307,14 +346,43 @@ def _dashed(text: str, lines: str, names: _Names, begin: int) -> Statement | Non
     return Statement(text[last[0].start(1) : last[0].end(1)], *last[0].span()) if last else None
 
 
-def _headed(text: str, lines: str, names: _Names, begin: int) -> Statement | None:
+def _headed(
+    text: str, lines: str, names: _Names, begin: int, others: tuple[str, ...] = ()
+) -> Statement | None:
     for heading in reversed(deque(names.heading.finditer(lines, begin), 9)):
-        if field := _below(text, lines, heading.end()):
+        if field := _below(text, lines, heading.end(), others):
             return field
     return None
 
 
-def _below(text: str, lines: str, at: int) -> Statement | None:
+_TABLE = re.compile(
+    r"^[ \t]*\|((?:[^|\n]{1,60}\|){1,8})[ \t]*\n[ \t]*\|?(?:[ \t]*:?-{2,}:?[ \t]*\|?){1,8}[ \t]*\n[ \t]*\|((?:[^|\n]{0,300}\|){1,8})[ \t]*$"
+    r"(?!\n[ \t]*\|)",
+    re.MULTILINE,
+)
+
+
+def without_tables(text: str) -> str:
+    """`text` with a line `NAME: value` for each column of a table of one row."""
+    return _TABLE.sub(_lines_of, text) if "|" in text else text
+
+
+def _lines_of(table: re.Match[str]) -> str:
+    names, values = (one.strip("|").split("|") for one in table.groups())
+    if len(names) != len(values):
+        return table[0]
+    return "\n".join(f"{name.strip()}: {value.strip()}" for name, value in zip(names, values, strict=True))
+
+
+def _lines_end(lines: str, end: int, others: tuple[str, ...]) -> int:
+    """Where the lines of a field end whose first one ends at `end`: before the next field, if one follows."""
+    following = re.compile(f"^(?:{_next(others).pattern})", re.MULTILINE | re.IGNORECASE).search(lines, end)
+    if following is None or lines.count("\n", end, following.start()) > _LINES:
+        return end
+    return max(end, len(lines[: following.start()].rstrip(" \t\n>*_`-")))
+
+
+def _below(text: str, lines: str, at: int, others: tuple[str, ...] = ()) -> Statement | None:
     """What is below a line that ends behind `at`: what a fence encloses, else the next line, or all lines up to
     that of another field."""
     if (fence := _fenced_block(lines, at)) is not None:
@@ -325,7 +393,8 @@ def _below(text: str, lines: str, at: int) -> Statement | None:
         if text_in(text[start:end]) is not None:
             return Statement(text[start:end], start, end)
     start = end_of(BLANK, lines, line_end(lines, at))
-    if start >= len(lines) or _NEXT.match(lines, start, line_end(lines, start)):
+    following = _next(others)
+    if start >= len(lines) or following.match(lines, start, line_end(lines, start)):
         return None
     first = end = line_end(lines, start)
     for _ in range(_LINES):
@@ -333,7 +402,7 @@ def _below(text: str, lines: str, at: int) -> Statement | None:
         stop = line_end(lines, begin) if begin < len(lines) else begin
         if begin >= len(lines) or _FENCE.match(lines, begin, stop):
             break
-        if _NEXT.match(lines, begin, stop):
+        if following.match(lines, begin, stop):
             return Statement(text[start:end], start, end)
         end = stop
     return Statement(text[start:first], start, first) if text[start:first].strip(WRAPPING) else None

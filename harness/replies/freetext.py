@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import re
+from collections import deque
 from dataclasses import dataclass
 
 from harness.api import Action, Parsed, Reply, ReplyField
 
 from .aside import without_thinking
-from .characters import is_placeholder, says_nothing, valid
+from .characters import is_placeholder, markers, says_nothing, valid
 from .written_calls import only_text, without_calls
+
+_MARKS_BEFORE = re.compile(r"[*_]{1,3}$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +22,7 @@ class FreeText(Reply):
     text, the text that the call gives.
 
     Attributes:
-        marker: what announces the answer, exactly as written here; the last one counts, and a reply without it has no
+        marker: what announces the answer, in any case; the last one counts, and a reply without it has no
             answer. None if the whole reply is the answer.
         stop: lines that end the answer; text from the first of them on is left out.
     """
@@ -44,9 +48,13 @@ class FreeText(Reply):
         if said is not None:
             text = said
         elif self.marker:
-            _, marked, text = text.rpartition(self.marker)
+            marked = deque(markers(text, self.marker), 1)
             if not marked:
                 return Parsed(error=f"{self.marker!r} was not found; write it, and your answer behind it")
+            before = _MARKS_BEFORE.search(text, 0, marked[0].start())
+            text = text[marked[0].end() :]
+            if before is not None:  # the other half of the marks around the label
+                text = text.lstrip().removeprefix(before[0]) if text.lstrip().startswith(before[0]) else text.replace(before[0], "", 1)
         ends = {line.strip() for line in self.stop}
         text = "\n".join(itertools.takewhile(lambda line: line.strip() not in ends, text.split("\n")))
         stripped = valid(text).strip()

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TypeVar
 
+from .answers import answer_of, places_of, plain
 from .aside import spoken
-from .characters import BLANK, DECORATION, WRAPPING, end_of, first_word, last_line, markers
+from .characters import BLANK, DECORATION, WRAPPING, end_of, first_word, last_line
 from .extract import stated
 from .fields import json_fields
-from .literals import masked
+from .mentions import Mention, Stated, behind_verbs, free, stated_in
+from .statements import WINDOW
 
 T = TypeVar("T")
 
@@ -39,10 +42,69 @@ _ANNOUNCED = re.compile(
     r"|I[ ](?:choose|pick|select|will[ ]go[ ]with|go[ ]with)\b:?)[ \t*_`]*+([^\n]{1,300})$",
     re.IGNORECASE | re.MULTILINE,
 )
+LABELS = (
+    (
+        re.compile(
+            r"(?<![^\W_])(?:action|choice|decision|option|label|move|wahl|décision|decisión|entscheidung|决定|选择|行动|行動)"
+            r"[ \t*_`]{0,5}(?:[:：=]|(?<=[ \t*_`])(?:is|would be|must be)(?![\w']))[ \t*_`]*[:：]?",
+            re.IGNORECASE,
+        ),
+        ("action", "choice", "decision", "option", "label", "move", "wahl", "décision", "decisión", "entscheidung")
+        + ("决定", "选择", "行动", "行動"),
+    ),
+)
+"""What announces an option, besides the labels of all answers."""
+_MOST = 100
+"""Options of a line that are looked at."""
+_FILL = (
+    r"(?:the|my|our|an?|this|it|it['’]?s|that|is|are|be|to|i|we|you|he|she|they|should|will|would|must|can|shall|['’]ll|am|go|with|for|take"
+    r"|choose|pick|select|option|choice|answer|label|letter|group|action|move|decision|category|class|now|then|so|thus|therefore"
+    r"|hence|definitely|probably|clearly|likely|most|best|just|simply|only|final|play|do|say|vote|lean|prefer|please|let['’]?s|us"
+    r"|round|turn|color|colour|colou?r|number|role|side)"
+)
+_BEGINS = re.compile(rf"{DECORATION.pattern}(?:(?:\\text\w{{0,2}}\{{|{_FILL}\b){DECORATION.pattern}[,.]?[ \t]*)*[*_`\"'“„(\[<]*", re.IGNORECASE)
+"""What may precede an option with which a line begins: marks and fillers."""
+_ENDS_CLAUSE = re.compile(
+    r"[*_`\"'”’)\]}$]{0,4}(?:\s*+(?:[.,;:!)(\n]|[–—-]{1,2}(?=\s)|\Z)|\s+(?:because|since|as|for|so|but|instead|rather|not|over|here|this|due|given"
+    r"|although|though|even|is[ ](?:the[ ]|my[ ])?(?:correct|right|best|answer|choice))\b)",
+    re.IGNORECASE,
+)
+_ASKS = re.compile(r"\bsuch as\b|\?[\s*_`\"']*$|\b(?:cannot|can['’]t|unable|not sure|unsure|whether|if)\b", re.IGNORECASE)
+_NEGATED = re.compile(
+    r"(?:\b(?:not|never|neither|nor|wouldn|cannot|if|such as|e\.g\.|agents?|players?|opponents?|others?|their|his|her|your|p\d|neighbou?rs?)\b"
+    r"|n['’]t)[^.;]{0,30}$|\w(?:action|answer|choice)[\s*_`]*[:：=][\s*_`]*$",
+    re.IGNORECASE,
+)
+"""What makes of an option at the end of a line one that is not stated: denied, someone else's, an example."""
+_OPEN = re.compile(
+    r"\b(?:anything|everything|any|all|either|one|some|none)[ \t]+(?:but|except|of|other than|one)\b|\b(?:otherwise|depends|depending|unless)\b",
+    re.IGNORECASE,
+)
+"""What leaves open which option is meant: "anything but red", "red if it rains, otherwise blue"."""
+THEN = re.compile(r"[\s*_`\"'”’)\]]*,?[ \t]*(?:and[ \t]+)?(?:then|afterwards|next|followed by)\b", re.IGNORECASE)
+_GOES_ON = re.compile(
+    r"[ \t]+(?!(?:because|since|as|due|for|which|and|or|but|given|is|was|based|with|from|only|in|by|to|where|so|if|rather|instead|not|over"
+    r"|fits|seems|must)\b)[a-z]"
+)
+_NO_LONGER = re.compile(
+    r"[ \t]+(?!(?:because|since|as|but|for|given|under|based|due|so|when|if|not|it|he|she|they|we|i|you|this|that|these|instead|rather"
+    r"|those|there|the|an?|in|on|by|to|is|was|are|were|and|or|even|though|although|with)\b)\w",
+    re.IGNORECASE,
+)
+"""What follows a "no" that continues: "no evidence", "no longer", "no clue"."""
+
+
+def _is_marked(line: str, match: re.Match[str]) -> bool:
+    """Whether a letter stands in brackets, quotes or bold, or before a closing bracket or full stop."""
+    return line[: match.start()].endswith(("(", "[", "*", "`", '"', "“", "'", "$", "{", "„")) or line[match.end() :].startswith(
+        (")", "]", "*", ":")
+    )
+
+
 _LEAD = re.compile(r"(?:so|thus|therefore|hence)\b[ \t]*[,:]?[ \t]*", re.IGNORECASE)
 _JOINED = re.compile(
-    r"[\s*_`\"'”’()\]}$]{0,6}(?:,?[ \t]*\b(?:or|and|as well as)\b|[/|&]|(?P<weak>[,;+–-]))[\s,*_`\"'“‘(\[]{0,6}"
-    r"(?:(?:or|and|else|maybe|perhaps|possibly|also|both|either|option|choice)\b[\s,*_`\"'“‘(\[]{0,6}){0,3}",
+    r"(?:[ \t]\([^()\n]{1,12}%\))?[\s*_`\"'”’()\]}$]{0,6}(?:,?[ \t]*\b(?:or|and|as well as)\b|[/|&]|(?P<weak>[,;+–-]))[\s,*_`\"'“‘(\[]{0,6}"
+    r"(?:(?:or|and|else|rather|maybe|perhaps|possibly|also|both|either|option|choice)\b[\s,*_`\"'“‘(\[]{0,6}){0,3}",
     re.IGNORECASE,
 )
 _ENDS = re.compile(r"[\s*_`\"'”’)\]}]{0,6}(?:[.,;:!?|/+]|\Z)|[ \t]*\n")
@@ -98,6 +160,56 @@ class OptionTable:
                 return None if another_follows(text, match.end(), self.pattern) else self.named(match)
         return None
 
+    def mentions(self, line: str) -> list[Mention[str]]:
+        """The options that a line mentions. A single letter counts where it stands alone as a capital, or is marked."""
+        found = []
+        for match in itertools.islice(self.pattern.finditer(line), _MOST):
+            word = match[0]
+            if len(word) == 1 and word.isalpha() and not _is_marked(line, match):
+                if word.islower() and line.strip(WRAPPING + ",;:") != word and match.end() < len(line.rstrip(WRAPPING)):
+                    continue
+                if word in "AI" and _GOES_ON.match(line, match.end()):
+                    continue
+            if word.lower() == "no" and _NO_LONGER.match(line, match.end()):
+                continue
+            found.append(Mention(*match.span(), self.named(match)))
+        return found
+
+    def read(self, line: str, announced: bool = True) -> Stated[str]:
+        """The option that a line states, by the rules of `harness.replies.mentions`. A line that no label announces
+        states one only where it is an option and nothing besides, begins with one before a mark or ends with one behind
+        its verb."""
+        line = line[: 4 * WINDOW] if announced else line[-4 * WINDOW :]
+        if (option := self.exactly(line)) is not None:
+            return Stated(option, False)
+        if line.startswith("{") and (members := json_fields(line, KEYS)):
+            return self.read(str(next(iter(members.values()))))
+        mentions = self.mentions(line)
+        if announced:
+            if _OPEN.search(line) and mentions:
+                return Stated(None, False)
+            said = stated_in(line, mentions, lambda before: _BEGINS.fullmatch(before) is not None)
+            first = next((one for one in mentions if one.value == said.value), None)
+            if first is not None and THEN.match(line, first.end) and len({one.value for one in mentions}) > 1:
+                return Stated(None, False)
+            return said
+        if not mentions or _ASKS.search(line):
+            return Stated(None, not mentions)
+        first = mentions[0]
+        if not line[: first.start].strip(WRAPPING) and _ENDS_CLAUSE.match(line, first.end):
+            kept = free(line, mentions)
+            return Stated(first.value if kept and kept[0] is first else None, False)
+        for tail in behind_verbs(line):
+            at = len(line) - len(tail)
+            lead = _BEGINS.match(line, at)
+            ahead = next((one for one in mentions if lead is not None and at <= one.start <= lead.end()), None)
+            if ahead is None or not _BEGINS.fullmatch(line, at, ahead.start):
+                continue
+            if ahead not in free(line, mentions) or not _ENDS_CLAUSE.match(line, ahead.end) or _NEGATED.search(line[:at]):
+                return Stated(None, False)
+            return Stated(ahead.value, False)
+        return Stated(None, True)
+
 
 @lru_cache(maxsize=512)
 def options_of(names: tuple[str, ...]) -> OptionTable:
@@ -105,27 +217,20 @@ def options_of(names: tuple[str, ...]) -> OptionTable:
     return OptionTable({name: name for name in names})
 
 
-def read_option(text: str, options: tuple[str, ...], marker: str | None) -> str | None:
-    """The option after the last marker that one follows, outside of JSON objects before within them; else the whole
-    text; else `plain_option`."""
+def read_option(text: str, options: tuple[str, ...], marker: str | None, *names: str) -> str | None:
+    """The option that a reply states (`answer_of`), behind the marker if it has one; else by `plain_option`.
+
+    `names` are further names of fields that hold it.
+    """
     finder, text = options_of(options), spoken(text)
-
-    def marked(where: str) -> str | None:
-        option, hashes = None, (marker or "").startswith("#")
-        for match in markers(where, marker) if marker else ():
-            if not hashes or text.endswith("##", 0, _back_over_blanks(text, match.start())):
-                option = finder.after(text, match.end()) or option
+    if (option := finder.exactly(text)) is not None:
         return option
-
-    lines = masked(text) if marker and "{" in text else text  # what a field of JSON says is not a line of the reply
-    option = marked(lines) or finder.exactly(text) or plain_option(text, finder.exactly)
-    return marked(text) if option is None and lines != text else option
-
-
-def _back_over_blanks(text: str, end: int) -> int:
-    while end and text[end - 1] in " \t*_`":
-        end -= 1
-    return end
+    fields = tuple(dict.fromkeys((*names, *FIELDS)))
+    text = plain(text)
+    if places := places_of(text, finder.read, marker, fields, LABELS):
+        return answer_of(text, finder.read, marker=marker, names=fields, also=LABELS)
+    option = plain_option(text, finder.exactly, lambda said: finder.read(said).value)
+    return option or answer_of(text, finder.read, marker=marker, names=fields, also=LABELS)
 
 
 def plain_option(

@@ -12,11 +12,16 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TypeVar
 
-from harness.api import Completion, Parsed, Reply
+from harness.api import Completion, Parsed, Reply, ReplyField
 from harness.errors import SetupError
 
 MAX_CHARS = 1_000_000
 """Characters of a reply that a form is given; the longest right answer (SILO-Bench III-30, N = 100) has 70,000."""
+
+CUT_OFF = "length"
+"""The `finish_reason` of a reply that ended at its token limit."""
+_ON = ("9", "\n\nSo much for now; the rest is still to come.")
+"""What such a reply might have gone on with: a value at its end is not whole, and no line of it is the last one."""
 
 T = TypeVar("T")
 Note = Callable[..., object]
@@ -71,7 +76,8 @@ def _parsed(reply: Reply, completion: Completion, max_chars: int) -> Parsed:
             lambda bug: Parsed(error=f"the answer hits a bug: {bug}"),
         )
     if not reply.tools or (reply.takes_text and not completion.tool_calls):
-        return read(reply, completion.text, max_chars)
+        parsed = read(reply, completion.text, max_chars)
+        return _final(reply, completion.text, parsed, max_chars) if completion.finish_reason == CUT_OFF else parsed
 
     def parsed() -> Parsed:
         calls = completion.tool_calls or ()
@@ -81,6 +87,38 @@ def _parsed(reply: Reply, completion: Completion, max_chars: int) -> Parsed:
         return _checked(reply.parse_calls(calls), "parse_calls")
 
     return guarded("reply", reply, parsed, lambda bug: Parsed(error=f"the calls hit a bug: {bug}"))
+
+
+def _final(reply: Reply, text: str, parsed: Parsed, max_chars: int) -> Parsed:
+    """What is read of a reply that was cut off, as far as it would be read the same if the reply went on.
+
+    What a field says that must be there, other than a text without a label, is final or the reply is unreadable; what
+    else is not final is left out.
+    """
+    if parsed.error is not None or parsed.action is None:
+        return parsed
+    said = guarded("reply", reply, lambda: reply.says(parsed.action), lambda bug: {})
+    unsure = set[str]()
+    for more in _ON:
+        longer = read(reply, text + more, max_chars)
+        action = longer.action if longer.error is None else None
+        others = {} if action is None else guarded("reply", reply, lambda act=action: reply.says(act), lambda bug: {})
+        unsure |= {name for name in said if said[name] != others.get(name)}
+    fields = {one.name: one for one in reply.fields}
+    unsure = {name for name in unsure if name in fields and not _is_free(fields[name])}
+    if any(fields[name].required for name in unsure):
+        listed = " and ".join(sorted(unsure))
+        return Parsed(error=f"the reply was cut off at its token limit, where it says its {listed}")
+    if unsure:  # what stands before its last word
+        whole = read(reply, text[: len(text) - len(text.split()[-1])], max_chars)
+        return whole if whole.error is None else parsed
+    return parsed
+
+
+def _is_free(field: ReplyField) -> bool:
+    """Whether a field is a text of any length: as much of it as there is has a meaning."""
+    is_text = field.schema.get("type", "string") == "string" and "enum" not in field.schema
+    return is_text and not (field.required and field.lead)
 
 
 def guarded(stage: str, plugin: object, act: Callable[[], T], otherwise: Callable[[str], T]) -> T:

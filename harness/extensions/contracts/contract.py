@@ -10,9 +10,10 @@ from dataclasses import replace
 from typing import Any, ClassVar, Protocol
 
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
+from harness.replies.answers import RUN_ON
 from harness.replies.aside import spoken, unfenced
 from harness.replies.characters import is_placeholder, literal, marker_pattern
-from harness.replies.extract import Statement, field_of, line_end, members_of
+from harness.replies.extract import Statement, field_of, line_end, members_of, without_tables
 
 _EMPTY = re.compile(r"\{\s*+\}")
 _NOTHING = ("", "none", "n/a", "-", "null", "nothing")
@@ -152,7 +153,9 @@ class Contract(Reply):
 
     def parse(self, text: str) -> Parsed:
         """The act with what is said beside it; an error if there is no act, or a required field cannot be read."""
-        whole = text = unfenced(spoken(text))
+        whole = text = without_tables(unfenced(spoken(text)))
+        if (head := self._before_others(text)) is not None:
+            return self.parse(head)
         if (parsed := self._of_object(text)) is not None:
             return parsed
         said, absent, missing, hollow = dict[str, Any](), list[str](), None, 0
@@ -178,6 +181,14 @@ class Contract(Reply):
         action = self.joined(parsed.action, said)
         return Parsed(action) if missing is None else Parsed(error=missing, fallback_action=action)
 
+    def _before_others(self, text: str) -> str | None:
+        """What precedes the turn of someone else with which a reply runs on, where that already has an act."""
+        run_on = RUN_ON.search(text)
+        head = "" if run_on is None else text[: run_on.start()]
+        lead = self._act_lead
+        has_both = head and lead and all(marker_pattern(lead).search(part) for part in (head, text[len(head) :]))
+        return head if has_both and self.act.parse(head).error is None else None
+
     def take(self, one: Value, text: str) -> tuple[Statement | None, Any, str]:
         """A field of a reply, what it says, and the reply without it; (None, None, `text`) if it is nowhere."""
         field = self.stated(one, text)
@@ -185,7 +196,10 @@ class Contract(Reply):
 
     def stated(self, one: Value, text: str) -> Statement | None:
         """A field of a reply; None if it has none."""
-        return field_of(text, one.name.replace("_", " "))
+        name = one.name.replace("_", " ")
+        leads = [self._act_lead, *(self.lead(other) for other in self.beside if other.name != one.name)]
+        others = tuple(bare for lead in leads if (bare := lead.strip(" #:*").lower()))
+        return field_of(text, name, others=others, whole=one.schema.get("type") == "string")
 
     def _of_object(self, text: str) -> Parsed | None:
         """What a JSON object says that has everything; None for any other reply."""

@@ -121,7 +121,7 @@ class MessageLine(Reply):
         raw = said if (said := text_in(raw)) is not None else raw
         text = valid(raw)
         text = text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
-        text = _unframed(" ".join(text.split()).strip(" *_`"))
+        text = _unframed(" ".join(text.split()).strip(" *_`|").removeprefix("> "))
         if _TEMPLATE.fullmatch(text) or is_placeholder(text):
             return None
         if (wrapped := _ELEMENT.fullmatch(text)) is not None:

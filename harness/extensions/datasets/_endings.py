@@ -47,7 +47,7 @@ _ADDED = _words(
 _BEGINS = r"(?:^|(?<=[.!?;,:][ ]))[ \t>*_#`-]*+"
 _ENDS = (
     r"(?=[.!,;:]{0,3}[*_`]{0,3}[ \t]*$|,[ \t]+[A-Z]\w+(?:[ ]\w+){0,3}[.!]?[ \t]*$|[ \t]*[-–—(:][ \t]*\S|[.][ \t]+[A-Z]"
-    r"|[,;.]?[ \t]+(?i:but|although|though|because|since|as|given|for|based|due|I|with)\b)"
+    r"|(?<=[)\]])[ \t]+\S|[,;.]?[ \t]+(?i:rather|instead|over|not|but|although|though|because|since|as|given|for|based|due|I|with)\b)"
 )
 _DENIED = re.compile(
     r"(?<!\w)(?:"
@@ -69,8 +69,8 @@ class Endings:
     """
 
     def __init__(self, letters: str) -> None:
-        any_of = rf"([{re.escape(letters)}])(?![\w'’]|-\w)[)\]}}*_`\"'”’$]{{0,5}}"
-        opening = r"[(\[{*_`\"'“‘$]{0,5}(?<!\w)"
+        any_of = rf"([{re.escape(letters)}])(?![\w'’]|-\w)[ ]?[)\]}}*_`\"'”’$]{{0,5}}"
+        opening = r"[(\[{*_`\"'“‘$]{0,5}[ ]?(?<!\w)"
         one, lead = rf"{opening}(?<!-){any_of}", rf"(?:(?:{_LEAD}|(?i:my|the|our))[ \t,:]+)*"
         frames = (
             # Ans: B, Correct answer - B, A: B
@@ -85,10 +85,11 @@ class Endings:
             # B is correct. Option B must be the best answer. B it is.
             rf"(?:^|(?<=[ ,(*:])){_NOUN}{one}[ \t]*{_CORRECT}",
             # → B. ✓ (B)
-            rf"^[ \t]*[✓✔✅☑→⇒∴➡=>\ufe0f-]+[ \t]*{_NOUN}{one}{_ENDS}",
+            rf"^[ \t]*(?:[✓✔✅☑→⇒∴➡=>\ufe0f]|->)+[ \t]*{_NOUN}{one}{_ENDS}",
             # B, I think. B - Rome
             rf"^[ \t>*_-]*{_NOUN}{one}(?:,?[ \t]+{_ADDED}\b|[ \t]+[-–—][ \t]|[ \t]+\()",
         )
+        self._listed = re.compile(rf"(?<![\w'’])[{re.escape(letters)}][)\]*_.]{{0,4}}(?:[ \t]*[,;/|&]|[ \t]+(?:and|or))+[ \t(\[*_]*(?:(?:and|or)[ \t(\[*_]+)?$")
         self._frames = [re.compile(frame) for frame in frames]
 
     def read(self, line: str) -> tuple[str, int] | None:
@@ -99,5 +100,7 @@ class Endings:
             return None
         last = max(found, key=lambda match: match.start(1))
         clauses = [match.end() for match in _CLAUSE.finditer(line, begin, last.start(1))]
+        if self._listed.search(line[begin : last.start(1)]):  # "A, B, C, and D"
+            return None
         denied = _DENIED.search(line, clauses[-1] if clauses else begin, last.start(1))
         return None if denied else (last[1], last.end(1))

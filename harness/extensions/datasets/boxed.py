@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from harness.api import Action, Parsed, Reply, ReplyField
-from harness.extensions.panels.statements import LABEL, boxes, declines, labelled
+from harness.replies.statements import LABEL, boxes, declines, labelled, last_said
 from harness.replies.aside import spoken
-from harness.replies.characters import first_word, is_placeholder, last_line, says_nothing, valid
+from harness.replies.characters import first_word, is_placeholder, says_nothing, valid
 from harness.replies.extract import ANSWER, stated
 from harness.replies.fields import broken_object, json_fields
 from harness.replies.literals import masked
@@ -44,6 +45,12 @@ _LEAD = re.compile(
     r"|that|this|it|is|equals?|gives|makes|yields|must be)\b[,:]?[\s*_]*)+",
     re.IGNORECASE,
 )
+_SAYS = re.compile(
+    r"(?<![\w\\])(?:is|are|equals?|gives?|yields?|get|obtain|find|makes?|leaves?|must be|should be)(?![\w'’])[ \t]*:?(?=[ \t*_`]*[^ \t*_`])"
+    r"(?!(?:[ \t*_`]*)(?:not|the|an?|that|to|no|in|at)\b)",
+    re.IGNORECASE,
+)
+"""The verb of a sentence that ends with an answer."""
 _TEXT = re.compile(r"\\text\{[^{}]*\}|\\[A-Za-z]+")
 _WORD = re.compile(r"(?<![A-Za-z])[A-Za-z]{3,}")
 
@@ -160,8 +167,10 @@ def _stated(statement: str) -> str:
 
 
 def _mathematical_line(text: str) -> str:
-    line = last_line(text)[: 2 * MAX_LINE]
-    line = line.strip(" \t*_`").rstrip(".;,")
+    line = last_said(text)[: 2 * MAX_LINE]
+    line = line.strip(" \t*_`").rstrip(".;,*_`")
+    if (says := deque(_SAYS.finditer(line), 1)) and _plain_words(line[: says[0].start()]):
+        line = line[says[0].end() :].strip(" \t*_`")
     lead = _LEAD.match(line)
     line = line[lead.end() :] if lead else line
     line = line.strip(" \t*_`") if lead else line

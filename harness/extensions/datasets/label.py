@@ -11,29 +11,18 @@ from typing import Any
 
 from harness.api import Parsed, Reply, ReplyField
 from harness.extensions.datasets.denials import singles
-from harness.extensions.panels.statements import WINDOW, labelled
+from harness.replies.answers import answer_of, places_of, plain
 from harness.replies.aside import spoken
 from harness.replies.characters import WRAPPING, end_of, last_line
-from harness.replies.extract import ANSWER, stated
-from harness.replies.options import MARKS, OptionTable, another_follows, plain_option
+from harness.replies.options import FIELDS, LABELS, OptionTable, another_follows, plain_option
 
 from .letter import letters
 
 _PAIRS = (("yes", "no"), ("true", "false"))
-_LEAD = re.compile(
-    rf"{MARKS.pattern}(?:(?:the|option|choice|label|answer|category|class|is|it|clearly|definitely|probably|most|likely)\b"
-    rf"[ :]*)+{MARKS.pattern}",
-    re.IGNORECASE,
-)
 _OPENING = re.compile(r"[\W_]*(?:(?:(?:therefore|thus|so|hence|overall|in conclusion)\b[ ,:]*)[\W_]*)?", re.IGNORECASE)
 _ENDS = re.compile(r"[*_`\"'”’)\]}$]{0,4}(?:\s*+(?:[.,;:!?)–—\n]|-\s|\Z)|\s+(?:because|since|as)\b)", re.IGNORECASE)
-_NO_LONGER = re.compile(
-    r"[ \t]+(?!(?:because|since|as|but|for|given|under|based|due|so|when|if|not|it|he|she|they|we|i|you|this|that|these"
-    r"|those|there|the|an?|in|on|by|to|is|was|are|were|and|or)\b)\w",
-    re.IGNORECASE,
-)
-"""What follows a "no" that continues: "no evidence", "no longer", "no clue"."""
 _ASKED = re.compile(r"final[ \t*_]{1,3}answer[ \t*_]{0,3}[:：]", re.IGNORECASE)
+_REFUSES = re.compile(r"\b(?:cannot|can['’]?t|unable|won['’]t)\b.*\b(?:choose|answer|decide|say|pick|select|determine)|such as|for example", re.I)
 _TAIL = 20_000
 """Characters at a reply's end that are searched for a label standing anywhere."""
 
@@ -127,33 +116,27 @@ class _Labels:
 
     def read(self, text: str) -> str | None:
         """The label that `text` states."""
+        if places_of(plain(text), self._options.read, names=FIELDS, also=LABELS):
+            return answer_of(text, self._options.read, names=FIELDS, also=LABELS)
         return (
-            stated(text, ANSWER, self._announced)
-            or next((label for statement in labelled(text) if (label := self._announced(statement))), None)
-            or plain_option(text, self._options.exactly, self._announced)
+            plain_option(text, self._options.exactly, lambda said: self._options.read(said).value)
             or self._opening(text)
             or self._opening(last_line(text))
+            or answer_of(text, self._options.read)
             or self._last(text)
         )
 
-    def _announced(self, statement: str) -> str | None:
-        """The label that `statement` begins with, after words such as "option"."""
-        statement = statement[:WINDOW]
-        for lead in (MARKS, _LEAD):
-            match = self._word.match(statement, end_of(lead, statement, 0))
-            if match and not (match[0].lower() == "no" and _NO_LONGER.match(statement, match.end())):
-                return None if self._is_listed(statement, match.end()) else self._options.named(match)
-        return None
-
     def _opening(self, text: str) -> str | None:
         """The label that `text` is, or begins with before a mark or a line break."""
-        match = self._word.match(text, end_of(_OPENING, text[:WINDOW], 0))
+        match = self._word.match(text, end_of(_OPENING, text[:500], 0))
         closed = match and _ends_clause(text, match.end()) and not self._is_listed(text, match.end())
         return self._options.named(match) if match and closed else None
 
     def _last(self, text: str) -> str | None:
         """The last label that is a whole word."""
         text, label = text[-_TAIL:], None
+        if _REFUSES.search(last_line(text)):
+            return None
         for match in singles(self._word, text, self._is_listed) if self._words else ():
             # "there is no evidence" says nothing, and "is it yes?" asks
             if match[0].lower() not in ("yes", "no") or _ends_clause(text, match.end()):

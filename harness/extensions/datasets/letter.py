@@ -11,11 +11,12 @@ from typing import Any
 
 from harness.api import Action, Parsed, Reply, ReplyField
 from harness.extensions.datasets.denials import singles
-from harness.extensions.panels.statements import LABEL, LABEL_WORDS, MAX_LABELS, WINDOW, boxes, last_labels
+from harness.replies.answers import answer_of, places_of, plain
 from harness.replies.aside import spoken
 from harness.replies.characters import WRAPPING, last_line
-from harness.replies.extract import ANSWER, stated
+from harness.replies.mentions import Mention, Stated, denied
 from harness.replies.options import another_follows, plain_option
+from harness.replies.statements import WINDOW
 
 from ._endings import Endings
 
@@ -29,7 +30,7 @@ _GOES_ON = re.compile(
 )
 _MARKED = ("*", "`", "$", '"', "'", "“", "‘", "{")
 _CHOSEN = re.compile(r"(?<!\w)(?:(?:option|choice)[ \t]+is|I (?:choose|pick|select)|go with)(?!\w)", re.IGNORECASE)
-_CHOSEN_WORDS = ("option", "choice", "i choose", "i pick", "i select", "go with")
+_CHOOSES = ((_CHOSEN, ("option", "choice", "i choose", "i pick", "i select", "go with")),)
 _TEX = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\{([^{}]*)\}")
 _LONGEST = 20 * WINDOW
 """Characters of a line or reply that are compared with the options' texts."""
@@ -137,37 +138,41 @@ class Letters:
 
     def read(self, text: str) -> str | None:
         """The letter that a reply states, by the rules of `Letter`."""
-        text = spoken(text)
+        text = plain(spoken(text))
         line = last_line(text)
-        letter = (
-            stated(text, ANSWER, self._announced)
-            or self._last_statement(text, line)
-            or plain_option(text, self._exactly, self._announced)
-        )
+        if any(not place.stated.is_open for place in places_of(text, self._line, also=_CHOOSES)):
+            return answer_of(text, self._line, also=_CHOOSES)
+        letter = self._last_statement(text, line) or plain_option(text, self._exactly, self._announced)
         if letter is None and len(line) <= _LONGEST:
             letter = self._marked(line) or (self._leading(line) if text.strip() == line else None)
         return letter or self._texts.get(_plain(text[:_LONGEST])) or self._texts.get(_plain(line[:_LONGEST]))
 
+    def _line(self, line: str, announced: bool) -> Stated[str]:
+        """The letter that a line states."""
+        if not announced:
+            letter = self._alone(line, any_case=False) or self._labelled_text(line)
+            if letter is None and (ending := self._endings.read(line)) and not self._several(line, ending[1]):
+                letter = ending[0]
+            return Stated(letter, letter is None)
+        line = _TEX.sub(r"\1", line[:WINDOW]).strip()
+        for bare in (line, line.strip("$ \t")):
+            if (letter := self._texts.get(_plain(bare)) or self._alone(bare, any_case=True)) is not None:
+                return Stated(letter, False)
+        letter = self._stated(line) or self._leading(line)
+        match = self._statement.match(line)
+        if letter is None:
+            return Stated(None, match is None or (match[2] in ("A", "I") and not self._several(line, match.end())))
+        end = line.upper().find(letter, 0 if match is None else max(0, match.end() - 2)) + 1
+        other = self._texts.get(_plain(line[end:].lstrip(")].:-– *")))
+        if other not in (None, letter) or denied(line, Mention(end - 1, end, letter)):
+            return Stated(None, False)
+        return Stated(letter, False)
+
     def _last_statement(self, text: str, line: str) -> str | None:
-        statements: list[tuple[int, str]] = []
-        for lead, words in ((LABEL, LABEL_WORDS), (_CHOSEN, _CHOSEN_WORDS)):
-            begin = statements[0][0] if statements else 0  # what stands before another statement counts for nothing
-            for match in last_labels(text, lead, words, begin):
-                statement = text[match.end() : match.end() + WINDOW]
-                first_line = statement.strip(" \t\r\n*_`").split("\n", 1)[0]
-                if letter := self._texts.get(_plain(first_line)) or self._stated(statement):
-                    statements.append((match.start(), letter))
-                    break
-        for start, content in boxes(text)[-MAX_LABELS:]:
-            if letter := self._announced(_TEX.sub(r"\1", content[:WINDOW])):
-                statements.append((start, letter))
-        start = len(text.rstrip()) - len(line)
-        if all(at < start for at, _ in statements):
-            if letter := self._alone(line, any_case=text.strip() == line) or self._labelled_text(line):
-                statements.append((start, letter))
-            elif (ending := self._endings.read(line)) and not self._several(line, ending[1]):
-                statements.append((start, ending[0]))
-        return max(statements, key=lambda one: one[0])[1] if statements else None
+        letter = self._alone(line, any_case=text.strip() == line) or self._labelled_text(line)
+        if letter is None and (ending := self._endings.read(line)) and not self._several(line, ending[1]):
+            letter = ending[0]
+        return letter
 
     def _exactly(self, text: str) -> str | None:
         return self._alone(text, any_case=True) or self._texts.get(_plain(text)) or self._labelled_text(text)

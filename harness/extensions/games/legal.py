@@ -11,11 +11,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.api import Parsed, Reply, ReplyField
+from harness.replies.answers import is_settled
 from harness.replies.aside import spoken
 from harness.replies.characters import WRAPPING, end_of, markers, valid
 from harness.replies.literals import masked
-from harness.replies.options import plain_option
+from harness.replies.mentions import Stated
+from harness.replies.options import plain_option, read_option
 
+_WORDED = 50
+"""Names of words that are looked for in sentences."""
 _CONSTRAINED = 1000
 """Names that constrained decoding can list."""
 _LABELS = 20
@@ -142,10 +146,14 @@ class LegalAction(Reply):
                 found = found or line
                 continue
             if (action := names.at_start(line)) is not None:
-                return Parsed(action)
+                if is_settled(text, f"{self.label}:", lambda line, _: _stated(names.at_start(line))):
+                    return Parsed(action)
+                return Parsed(error=self._complaint("what is said twice, or taken back,"))
             found = found or line
         whole = text.strip()[:_READ]
         action = names.named(whole) or plain_option(text, names.named)
+        if action is None and not (found or self.also or self.variants) and len(self.options) <= _WORDED and all(map(_is_word, self.options)):
+            action = read_option(text, self.options, f"{self.label}:", self.label.lower())
         return Parsed(action) if action is not None else Parsed(error=self._complaint(found or _short(whole)))
 
     def constraint(self) -> Mapping[str, Any] | None:
@@ -160,6 +168,15 @@ class LegalAction(Reply):
         shown = "".join(char if char.isprintable() else " " for char in found)[:60]
         what = f"{shown!r} is no legal action" if shown else f"no legal action was found after '{self.label}:'"
         return f"{what}; the legal actions are: {listed}{more}"
+
+
+def _stated(action: str | None) -> Stated[str]:
+    return Stated(action, action is None)
+
+
+def _is_word(name: str) -> bool:
+    """Whether a name is of words: those of moves such as e4 or 7 occur in other senses."""
+    return len(name) > 1 and name.replace("_", "").replace(" ", "").isalpha()
 
 
 class _Names:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
-from harness.extensions.panels.statements import last_labels
+from harness.replies.statements import last_labels
 from harness.replies.aside import spoken
 from harness.replies.characters import last_line
 from harness.replies.extract import fields_of, stated

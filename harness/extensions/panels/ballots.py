@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
-from harness.extensions.panels.statements import last_labels
+from harness.replies.statements import last_labels
 from harness.replies.aside import spoken
 from harness.replies.characters import end_of, last_line
 from harness.replies.extract import field_of
@@ -25,6 +25,7 @@ _GIVEN = re.compile(
     r"(?<![^\W_])([^\W\d_]{1,4})(?:[^\w\n]{1,20}gets)?[^\w\n,;]{1,20}?([-−]?\d++(?:\.\d++)?)", re.IGNORECASE
 )
 """A label and its points: A=6, **B**: 4, C gets 2. A comma ends a pair: "6 to A, 4 to B" gives A no 4."""
+_IN_BRACKETS = re.compile(r"[ \t]+\([^()\n]{1,80}\)")
 _WHOLE = re.compile(r"\d{1,9}")
 _DECORATION = str.maketrans("", "", "*_`\"'“”[](){}")
 
@@ -64,11 +65,17 @@ class CandidateBallot(Reply):
         error = None
         for statement in self._statements(text):
             action, error = self.read(statement)
-            if error is None:
+            if error is None and not self._is_chance(text, action):
                 return Parsed(action)
         return Parsed(
             error=f"{error or f'no line begins with {self.marker!r}'}; end with a line such as: {self.sample()}"
         )
+
+    def _is_chance(self, text: str, action: Action) -> bool:
+        """Whether a ballot is the last line of a reply of several lines without the marker, and has one candidate of
+        many: it may be the end of a list."""
+        alone = len(action) == 1 and len(self.candidates) > 1 and len(text.split("\n")) > len(self.candidates) - 1
+        return alone and "\n" in text.strip() and self.marker.rstrip(":").lower() not in text.lower()
 
     def well_formed(self, text: str) -> bool:
         """Whether its last line has the marker."""
@@ -98,7 +105,7 @@ class CandidateBallot(Reply):
             yield field.value.strip()[:_WIDTH]
 
     def _line(self, text: str) -> str:
-        pattern = re.compile(rf"(?<![^\W_]){re.escape(self.marker.rstrip(':'))}[\s*_`]{{0,5}}[:：]", re.IGNORECASE)
+        pattern = re.compile(rf"(?<![^\W_]){re.escape(self.marker.rstrip(':'))}[\s*_`]{{0,5}}(?:\([^()\n]{{1,40}}\)[\s*_`]{{0,5}})?[:：]", re.IGNORECASE)
         for match in last_labels(text, pattern, (self.marker.rstrip(":").lower(),)):
             start = end_of(_GAP, text, match.end())
             line, *below = text[start : start + _WIDTH].split("\n", len(self.candidates))
@@ -172,6 +179,9 @@ class Ranking(CandidateBallot):
         """The labels of a line, in order."""
         ranked: dict[str, None] = {}
         known = frozenset(self.candidates)
+        statement = _IN_BRACKETS.sub("", statement.replace("&gt;", ">").replace("＞", ">"))
+        if "<" in statement:
+            return None, "write the best first, with > between"
         parts = re.split(r"[>,;→]|\s-+\s", statement.translate(_DECORATION))
         words = [word for part in parts for word in self._words(part)]
         for word in words:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from harness.api import Action, Facts, Parsed, Reply, as_text
 from harness.extensions.contracts import Contract, Value
-from harness.extensions.panels.statements import LABEL
+from harness.replies.statements import LABEL
+from harness.replies.answers import PLACEHOLDER
 from harness.replies.aside import spoken, unfenced
 from harness.replies.characters import marker_pattern, says_nothing
-from harness.replies.extract import Statement, field_of
+from harness.replies.extract import Statement, field_of, without_tables
 from harness.replies.fields import broken_object, fields_by_key, json_fields
 from harness.replies.options import KEYS as ANSWERS
 from harness.replies.wrapped import WrappedReply, has_fields
@@ -25,10 +27,12 @@ Style = Literal["none", "line", "json"]
 KEYS = ("answer", "confidence", "malformed")
 _NUMBER = re.compile(
     r"[~≈ ]*(\d{1,4}(?:[.,]\d{0,20})?|\.\d{1,20})"
-    r"(?:\s*(?:(%|percent)|(?:/|out of|of)\s*([1-9]\d{0,3})))?(?![\w/]|[.,]\d)",
+    r"(?:\s*(?:(\\?%|percent)|(?:/|out of|of)\s*([1-9]\d{0,3})))?(?![\w/]|[.,]\d|[ \t]*(?:[-–—]|to\b)[ \t]*\d)",
     re.IGNORECASE,
 )
-_LEAD = re.compile("[*_`\"'“‘«()\\[\\] \t\r\n\u00a0]*")
+_SURE = re.compile(r"(?<![\d.,])(\d{1,3}(?:\.\d{1,2})?)[ \t]?\\?%[ \t]+(?:confident|sure|certain)\b", re.IGNORECASE)
+"""A confidence in a sentence: "I am 83% confident that …"."""
+_LEAD = re.compile("[*_`\"'“‘«()\\[\\]$ \t\r\n\u00a0]*(?:(?:very |quite |fairly )?(?:high|low|medium|moderate|certain|sure)[ \t]*[(,:–—-][ \t]*)?", re.IGNORECASE)
 _ANYWHERE = marker_pattern("confidence:")
 
 
@@ -123,7 +127,7 @@ class AnswerWithConfidence(Contract, WrappedReply):
             return self._read(text, None, True)
         if self.style == "json" and (parsed := self._object(text)) is not None:
             return parsed
-        _, number, text = self.take(_CONFIDENCE, unfenced(text))
+        _, number, text = self.take(_CONFIDENCE, without_tables(unfenced(text)))
         return self._read(text.rstrip(), number, self.style == "line")
 
     def stated(self, one: Value, text: str) -> Statement | None:
@@ -171,7 +175,8 @@ class AnswerWithConfidence(Contract, WrappedReply):
             if cut_off or (broken_object(text)[1] and not any(fields_by_key(text, ANSWERS))):
                 return Parsed(error="the field 'answer' is cut off")
             return None
-        if members["answer"] is None or says_nothing(str(members["answer"])):
+        said = members["answer"]
+        if said is None or (isinstance(said, dict) and "type" in said) or says_nothing(str(said)) or PLACEHOLDER.fullmatch(str(said)):
             return Parsed(error="the field 'answer' is empty")
         answer = members["answer"] if isinstance(members["answer"], str) else json.dumps(members["answer"])
         number = confidence(members.get("confidence", members.get("confidence_level")))
@@ -230,7 +235,8 @@ def _confident(text: str) -> Statement | None:
     """The field with the confidence, if it says a number; none of a program."""
     field = field_of(text, "confidence", "confidence level")
     if field is None:
-        return None
+        sure = deque(_SURE.finditer(text), 1)
+        return Statement(f"{sure[0][1]}%", *sure[0].span(), instead="sure") if sure else None
     fences = [*_FENCE.finditer(text)]
     if _first_confidence(field.value) is not None and not _in_program(text, fences, field.start):
         return field

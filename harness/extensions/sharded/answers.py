@@ -6,17 +6,22 @@ import json
 import math
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from harness.api import Action, Parsed, Reply, ReplyField
 from harness.extensions.contracts.patterns import NO_NUMBER
-from harness.extensions.panels.statements import endings
+from harness.replies.fields import json_fields
+from harness.replies.statements import declines, endings, labelled
+from harness.replies.answers import answer_of, places_of, plain
 from harness.replies.aside import spoken, unfenced
-from harness.replies.characters import QUOTES, is_placeholder, markers, valid
+from harness.replies.characters import QUOTES, is_placeholder, last_line, markers, valid
 from harness.replies.extract import ANSWER, field_of
 from harness.replies.literals import MAX_DEPTH, NOTHING, read
+from harness.replies.mentions import Stated
+from harness.replies.numbers import Numbers
+from harness.replies.options import options_of, read_option
 
 _UNWRAPS = 5
 """How often text within text is read: quoted lists in strings in lists. Bounds the time, with no right answer lost."""
@@ -225,23 +230,47 @@ class Answer(Reply):
     def parse(self, text: str) -> Parsed:
         """The value of `text`. An error only if there is none."""
         bare = unfenced(spoken(text))
+        if (read := self._reader()) is not None:
+            places = places_of(plain(bare), read, self.marker)
+            is_value = not places and isinstance(normalize(bare), (bool, list, dict))
+            is_worded = self.form.schema != TEXT.schema
+            said = self.marker and next(markers(bare, self.marker), None) is not None
+            if not is_worded and not places and (said or declines(bare)):
+                return Parsed(error=self._complaint(None))
+            if places or (self.marker and is_worded and not is_value):
+                names = tuple(self.form.schema.get("enum", ()))
+                found = read_option(bare, names, self.marker) if names else answer_of(bare, read, marker=self.marker)
+                is_spelled = places or not isinstance(found, str) or found in bare
+                return Parsed(found) if self._is_answer(found) and is_spelled else Parsed(error=self._complaint(found))
         values: dict[str, Any] = {}
         copied = self.marker is not None and is_placeholder(_behind(self.marker, bare) or "")
         for statement in () if copied else self._statements(bare):
             if statement not in values:
                 values[statement] = value = normalize(statement)
-                if self._is_answer(value):
+                if self._is_answer(value) and self._is_clear(statement):
                     return Parsed(value)
         answer = _behind(self.marker, bare) if self.marker else None
         whole = bare if answer is None else answer
         value = values[whole] if whole in values else normalize(whole)
+        return Parsed(error=self._complaint(value))
+
+    def _complaint(self, value: Any) -> str:
+        """What is wrong with a value."""
         names = self.form.schema.get("enum")
         where = f" behind '{self.marker}'" if self.marker else ""
         if value is None or value == "" or (isinstance(value, str) and "\n" in value):
-            return Parsed(error=f"the answer cannot be read; it must be {self.form.words} and nothing else{where}")
+            return f"the answer cannot be read; it must be {self.form.words} and nothing else{where}"
         excerpt = json.dumps(value, ensure_ascii=False)
         form = f"one of {', '.join(names)}" if names else self.form.words
-        return Parsed(error=f"the answer must be {form} and nothing else{where}; {excerpt:.80} is not")
+        return f"the answer must be {form} and nothing else{where}; {excerpt:.80} is not"
+
+    def _reader(self) -> Callable[[str, bool], Stated[Any]] | None:
+        """What reads a line that says a number or one of some names; None for other forms."""
+        if "enum" in self.form.schema and all(isinstance(one, str) for one in self.form.schema["enum"]):
+            return options_of(tuple(self.form.schema["enum"])).read
+        if self.form.schema == TEXT.schema:
+            return _words
+        return Numbers().read if self.form.schema.get("type") in ("integer", "number") else None
 
     def _statements(self, text: str) -> Iterator[str]:
         """What may be the answer, the likeliest first. A whole object or list is, whatever its keys are."""
@@ -253,6 +282,8 @@ class Answer(Reply):
             yield text
         if (field := field_of(text, *ANSWER)) is not None:
             yield field.value.strip(" \t\r\n*_")
+        if self.form.schema.get("type") == "array":
+            yield from _lists(plain(answer if answer is not None else text))
         *said, last = endings(text)
         yield from (*said, text)
         if self.form.schema.get("type") != "string" or len(last.split()) == 1:  # a sentence is not a word
@@ -263,9 +294,64 @@ class Answer(Reply):
         is_one = is_one and not (isinstance(value, str) and is_placeholder(value))
         return is_one and self.form.fits(value)
 
+    def _is_clear(self, statement: str) -> bool:
+        """Whether a list has no commas that may be separators of thousands: "[1,200, 3,400]"."""
+        return self.form.schema.get("type") != "array" or not (
+            ", " in statement[: 4 * _WINDOW] and _GROUPED.search(statement[: 4 * _WINDOW])
+        )
+
     def constraint(self) -> Mapping[str, Any]:
         """The form as JSON Schema."""
         return {"json": self.form.schema}
+
+
+_ADDED = re.compile(
+    r"[ \t]*(?:[ \t]\((?:not|also|because|since|see|i\.e|e\.g|the|as|which|known|formerly|it)\b.*|[ \t][–—-]{1,2}[ \t].*"
+    r"|,?[ \t]+(?:because|since|as it|as the|which)\b.*|,[ \t]+(?:not|but not)\b.*)$"
+)
+_SENTENCE = re.compile(r"(?i:the|it|this|that|my)\b(?:[ \t][a-z]+){0,6}[ \t](?:is|was|are|were)[ \t]+(.+)")
+_GROUPED = re.compile(r"(?<![\d.])\d{1,3},\d{3}(?![\d.])")
+_WINDOW = 500
+_OFFERS = re.compile(r"(?i:(?:^|\s)either\s.*\sor\s|^(?:it )?(?:could|might|may) be\b|\?$)")
+_AROUND = " \t\r\n*_`$.。\"'“”‘’「」『』«»,;!"
+
+
+def _words(line: str, announced: bool) -> Stated[str]:
+    """The words that a line says behind a label, without a reason in brackets or behind a dash."""
+    for _ in range(2):
+        line = re.sub(r"\\(?:text\w{0,2}|mathrm|boxed)\{([^{}]*)\}", r"\1", line)
+    if (member := json_fields(line, ("answer",)).get("answer") if line.startswith("{") else None) is not None:
+        line = str(member)
+    bare = _ADDED.sub("", line.strip(_AROUND)).strip(_AROUND + "[]<>") if announced else ""
+    if (sentence := _SENTENCE.fullmatch(bare)) is not None:
+        bare = sentence[1].strip(_AROUND)
+    bare = "".join(char for char in bare if char.isprintable() and not 0x2600 <= ord(char) <= 0x1FAFF).strip()
+    if not bare or not any(map(str.isalnum, bare)):
+        return Stated(None, True)
+    return Stated(None if declines(bare) or _OFFERS.search(bare) else bare, False)
+
+
+def _lists(text: str) -> Iterator[str]:
+    """Lists of numbers that a text gives: what an answer's label is followed by, in brackets, with commas between or
+    a line each; else the brackets of its last line, if these are the only ones there."""
+    text = text.replace("\\left", "").replace("\\right", "").replace("，", ",").replace("、", ",")
+    lines = [*labelled(text)][:1] or [last_line(text), text.strip().split("\n", 1)[0]]
+    for line in lines:
+        found = _BRACKETS.findall(line)
+        if len(found) == 1 and not _OTHER_LIST.search(line):
+            yield found[0]
+        elif not found and (many := _NUMBERED.fullmatch(line.strip(" *_`$."))):
+            yield f"[{re.sub(r'[, ]+and[ ]+', ', ', many[0])}]"
+    below = [match[1] for match in _ITEM.finditer(text)]
+    if len(below) > 1 and not any(map(_BRACKETS.search, lines)) and not _REST.search(_ITEM.sub("", text)):
+        yield f"[{', '.join(below)}]"
+
+
+_BRACKETS = re.compile(r"\[[^\[\]\n]*\]")
+_OTHER_LIST = re.compile(r"\b(?:or|not|either)\b[^\[]*\[|\.\.\.|…")
+_NUMBERED = re.compile(r"[-−]?\d+(?:\.\d+)?(?:,[ ]?(?:and[ ])?[-−]?\d+(?:\.\d+)?|[ ]and[ ][-−]?\d+(?:\.\d+)?)+")
+_ITEM = re.compile(r"^[ \t]*(?:[-*•]|\d{1,3}[.)])[ \t]+[*_`$]*([-−]?\d+(?:\.\d+)?)[*_`$]*[ \t]*$", re.MULTILINE)
+_REST = re.compile(r"\d")
 
 
 def _behind(marker: str, text: str) -> str | None:

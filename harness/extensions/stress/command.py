@@ -18,6 +18,7 @@ from harness.evaluation import execute
 from harness.runtime.options import Options
 from harness.runtime.steps import Steps
 
+from .foreign import foreign_trials
 from .stand_in import PLAIN, StandIn
 from .styles import STYLES
 from .verdicts import VERDICTS, Trial, counts, is_exact, name_of, trials
@@ -45,7 +46,7 @@ def stress(options: argparse.Namespace) -> int:
     loaded = spec.load(options.spec, project, changes, limit=options.limit, seed=options.seed, repeats=options.repeats)
     plan = resolve.plan(loaded, project, StandIn(PLAIN).engine("stand-in"))
     forms = forms_of(plan)
-    found = [one for form in forms for one in trials(form)]
+    found = [one for form in forms for one in (*trials(form), *foreign_trials(form))]
     for line in lines(found):
         print(line)
     undeclared = sorted({name_of(form) for form in forms if not form.examples})
@@ -55,7 +56,8 @@ def stress(options: argparse.Namespace) -> int:
         print()
         for line in headlines(loaded, project):
             print(line)
-    tolerant = (one for form in forms if not is_exact(form) for one in trials(form))
+    exact = {name_of(form) for form in forms if is_exact(form)}
+    tolerant = (one for one in found if one.form not in exact)
     totals = sum(counts(tolerant).values(), Counter())
     bad = totals["misread"] + totals["dropped"]
     return int(bool(bad) or totals["plain read"] < options.least * totals["plain"])

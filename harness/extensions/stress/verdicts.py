@@ -88,10 +88,11 @@ def _verdict(meant: dict[str, Any], got: dict[str, Any]) -> Verdict:
 
 def _plain(said: Any) -> dict[str, Any]:
     """What is said, so that it can be compared: blanks, case and marks around it make no difference."""
-    return {name: _folded(value) for name, value in said.items() if value is not None and _folded(value) != "none"}
+    return {name: folded(value) for name, value in said.items() if value is not None and folded(value) != "none"}
 
 
-def _folded(value: Any) -> Any:
+def folded(value: Any) -> Any:
+    """A value so that it can be compared: numbers as numbers, texts without blanks, case and marks around them."""
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         return json.dumps(value, sort_keys=True)
     if isinstance(value, (int, float)):

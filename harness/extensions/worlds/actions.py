@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
 from harness.extensions.contracts.patterns import pattern
+from harness.replies.answers import is_settled
 from harness.replies.aside import spoken
 from harness.replies.characters import (
     BLANK,
@@ -28,7 +29,7 @@ from harness.replies.characters import (
 from harness.replies.extract import field_of
 from harness.replies.fields import json_fields
 from harness.replies.literals import masked
-from harness.replies.options import MARKS, another_follows, options_of, read_option
+from harness.replies.options import MARKS, THEN, another_follows, options_of, read_option
 
 MAX_OPTIONS = 10_000
 _CONSTRAINED = 500
@@ -130,7 +131,7 @@ class ActionParameter:
             bare = bare[:-1] if bare.endswith("]") and "[" not in bare else bare
             bare = valid(unquoted(bare))
             line = bare if bare.isprintable() else "".join(c if c.isprintable() else " " for c in bare)
-            line = " ".join(line.split())
+            line = " ".join(line.split()).strip("|").strip().removeprefix("> ")
             return line[: self.chars] or None
         if self.kind == "one_of":
             finder = options_of(tuple(dict.fromkeys(map(str, self.values))))
@@ -275,6 +276,10 @@ class Actions(Reply):
                     break
         if last is not None:
             form = self._named(finder.named(last))
+            if not form.parameters and not is_settled(text, f"{self.label}:", finder.read):
+                return None
+            if not form.parameters and THEN.match(text, last.end()) and len(finder.mentions(_line(text, last))) > 1:
+                return None
             return form, _arguments(form, text, last.end())
         if "{" in text:
             keys = [parameter.name for form in self.forms for parameter in form.parameters]
@@ -291,12 +296,19 @@ class Actions(Reply):
             form = self._named(finder.named(match))
             if form.parameters or not line[match.end() :].strip(WRAPPING):
                 return form, _arguments(form, line, match.end())
-        bare = tuple(form.name for form in self.forms if not form.parameters)
-        option = read_option(text, bare, None)
-        return None if option is None else (self._named(option), {})
+        if last is not None:
+            return None
+        option = read_option(text, tuple(form.name for form in self.forms), f"{self.label}:", self.label.lower())
+        form = None if option is None else self._named(option)
+        return None if form is None or form.parameters else (form, {})
 
     def _named(self, name: str) -> ActionForm:
         return next(form for form in self.forms if form.name == name)
+
+
+def _line(text: str, match: re.Match[str]) -> str:
+    """The line from a match on."""
+    return text[match.start() : match.start() + _WINDOW].split("\n", 1)[0]
 
 
 def action_text(action: Action) -> str:

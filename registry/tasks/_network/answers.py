@@ -13,12 +13,13 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 from harness.api import Action, Parsed, Range, Reply, ReplyField
 from harness.errors import PluginError
 from harness.extensions.datasets.boxed import Boxed
-from harness.extensions.datasets.number import Number
 from harness.extensions.datasets.pattern import Pattern
 from harness.extensions.declared.expressions import CompiledExpression, Expression, ExpressionError, Names, compiled
-from harness.extensions.panels.statements import endings
+from harness.replies.statements import endings
 from harness.extensions.sharded.answers import Answer, AnswerForm, normalize
 from harness.replies import ANSWER, Choice, FreeText, field_of, spoken
+from harness.replies.answers import answer_of
+from harness.replies.numbers import Numbers
 from harness.replies.wrapped import WrappedReply
 
 FINAL_ANSWER = "### Final Answer ###"
@@ -104,13 +105,12 @@ class BoundedNumber(Reply):
 
     def parse(self, text: str) -> Parsed:
         """The number that `text` states."""
-        behind = _behind(self.marker, text)
-        parsed = Number().parse(behind)
-        if parsed.error is not None:  # words below it
-            parsed = Number().parse(f"Answer: {behind.strip()}")
-        if parsed.error is None and not self.allows(parsed.action):
-            return Parsed(error=f"the answer must be {self.words}; {parsed.action} is not")
-        return parsed if parsed.error is None else Parsed(error=f"no number was found behind {self.marker!r}")
+        value = answer_of(spoken(text), Numbers().read, marker=self.marker)
+        if value is None:
+            return Parsed(error=f"no number was found behind {self.marker!r}")
+        if not self.allows(value):
+            return Parsed(error=f"the answer must be {self.words}; {value} is not")
+        return Parsed(value)
 
     @property
     def words(self) -> str:

@@ -241,7 +241,7 @@ def test_last_lines_without_a_box(text: str, answer: str | None) -> None:
         ("The answer is 5 + 3 = 8.", 8), ("The answer is 12 apples out of 20", 12), (r"\boxed{\frac{1}{2}}", 0.5),
         (r"\boxed{1{,}234}", 1234), ("it is 7/8", 0.875), ("1e3", 1000), ("7.0", 7), ("-$5", -5), ("$-5", -5),
         ("−7", -7),
-        ("£3", 3), ("1,234,567", 1234567), ("1,2", 2), ("12,34", 34), ("In 2019 it was 5", 5), ("a range 10-12", 12),
+        ("£3", 3), ("1,234,567", 1234567), ("1,2", None), ("12,34", None), ("In 2019 it was 5", 5), ("a range 10-12", None),
         ("12%", 12), ("12.5 percent", 12.5), ("So 2+3 = 5\n", 5), ("x2", None), ("1/0", None), ("1e999", None),
         ("", None),
         ("none", None), ("5 first\nthen words", None), ("9" * 500, None), ("#" * 9, None),

@@ -37,7 +37,7 @@ BOTH_REFERENCE = ActionWithMessage(REFERENCE, MessageLine(parsing="reference"))
         ("ACTION: [GRAB_LEFT / GRAB_RIGHT / RELEASE / WAIT]", None, "GRAB_LEFT"),  # the template, echoed
         ("ACTION: [One of: GRAB_LEFT, GRAB_RIGHT, RELEASE, WAIT]", None, "GRAB_LEFT"),
         ("ACTION: [GRAB_LEFT / GRAB_RIGHT / RELEASE / WAIT]\nACTION: RELEASE", "RELEASE", "RELEASE"),
-        ("ACTION: GRAB_LEFT, then GRAB_RIGHT", "GRAB_LEFT", "GRAB_LEFT"),
+        ("ACTION: GRAB_LEFT, then GRAB_RIGHT", None, "GRAB_LEFT"),
         ("Not GRAB_RIGHT", None, "GRAB_RIGHT"),
         ("my REACTION: RELEASE", None, "RELEASE"),
         ("ACTION: EAT", None, None),

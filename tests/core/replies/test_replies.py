@@ -110,7 +110,7 @@ def test_no_text_raises_and_every_action_is_legal(form: Choice | Messages, text:
         ("### Final Answer ### Group 13", None),
         ("### Final Answer ### Group 1.5", None),
         ("### Final Answer ### Group 123", None),
-        ("### Final Answer ### My group is Group 1", None),
+        ("### Final Answer ### My group is Group 1", "Group 1"),
         ("### Final Answer ### Group 1 or Group 2", None),
         ("### Final Answer ### Group 1/Group 2", None),
         ("Final Answer: Group 1", "Group 1"),
@@ -128,7 +128,7 @@ def test_no_text_raises_and_every_action_is_legal(form: Choice | Messages, text:
         ("### Final Answer ### Group 1, Group 2 is taken", "Group 1"),
         ("### Final Answer ### Group 1 (or Group 12)", None),
         ("Group 1 or Group 2", None),
-        ("I take Group 1", None),
+        ("I take Group 1", "Group 1"),
         ("", None),
     ],
 )
@@ -169,7 +169,7 @@ def test_a_marker_is_no_part_of_a_word() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "answer"), [("Yes", "Yes"), (" **yes**. \n", "Yes"), ("Yes, I am", None), ("Yes No", None), ("", None)]
+    ("text", "answer"), [("Yes", "Yes"), (" **yes**. \n", "Yes"), ("Yes, I am", "Yes"), ("Yes No", None), ("", None)]
 )
 def test_the_whole_reply(text: str, answer: str | None) -> None:
     assert Choice(("Yes", "No")).parse(text).action == answer

@@ -1,0 +1,302 @@
+"""Where a reply says what its answer is, and which of several places counts: the one rule of all forms with an answer.
+
+What the asked-for label is followed by is the answer: the first line that says anything. Places, from the strongest:
+
+1. the label that was asked for (`### Final Answer ###`);
+2. a label that begins its line ("Answer:", "**Final answer**" and a line below it), a box, an element, a field of JSON;
+3. "the answer is …" within a sentence;
+4. where none of these says anything: the last line, if that is nothing but an answer, or says one behind its verb.
+
+Of the strongest kind the last one counts, unless two with nothing between them say different things, which states
+neither. What stands behind the one that counts is explanation, unless it takes it back: then the reply states none. What
+a reply runs on with after its answer (another question, another speaker's turn) is no part of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from .characters import WRAPPING, last_line, markers
+from .extract import ANSWER, field_of
+from .mentions import Stated, behind_verbs
+from .statements import (
+    LABEL,
+    LABEL_WORDS,
+    MAX_LABELS,
+    WINDOW,
+    boxes,
+    last_labels,
+    last_said,
+    line_behind,
+)
+
+T = TypeVar("T")
+Read = Callable[[str, bool], Stated[T]]
+"""What a form reads of a line; the second argument says whether a label announces it."""
+
+ASKED, LINE, PROSE = 3, 2, 1
+_TEX = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mathit)\s*\{([^{}]*)\}")
+_STRUCK = re.compile(r"~~[^~\n]{1,300}~~")
+_PLAIN = str.maketrans("（）［］【】｛｝＜＞：．＝，＊", "()[][]{}<>:.=,*")
+RUN_ON = re.compile(
+    r"^[ \t>#*_`\[]{0,6}(?:question|problem|exercise|example|human|user|system|input|q|(?:agent|player|participant)[ \t]?\w{1,12}"
+    r"|<\|?im_start\|?>[ \t]*\w*)[ \t]*\d{0,4}[*_`\]]{0,3}[ \t]*[:：]",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A line with which another question begins, or the turn of someone else."""
+_OTHER_LABEL = re.compile(
+    r"(?<!\w)(?:long(?:er)?|detailed|full|draft|initial|first|tentative|preliminary|previous|earlier|wrong|incorrect|old|your"
+    r"|their|his|her|possible|naive|intuitive|sub|partial|intermediate|common|alternative|alternate|other|another|no)"
+    r"[ \t*_-]*$",
+    re.IGNORECASE,
+)
+"""What makes of a label behind it one of another answer: "Draft answer:", "Long answer:"."""
+_IF = re.compile(r"(?<!\w)(?:if|unless|whether|had|suppose|assuming|otherwise|then)(?!\w)", re.IGNORECASE)
+_LAST_LABEL = re.compile(r"(?<!\w)(?:final|corrected|revised|updated|new|correct|my)[ \t*_]*$", re.IGNORECASE)
+_TAKES_BACK = re.compile(
+    r"(?:^|(?<=[.!?;:)\n*_>-]))[\s*_`>(–—-]*(?:(?:oh|ah|hmm+|but|and|so|well)[,.!… ]*)?"
+    r"(?:wait|actually|no(?=[,.:;!–—-]|[ ]wait)|nope|oops|sorry|correction|corrected|scratch[ \t]that|strike[ \t]that|hold[ \t]on|hmm+"
+    r"|on[ \t](?:second[ \t]thought|reflection|closer)|i[ \t](?:made|realize|misread|miscounted|forgot|was[ \t]wrong"
+    r"|take[ \t]that[ \t]back|now[ \t]think|change[ \t]my|meant?)|my[ \t](?:mistake|bad)|that(?:['’]s|[ \t]is|[ \t]was)[ \t]"
+    r"(?:wrong|not[ \t]right|incorrect|a[ \t]mistake)|(?:edit|erratum|update|revised)[ \t]*[:：]|apologies)(?!\w)",
+    re.IGNORECASE,
+)
+"""What takes back what was said before it."""
+_INSTEAD = re.compile(
+    r"\b(?:change (?:that|it|this|my \w+) to|should (?:have been|rather be)|make (?:that|it)|i meant?|lower that to|raise that to)\b",
+    re.IGNORECASE,
+)
+_CONFIRMED = re.compile(
+    r"(?:that|it|this|answer|which|all|everything|result)(?:['’]s|\b[^.\n]{0,20}\b(?:is|stands|holds|checks|looks))\b[^.\n]{0,20}"
+    r"(?:right|correct|fine|good|out|consistent|true|okay|ok)\b|confirm|\b(?:answer|it|that) (?:still )?stands|✓|✔|✅",
+    re.IGNORECASE,
+)
+"""What confirms a value after a second look."""
+_AROUND = " \t*_`#>-•:：=()[]"
+PLACEHOLDER = re.compile(
+    r"[\s*_`\"'“]*(?:<[^<>\d\n]{1,60}>|\[[^\[\]\d\n]{1,60}\]|\{[^{}\d\n\"':]{1,60}\}|_{3,}|\.{3,}|…)[\s*_`\"'”.]*(?=$|[\"”'’])"
+)
+_WORD = re.compile(r"\w{2}")
+_BEFORE = 60
+"""Characters before a label that say what label it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place(Generic[T]):
+    """A place where a reply states an answer.
+
+    Attributes:
+        start: where its label begins.
+        end: where what stands there ends.
+        rank: its strength.
+        label: what announces it.
+        line: what stands there.
+        is_last: whether its label says that no other one counts: "Final answer", "Corrected answer".
+        stated: what the form reads of the line.
+    """
+
+    start: int
+    end: int
+    rank: int
+    label: str
+    line: str
+    is_last: bool
+    stated: Stated[T]
+
+
+def plain(text: str) -> str:
+    """`text` with ASCII brackets and colons in place of wide ones, and without what is struck through."""
+    text = text if text.isascii() else text.translate(_PLAIN)
+    return _STRUCK.sub("", text) if "~~" in text else text
+
+
+def answer_of(
+    text: str,
+    read: Read[T],
+    *,
+    marker: str | None = None,
+    names: tuple[str, ...] = ANSWER,
+    also: Sequence[tuple[re.Pattern[str], tuple[str, ...]]] = (),
+) -> T | None:
+    """The answer that a reply states by the rules above; None if it states none.
+
+    Args:
+        text: the reply, without its thinking.
+        read: what the form makes of a line.
+        marker: the label that the prompt asks for.
+        names: names of fields that hold the answer.
+        also: further labels, each with the words with which it begins.
+    """
+    text = plain(text)
+    if places := places_of(text, read, marker, names, also):
+        rank = max(place.rank for place in places)
+        chosen = _chosen(text, [place for place in places if place.rank == rank])
+        for place in places if chosen is not None else ():  # "The answer is (A). No wait, the answer is (C)."
+            if place.start > chosen.start and _TAKES_BACK.search(text, chosen.start, place.start):
+                chosen = place
+        if chosen is not None:
+            return chosen.stated.value if not _taken_back(text, chosen, read) else _corrected(text, chosen, read)
+        return None
+    return _at_end(text, read)
+
+
+def places_of(
+    text: str,
+    read: Read[T],
+    marker: str | None = None,
+    names: tuple[str, ...] = ANSWER,
+    also: Sequence[tuple[re.Pattern[str], tuple[str, ...]]] = (),
+) -> list[Place[T]]:
+    """The places that say something of an answer, without what the reply runs on with. The arguments are those of
+    `answer_of`."""
+    found = sorted(_places(text, read, marker, names, also), key=lambda place: place.start)
+    return _without_run_on(text, [one for one in found if not one.stated.is_open])
+
+
+def is_settled(text: str, marker: str, read: Read[T]) -> bool:
+    """Whether what the last marker is followed by stands: neither beside another value of the same label, with no word
+    between, nor taken back below. For forms with a grammar of their own for what stands behind their label."""
+    found = [match for match in deque(markers(text, marker), 2)]
+    places = [place for match in found if not (place := _place(text, match, ASKED, read)).stated.is_open]
+    if not places or (len(places) < 2 and not _TAKES_BACK.search(text, places[0].end)):
+        return True
+    chosen = _chosen(text, places)
+    return chosen is not None and not _taken_back(text, chosen, read)
+
+
+def _places(
+    text: str,
+    read: Read[T],
+    marker: str | None,
+    names: tuple[str, ...],
+    also: Sequence[tuple[re.Pattern[str], tuple[str, ...]]],
+) -> Iterator[Place[T]]:
+    for match in deque(markers(text, marker), MAX_LABELS) if marker else ():
+        before = _line_before(text, match.start())
+        if marker and marker.startswith("#"):
+            if not before.rstrip(" \t*_`").endswith("##"):
+                continue
+            before = before.rstrip("#* _`\t")
+        if _OTHER_LABEL.search(before):
+            continue
+        rank = ASKED if _begins_line(before) else LINE if marker and marker.startswith("#") else PROSE
+        yield _place(text, match, rank, read)
+    for label, words in ((LABEL, LABEL_WORDS), *also):
+        for match in last_labels(text, label, words):
+            before = _line_before(text, match.start())
+            if _OTHER_LABEL.search(before) or (_IF.search(before) and not _is_colon(match[0])):
+                continue
+            is_line = _begins_line(before) if _is_colon(match[0]) else not before.strip(_AROUND + "Tthe")
+            is_line = is_line or (_is_colon(match[0]) and _LAST_LABEL.search(before))
+            yield _place(text, match, LINE if is_line else PROSE, read)
+    for start, content in boxes(text)[-MAX_LABELS:]:
+        line = _TEX.sub(r"\1", content[:WINDOW])
+        yield Place(start, text.find(content, start) + len(content), LINE, "box", line, False, read(line, True))
+    field = field_of(text, *names)
+    if field is not None and not field.inline:
+        line = field.value.strip(" \t\r\n|")
+        line = line if line[:1] in "[{" else line_behind("\n" + line, 0)[1]
+        yield Place(field.start, field.end, LINE, "field", line, True, read(line, True))
+
+
+def _place(text: str, label: re.Match[str], rank: int, read: Read[T]) -> Place[T]:
+    begin, line = line_behind(text, label.end())
+    stated: Stated[T] = Stated(None, True) if PLACEHOLDER.match(line) else read(line, True)
+    before = _line_before(text, label.start())
+    is_last = _LAST_LABEL.search(before) is not None
+    name = (before + label[0]).casefold().strip(_AROUND)
+    return Place(label.start(), begin + len(line), rank, name, line, is_last, stated)
+
+
+def _line_before(text: str, at: int) -> str:
+    """What precedes a place on its line, at most `_BEFORE` characters."""
+    return text[max(0, at - _BEFORE) : at].rpartition("\n")[2]
+
+
+def _is_colon(label: str) -> bool:
+    return label.rstrip(" \t*_`").endswith((":", "：", "=")) or label.startswith("#")
+
+
+def _begins_line(before: str) -> bool:
+    """Whether what precedes a label on its line is marks, or words of the label itself: "My final answer:"."""
+    return not before.strip(" \t>*_`#-•([|0123456789.)") or len(before) <= 40 and re.fullmatch(
+        r"[\s>*_`#•(\[|-]*(?:(?:so|thus|therefore|hence|my|the|our|final|short|correct|best|and|corrected|revised|updated|new)\b[\s*_,]*)+",
+        before, re.IGNORECASE) is not None
+
+
+def _without_run_on(text: str, places: list[Place[T]]) -> list[Place[T]]:
+    """The places before what a reply runs on with: a question or speaker below the first answer, with an answer too."""
+    if len(places) < 2:
+        return places
+    first = min(places, key=lambda place: place.start)
+    run_on = RUN_ON.search(text, first.end)
+    kept = [place for place in places if run_on is None or place.start < run_on.start()]
+    return kept
+
+
+def _chosen(text: str, places: list[Place[T]]) -> Place[T] | None:
+    """The last place; None if the one before it says something else, with no word between."""
+    places = sorted(places, key=lambda place: place.start)
+    last = places[-1]
+    for one in reversed(places[:-1]):
+        if one.stated.value == last.stated.value or last.start < one.end or one.label != last.label:
+            continue
+        between = text[one.end : last.start]
+        if "```" not in between and not _WORD.search(LABEL.sub("", between)[: 2 * WINDOW].replace("boxed", "")):
+            return None
+        break
+    return last
+
+
+def _taken_back(text: str, place: Place[T], read: Read[T]) -> bool:
+    """Whether what stands below a place takes its value back, and says another one."""
+    end = text.find("\n", place.end)
+    rest = text[end : end + 20 * WINDOW] if end >= 0 else ""
+    match = _TAKES_BACK.search(rest)
+    if match is None:
+        return False
+    if _INSTEAD.search(rest, match.start()):
+        return True
+    if _CONFIRMED.search(rest, match.start()):
+        return False
+    lines = [line for line in rest[match.start() :].split("\n") if line.strip()][:6]
+    values = [said for line in lines if not (said := read(line.strip(), True)).is_open]
+    return any(said.value != place.stated.value for said in values)
+
+
+def _corrected(text: str, place: Place[T], read: Read[T]) -> T | None:
+    """The answer that a last line alone gives below one that was taken back."""
+    line = last_line(text)
+    said = read(line, False)
+    return said.value if len(line.strip(WRAPPING)) <= _SHORT else None
+
+
+_SHORT = 40
+"""Characters of a line that may be an answer and nothing besides."""
+
+
+_EXPLANATION = re.compile(
+    r"\n[\s*_`#>-]*(?:explanation|reason(?:ing|s)?|rationale|justification|note|why|because|since|details)\b[^:：\n]{0,30}(?:[:：]|[*_]+[ \t]*\n|\n)",
+    re.IGNORECASE,
+)
+
+
+def _at_end(text: str, read: Read[T]) -> T | None:
+    """What the last line says, or the line above an explanation; else the first one of a reply, if it is an answer."""
+    explained = _EXPLANATION.search(text)
+    if explained is not None and text[: explained.start()].strip():
+        said = read(last_line(text[: explained.start()]), False)
+        if said.value is not None:
+            return said.value
+    line = last_said(text)
+    said = read(line, False)
+    if said.value is None or "\n" not in text:
+        return said.value
+    above = last_line(text[: text.rindex(line)])
+    if len(above) <= _SHORT and "=" not in above and read(above, False).value not in (None, said.value):
+        return None  # two lines, each with an answer
+    return said.value
