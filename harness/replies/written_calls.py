@@ -149,8 +149,8 @@ def calls_in(text: str) -> tuple[Written, ...]:
 
 
 def as_objects(text: str) -> str:
-    """`text` with each call as a JSON object (`WrittenCall.as_object`), and an envelope with nothing that can be read without
-    its marks."""
+    """`text` with each call as a JSON object (`WrittenCall.as_object`), and an envelope with nothing that can be read
+    without its marks."""
     calls = calls_in(text)
     if not calls:
         return _STRAY.sub("", text) if has_envelope(text) else text

@@ -69,7 +69,7 @@ CALLS: dict[str, Callable[[str, Arguments], str]] = {
     ),
     "Mistral": lambda n, a: f"[TOOL_CALLS][{_named(n, a)}]",
     "Mistral, with arguments": lambda n, a: f"[TOOL_CALLS]{n}[ARGS]{_json(a)}",
-    "Llama 3": lambda n, a: f"<|python_tag|>{_named(n, a, 'parameters')}<|eom_id|>",
+    "Llama 3": lambda n, a: f"<|python_tag|>{_named(n, a, 'parameters')}",
     "Llama 3, custom": lambda n, a: f"<function={n}>{_json(a)}</function>",
     "Llama 4": lambda n, a: f"<|python_start|>[{_python(n, a)}]<|python_end|>",
     "DeepSeek V3": lambda n, a: (
