@@ -15,6 +15,7 @@ from harness.cli.terminal import terminal_width
 from harness.manifests import report_part
 from harness.printable import clean_name
 from harness.report import render
+from harness.report.provenance import in_one_line
 from harness.results import Run
 from harness.storage import write_atomically
 from harness.storage.error_log import ERRORS, tracebacks
@@ -34,6 +35,9 @@ def print_tables(run: Run, options: argparse.Namespace, *, tables_too: bool = Tr
     """Print a run's tables and where it is, and on stderr what failed. `tables_too`: else all but the tables."""
     tables = run.with_published(run.published() if options.with_published else ())
     if tables_too:
+        if options.format in ("text", "markdown"):
+            print(f"{clean_name(in_one_line(run.meta))}
+")
         show(readable(tables, options), options.format, run.spec.name)
     print_after(run)
     failed, log = run.failed, run.folder / ERRORS
@@ -133,3 +137,4 @@ def write(text: str, file: str | None) -> None:
         print(text)
     else:
         write_atomically(Path(file), text + "\n")
+        print(f"wrote: {file}", file=sys.stderr)

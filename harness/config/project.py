@@ -40,6 +40,7 @@ class ProjectEntry(TypedDict, total=False):
 
     name: str
     description: str
+    author: str
     parents: list[str]
 
 
@@ -71,6 +72,7 @@ class Project:
     root: Path
     name: str
     parents: tuple[Project, ...] = ()
+    author: str | None = None
     _loaded: dict[tuple[str, str], type[Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def lineage(self) -> Iterator[Project]:
@@ -296,7 +298,7 @@ def _open(root: Path, via: tuple[Path, ...]) -> Project:
             place = document.place("parents", i)
             raise SpecError(f"no project at {path} (it has no {MARKER})", place=place, hint=hint)
         parents.append(_open(path, (*via, root)))
-    return Project(root, str(data.get("name", root.name)), tuple(parents))
+    return Project(root, str(data.get("name", root.name)), tuple(parents), data.get("author"))
 
 
 def _offered(kind: str) -> Mapping[str, Offer]:

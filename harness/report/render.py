@@ -123,7 +123,8 @@ def grid(table: Table) -> Grid:
         (i, len(table.row_names) + j) for i, row in enumerate(table.rows) for j, c in enumerate(row.cells) if c.best
     }
     groups = sum(row.group is not None for row in table.rows)
-    return _short_names(Grid(header, body, len(table.row_names), frozenset(best), groups).map(clean_name))
+    texts = Grid(header, body, len(table.row_names), frozenset(best), groups).map(clean_name)
+    return _short_names(texts) if table.columns else texts  # the texts of a table without numbers are what it says
 
 
 def _short_names(texts: Grid) -> Grid:
@@ -240,6 +241,10 @@ def _csv(table: Table) -> str:
     tidy = table.long()
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
+    if not table.columns:  # a table of texts
+        writer.writerow(map(csv_cell, table.row_labels))
+        writer.writerows(map(csv_cell, row.names) for row in table.rows)
+        return out.getvalue()
     keys = list(dict.fromkeys(key for row in tidy for key in row))
     writer.writerow(map(csv_cell, keys))
     writer.writerows([csv_cell(row.get(key)) for key in keys] for row in tidy)

@@ -31,6 +31,7 @@ from harness.extensions.leaderboards.sides import RunPart, add_sides, two_sides
 from harness.extensions.leaderboards.standings import Role, Standings, standings
 from harness.extensions.papers.names import tables_named
 from harness.reading import run_folder
+from harness.report.provenance import as_table, facts
 from harness.results import Run
 from harness.runtime.manifest import META
 from harness.runtime.options import Options
@@ -81,7 +82,7 @@ def leaderboard(options: argparse.Namespace) -> int:
         elif conflict := ahead.conflict(group.runs[0]):
             board = replace(board, notes=(f"Apart: {conflict[0]}.", *board.notes))
         sections.append((run, board, merge(group.runs, papers)))
-    _print(sections, boards, options)
+    _print(sections, boards, _origin(found, options), options)
     for line in apart:
         print(f"not shown: {line}", file=sys.stderr)
     for doubt in doubts:
@@ -155,7 +156,10 @@ def _digests(side: RunPart) -> comparison.Digest:
 
 
 def _print(
-    sections: Sequence[tuple[Run, Standings, list[Table]]], boards: Sequence[Standings], options: argparse.Namespace
+    sections: Sequence[tuple[Run, Standings, list[Table]]],
+    boards: Sequence[Standings],
+    origin: Table,
+    options: argparse.Namespace,
 ) -> None:
     title = boards[0].name if len(boards) == 1 else "Leaderboards"
     if options.table:
@@ -163,13 +167,19 @@ def _print(
         for run, _, own in sections:
             tables += own
             entries += run.table_specs
-        show(tables_named(tables, entries, options.table), options.format, title, options.output)
+        show([*tables_named(tables, entries, options.table), origin], options.format, title, options.output)
         return
     shown = [overall(boards)] if len(boards) > 1 else []
     for _, board, own in sections:
         several = [replace(table, title=_of(board.name, table.title)) for table in own]
         shown += [board.table(), *(several if len(sections) > 1 else own)]
-    show(readable(shown, options), options.format, title, options.output)
+    show([*readable(shown, options), origin], options.format, title, options.output)
+
+
+def _origin(found: Sequence[tuple[RunScores, Run]], options: argparse.Namespace) -> Table:
+    """Where the numbers of a board come from, by each run's record."""
+    author = options.author or find().author
+    return as_table([(scores.id, facts(run.meta, run.folder, scores.cost, author)) for scores, run in found])
 
 
 def _of(benchmark: str, title: str) -> str:
@@ -335,6 +345,7 @@ def leaderboard_options(command: Parser) -> None:
     command.add_argument("runs", nargs="+", metavar="PATH", help="run folders, or folders of runs")
     text = "show floor and ceiling: policies, played now"
     command.add_argument("--with_baselines", action="store_true", help=text)
+    command.add_argument("--author", metavar="NAME", help="who publishes it (default: author in harness.yaml)")
     opt.add(command, "table", "output", *opt.TABLES)
 
 

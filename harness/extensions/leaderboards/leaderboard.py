@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from harness.api import Metric
 from harness.errors import DataError
-from harness.extensions.costs.costs import Price, Prices, read_prices
+from harness.extensions.costs.costs import Price, Prices, cost, read_prices
 from harness.extensions.costs.key import priced
 from harness.extensions.papers.beside import cited
 from harness.extensions.papers.figures import PublishedTable
@@ -53,6 +53,18 @@ class RunScores:
         return text(self.run.get("spec"))
 
     @property
+    def cost(self) -> str:
+        """What it cost, in words: USD by the spec's prices, else tokens."""
+        if self.run.get("policies_only"):
+            return "nothing: policies play"
+        billed = {"input": "tokens_input", "output": "tokens_output"}
+        total = cost(billed, self.prices, self.scores, 0)
+        if total.value is not None:
+            return f"{total.value:,.4g} USD for {total.n or 0:,} episodes, by the spec's prices"
+        counted = [x for score in self.scores for name in _TOKENS if (x := score.number(name)) is not None]
+        return f"{sum(counted):,.0f} tokens; the spec has no price" if counted else "not known: the spec has no price"
+
+    @property
     def by_readers(self) -> tuple[float, float] | None:
         """From where to where the headline lies if the replies are read by other rules; None before `harness score
         --readers` has read them."""
@@ -62,6 +74,10 @@ class RunScores:
             value for one in found if isinstance(one, dict) and isinstance(value := one.get("value"), int | float)
         ]
         return (min(values), max(values)) if len(values) > 1 else None
+
+
+_TOKENS: Final = ("tokens_total", "tokens")
+"""Metrics of tokens by their usual names."""
 
 
 def leaderboard(runs: Sequence[RunScores], published: Iterable[PublishedTable] = ()) -> list[Table]:

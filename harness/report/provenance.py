@@ -1,0 +1,98 @@
+"""Where numbers come from: what was run, when, and with which code, by a run's own record (run.json)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from harness.tables import Row, Table, text
+
+TITLE: Final = "Where these numbers come from"
+_DIGEST: Final = 12  # characters of a digest
+
+
+def in_one_line(meta: Mapping[str, Any]) -> str:
+    """What was run, in the manner of lm-eval: spec, model (its arguments), sampling, limit, seed, repeats.
+
+    Args:
+        meta: the content of run.json, which holds no secrets.
+    """
+    model, spec = text(meta.get("model")), _spec(meta)
+    arguments = _settings((meta.get("engine_args") or {}).get("model"), but={"model": model})
+    shown = f"{model} ({arguments})" if arguments else model
+    return (
+        f"{text(meta.get('spec'))}: {shown}, generation_kwargs: ({_sampling(meta)}), limit: {_or_none(spec, 'limit')}, "
+        f"seed: {spec.get('seed', 0)}, repeats: {spec.get('repeats', 1)}"
+    )
+
+
+def facts(meta: Mapping[str, Any], folder: Path | str, cost: str, author: str | None) -> dict[str, str]:
+    """What must be known of a run to cite it or to run it again, by name.
+
+    Args:
+        meta: the content of run.json.
+        folder: where the run is.
+        cost: what it cost, in words.
+        author: who publishes the numbers, if that is known.
+    """
+    spec, git = _spec(meta), meta.get("git") or {}
+    prompts = (meta.get("identity") or {}).get("prompts") or {}
+    commit = text(git.get("commit")) + (" (with changes)" if git.get("dirty") else "")
+    found = {
+        "author": author or "–",
+        "date": f"{_time(meta.get('start'))} to {_time(meta.get('end'))}",
+        "model": in_one_line(meta).partition(": ")[2].partition(", generation_kwargs")[0],
+        "harness": text((meta.get("versions") or {}).get("harness")),
+        "commit": commit,
+        "spec": f"{text(meta.get('spec'))}, digest {text(meta.get('spec_digest'))[:_DIGEST]}",
+        "prompts": ", ".join(f"{name} {text(digest)[:_DIGEST]}" for name, digest in prompts.items()) or "–",
+        "sampling": _sampling(meta),
+        "seed": text(spec.get("seed", 0)),
+        "limit": _or_none(spec, "limit"),
+        "repeats": text(spec.get("repeats", 1)),
+        "cost": cost,
+        "run": str(folder),
+    }
+    return {name: value.replace("\n", " ") for name, value in found.items()}
+
+
+def as_table(runs: Sequence[tuple[str, Mapping[str, str]]]) -> Table:
+    """A table of texts: of each run, by its name, what `facts` says; a row a fact."""
+    rows = [
+        Row({"run": name, "what": what, "value": value}, (name, what, value), ())
+        for name, known in runs
+        for what, value in known.items()
+    ]
+    return Table(TITLE, ("run", "what", "value"), (), (), tuple(rows), row_names=("Run", "", ""))
+
+
+def _time(when: Any) -> str:
+    """A time of run.json without the parts of a second."""
+    return datetime.fromisoformat(when).isoformat(" ", "seconds") if isinstance(when, str) else "–"
+
+
+def _spec(meta: Mapping[str, Any]) -> Mapping[str, Any]:
+    return (meta.get("identity") or {}).get("spec") or {}
+
+
+def _sampling(meta: Mapping[str, Any]) -> str:
+    if meta.get("policies_only"):
+        return "none: policies play"
+    return _settings(meta.get("generation_kwargs"), but={}) or "none"
+
+
+def _settings(settings: Any, but: Mapping[str, Any]) -> str:
+    """`name=value, …` of what is set, but for what is said already."""
+    known = settings if isinstance(settings, Mapping) else {}
+    return ", ".join(
+        f"{name}={text(value)}"
+        for name, value in known.items()
+        if value not in (None, "", [], {}) and but.get(name) != value
+    )
+
+
+def _or_none(spec: Mapping[str, Any], key: str) -> str:
+    value = spec.get(key)
+    return "none" if value is None else text(value)
