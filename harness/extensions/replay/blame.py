@@ -126,6 +126,7 @@ def blamed(
                     left,
                     asked,
                     policy={**looked.policy, **({"sample": number} if number else {})},
+                    errors=tuple(score.error for score in parent.run.scores if score.error is not None),
                 )
             )
     return replace(blames[0], further=tuple(blames[1:]))

@@ -185,7 +185,7 @@ def as_json(found: Blame) -> dict[str, Any]:
         "policy": found.policy,
         "asked": found.asked,
         "passed": found.passed,
-        "raised": sum(score.error is not None for score in found.run.scores),
+        "raised": len(found.errors),
         "left": found.remaining,
         "episodes": [_episode(one, found) for one in found.verdicts],
         **({"further_samples": [as_json(one) for one in found.further]} if found.further else {}),

@@ -41,6 +41,7 @@ class Blame:
         further: the same of further samples, where another sample of a model is the reference.
         policy: the reference as a spec has it, {"use": …} and its parameters; of another sample of a model than that
             of number 0 also its number, as `sample`.
+        errors: what episodes of the run raised, which have no outcome to explain.
     """
 
     run: Run
@@ -53,15 +54,15 @@ class Blame:
     asked: int = 0
     further: tuple[Blame, ...] = ()
     policy: Facts = field(default_factory=dict)
+    errors: tuple[str, ...] = ()
 
     @property
     def raised(self) -> str | None:
         """How many episodes of the run raised, and have no outcome to explain, in a sentence; None if none did."""
-        errors = [score.error for score in self.run.scores if score.error is not None]
-        if not errors:
+        if not self.errors:
             return None
-        first = cut(clean_name(errors[0]), _LONGEST)
-        of = f"{len(errors)} of {of_episodes(len(self.run.scores))} raised and {'has' if len(errors) == 1 else 'have'}"
+        first, verb = cut(clean_name(self.errors[0]), _LONGEST), "has" if len(self.errors) == 1 else "have"
+        of = f"{len(self.errors)} of {of_episodes(len(self.run.scores))} raised and {verb}"
         return f"{of} no outcome that could be explained, as by: {first}"
 
     @property

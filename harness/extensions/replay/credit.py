@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import logging
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -39,6 +40,7 @@ from .verdict import Search, shares
 FILE = "credit.json"
 """In the folder of a run: key → episode → [its number, agent → credit, or None where that is not known]."""
 
+_log = logging.getLogger(__name__)
 _SHOWN = 20
 _LARGEST = 256 << 20  # bytes of the file
 
@@ -175,7 +177,7 @@ def _check(plan: Plan) -> None:
 
 
 async def _credited(
-    parent: Parent, names: Iterable[str], metric: CreditMetric, plan: Plan, options: Options, found: Credits
+    parent: Parent, names: Sequence[str], metric: CreditMetric, plan: Plan, options: Options, found: Credits
 ) -> None:
     """Add the episodes' credits to `found`; without those that a model would have to be asked for."""
     headline = HeadlineSpec.of(plan.spec.data, plan.metrics)
@@ -187,7 +189,9 @@ async def _credited(
         for engine in kept.values():
             stack.push_async_callback(engine.close)
         spent = False
-        for name in names:
+        for number, name in enumerate(names):
+            if number * 10 // len(names) > (number - 1) * 10 // len(names):
+                _log.info(f"credits: {number:,} of {of_episodes(len(names))} played again")
             rehearsal = Rehearsal(parent, name, reference, of, kept, options.sandbox)
             search = Search(permutations=metric.permutations, seed=derive_seed(parent.plan.seed, "credit", name))
             own: Mapping[str, Share] | None = None

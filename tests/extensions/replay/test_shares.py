@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import math
+import runpy
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -10,11 +11,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.blame_shares import GAMES, SIZES, row
 from harness.extensions.replay.shares import MOST_EXACT, AgentGame, Coalition, Share
+from tests.helpers.commands import ROOT
 from tests.helpers.samples import examples
 
 AGENTS = "ABCD"
+BENCHMARK = runpy.run_path(str(ROOT / "benchmarks" / "blame_shares.py"))
 
 
 def game(worths: dict[Coalition, int], agents: str = AGENTS) -> AgentGame:
@@ -118,9 +120,9 @@ def test_sampled_intervals_have_a_width_and_hold_the_share(votes: list[int], see
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("kind", GAMES)
+@pytest.mark.parametrize("size", BENCHMARK["SIZES"])
+@pytest.mark.parametrize("kind", BENCHMARK["GAMES"])
 def test_intervals_cover_the_shapley_value(kind: str, size: int) -> None:
-    found = row(kind, size, 20)
+    found = BENCHMARK["row"](kind, size, 20)
     assert found["covered"] == "exact" or float(str(found["covered"])) >= 0.95
     assert found["zero width"] == 0
