@@ -175,7 +175,9 @@ def check(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
 def open_folder(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
     """Lock the run's folder, and write run.json and spec.yaml or check those of the run to be resumed."""
     plan, options, folder = run.plan, run.options, run.folder
-    if (folder / approvals.MARKER).is_file():  # the folder of a run is not the user's own: its plugins would need approval
+    if (
+        folder / approvals.MARKER
+    ).is_file():  # the folder of a run is not the user's own: its plugins would need approval
         raise DataError(f"{folder} is a project, not a folder for a run", hint="Choose another --output_path.")
     adopted = prepare(plan)
     try:

@@ -29,7 +29,7 @@ from harness.errors import DataError
 from harness.manifests import offers
 from harness.runtime import used_extensions
 from harness.runtime.options import Options
-from harness.runtime.sources import code, commit
+from harness.runtime.sources import code, commit, readers
 from harness.storage.redaction import without_secrets
 
 META, SPEC = "run.json", "spec.yaml"
@@ -167,11 +167,17 @@ def _describe(plan: Plan, folder: Path, adopted: Mapping[str, str]) -> dict[str,
         "constrained": any(condition.constrained for condition in plan.conditions),
         "identity": identity(plan, adopted),
         "code": code(plan),
+        "readers": readers(),
         "extensions": used_extensions.described(plan),
         "git": commit(plan.project.root),
         "engine_args": {name: without_secrets(engine.describe()) for name, engine in plan.engines.items()},
         "command": list(map(without_secrets, sys.argv)),
-        "versions": {"harness": __version__, "python": platform.python_version(), **_versions(), **_of_extensions(plan)},
+        "versions": {
+            "harness": __version__,
+            "python": platform.python_version(),
+            **_versions(),
+            **_of_extensions(plan),
+        },
         "hardware": {"platform": platform.platform(), "processors": os.cpu_count()},
         "status": "running",
         "start": (start := now()),

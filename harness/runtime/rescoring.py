@@ -11,7 +11,7 @@ from harness.config.plan import Plan, episode_id
 from harness.errors import DataError
 from harness.replies.reading import note_bugs
 from harness.runtime.scoring import grade, labels, score, turns_of
-from harness.runtime.verification import dispute, refuse
+from harness.runtime.verification import dispute, refuse, same_readers
 from harness.storage import finished
 from harness.storage.error_log import ERRORS, ErrorLog, forget_scoring
 from harness.tables import EpisodeScore
@@ -20,14 +20,15 @@ from harness.tables import EpisodeScore
 def rescore(plan: Plan, folder: Path, provider: str = "process") -> list[EpisodeScore]:
     """Grade and measure a finished run again from its recorded moves: the scores of all played episodes, in plan order.
 
-    Raises `DataError` if the journal contains episodes that the plan does not have, or outcomes that do not follow
-    from their moves.
+    Raises `DataError` if the journal contains episodes that the plan does not have, outcomes that do not follow from
+    their moves, or moves that are not what their texts say to the forms that read them then.
     """
     forget_scoring(folder)
     errors = ErrorLog(folder / ERRORS)
     episodes = {episode_id(*episode): episode for episode in plan.episodes()}
     scored: dict[str, EpisodeScore] = {}
     disputed: dict[str, str] = {}
+    texts = same_readers(plan, folder)  # another version reads otherwise, and its moves are what was played then
     for end, batches in finished.batches(*storage.journals(folder)):
         name = end["e"]
         note_bugs(functools.partial(errors.record, episode=name))
@@ -36,7 +37,7 @@ def rescore(plan: Plan, folder: Path, provider: str = "process") -> list[Episode
                 f"{folder} holds episode {name!r}, which its spec does not make", hint="Was spec.yaml edited?"
             )
         condition, case, repeat = episodes[name]
-        if (why := dispute(plan, condition, case, repeat, end, batches)) is not None:
+        if (why := dispute(plan, condition, case, repeat, end, batches, texts)) is not None:
             disputed[name] = why
         if disputed:
             continue

@@ -20,6 +20,7 @@ from harness.config.plan import Condition, Plan
 from harness.errors import SetupError
 from harness.storage.error_log import ErrorLog
 from harness.tables import CorpusRecord, EpisodeScore, Number
+from harness.tables.scores import is_countable
 
 _UNLOGGED = ErrorLog()
 _FAILED = {*storage.PASSING, *storage.REFUSALS}
@@ -32,9 +33,9 @@ def labels(plan: Plan, condition: Condition, case: Case) -> dict[str, Any]:
 
 
 def _number(value: Any) -> float | None:
-    """`value` as a number that JSON keeps, None if there is none. Raises `TypeError` for anything else."""
+    """`value` as a number that tables count with, None if there is none. Raises `TypeError` for anything else."""
     if value is None or type(value) in (int, float):
-        return value if value is None or math.isfinite(value) else None
+        return value if value is None or is_countable(value) else None
     if isinstance(value, numbers.Real):  # True, a numpy float, a fraction
         return _number(float(value))
     raise TypeError(f"gave {value!r:.80}, which is not a number")

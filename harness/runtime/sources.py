@@ -28,6 +28,10 @@ _PATIENCE = 5.0
 """Seconds that git may take."""
 
 
+_WITH_FORMS = ("contracts", "datasets", "declared", "judges", "networks", "panels", "sharded", "tools", "worlds")
+"""The extensions that define forms of replies."""
+
+
 @dataclass(frozen=True)
 class _Source:
     root: Path
@@ -67,6 +71,16 @@ def _programs(plan: Plan) -> Hashes:
     here = Path.cwd()
     named = {str(file.relative_to(here)) if file.is_relative_to(here) else file.name: file for file in files}
     return {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in named.items()}
+
+
+@functools.cache
+def readers() -> str:
+    """A digest of the code of harness that reads replies: the forms that ship, and what they use."""
+    package, digest = Path(__file__).resolve().parent.parent, hashlib.sha256()
+    for room in ("replies", *(f"extensions/{name}" for name in _WITH_FORMS)):
+        for file in sorted((package / room).glob("*.py")):
+            digest.update(hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()
 
 
 def changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:

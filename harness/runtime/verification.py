@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from harness import __version__, storage
-from harness.api import Case, Move, Outcome
+from harness.api import Case, Move, Outcome, Turn
 from harness.config.plan import Condition, Plan, protocol_seed
 from harness.errors import DataError
+from harness.replies.reading import read_completion
 from harness.runtime.manifest import META
 from harness.runtime.record import read_meta
-from harness.runtime.sources import changed_files
+from harness.runtime.sources import changed_files, readers
 from harness.runtime.steps import Steps
 
 SHOWN = 3
@@ -26,13 +27,19 @@ SHOWN = 3
 
 
 def replayed(
-    plan: Plan, condition: Condition, case: Case, repeat: int, batches: Sequence[list[Move]]
+    plan: Plan,
+    condition: Condition,
+    case: Case,
+    repeat: int,
+    batches: Sequence[list[Move]],
+    on_turn: Callable[[Turn, Move], None] = lambda turn, move: None,
 ) -> Outcome | None:
     """What recorded moves lead to; None if the protocol asks for more.
 
     Args:
         plan, condition, case, repeat: the episode; `case` with its groups assigned.
         batches: all its moves in the order of the protocol; batches without turns are left out.
+        on_turn: called with each turn and its recorded move.
 
     Raises:
         RuntimeError: the moves are those of other turns, or there are more of them. Whatever the protocol raises.
@@ -47,6 +54,8 @@ def replayed(
             asked, found = [(turn.agent, turn.name) for turn in batch], [(move.agent, move.turn) for move in moves]
             if asked != found:
                 raise RuntimeError(f"batch {game.number} has the turns {asked!r:.200}, recorded are {found!r:.200}")
+            for turn, move in zip(batch, moves, strict=True):
+                on_turn(turn, move)
             game.send(moves)
         if more := sum(map(len, left)):
             raise RuntimeError(f"the protocol ends before the last {more} of the recorded moves")
@@ -67,16 +76,55 @@ def misstated(outcome: Outcome | None, end: Mapping[str, Any]) -> str | None:
     return f"its outcome has {path} {_text(one):.100}, its moves lead to {_text(two):.100}"
 
 
+def misread(turn: Turn, move: Move) -> str | None:
+    """How a recorded move differs from what its turn's form reads in the recorded text, in words; None if it does not.
+
+    A move without text (of a policy, or of a limit) and one of a failed request say nothing to compare.
+    """
+    if not move.calls or move.error_kind not in (None, "parse"):
+        return None
+    parsed = read_completion(turn.reply, move.calls[-1])
+    action = parsed.action if parsed.error is None else parsed.fallback_action
+    was_read, is_read = move.error_kind is None, parsed.error is None
+    if was_read == is_read and _text(move.action) == _text(action):
+        return None
+    recorded = f"is recorded as {_text(move.action):.100}" if was_read else "is recorded as unreadable"
+    found = f"its text says {_text(action):.100}" if is_read else f"its text cannot be read ({parsed.error:.100})"
+    return f"the reply of {move.agent} in {move.turn!r} {recorded}, and {found}"
+
+
 def dispute(
-    plan: Plan, condition: Condition, case: Case, repeat: int, end: Mapping[str, Any], batches: Sequence[list[Move]]
+    plan: Plan,
+    condition: Condition,
+    case: Case,
+    repeat: int,
+    end: Mapping[str, Any],
+    batches: Sequence[list[Move]],
+    texts: bool = False,
 ) -> str | None:
-    """Why a finished episode's outcome is not that of its moves, in words; None if it is."""
+    """Why a finished episode's outcome is not that of its moves, in words; None if it is.
+
+    `texts`: read the recorded texts again, and dispute a move that is not what its text says.
+    """
+    found: list[str] = []
+
+    def compare(turn: Turn, move: Move) -> None:
+        if texts and not found and (why := misread(turn, move)) is not None:
+            found.append(why)
+
     try:
-        return misstated(replayed(plan, condition, case, repeat, batches), end)
+        outcome = replayed(plan, condition, case, repeat, batches, compare)
+        return found[0] if found else misstated(outcome, end)
     except (Exception, SystemExit) as error:  # an episode that failed may fail again
         if end.get("outcome") is None:
             return None
         return f"playing its moves again failed: {type(error).__name__}: {error!s:.300}"
+
+
+def same_readers(plan: Plan, folder: Path) -> bool:
+    """Whether the forms that read the replies of the run in `folder` are those that are here."""
+    meta = read_meta(folder / META)
+    return meta.get("readers") == readers() and not changed_files(meta.get("code") or {}, plan, ("play", "task"))
 
 
 def refuse(plan: Plan, folder: Path, disputed: Mapping[str, str]) -> None:
@@ -103,7 +151,7 @@ def refuse(plan: Plan, folder: Path, disputed: Mapping[str, str]) -> None:
 
 
 def _text(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, ensure_ascii=True)
+    return json.dumps(value, sort_keys=True, ensure_ascii=True, default=str)
 
 
 def _difference(one: Any, two: Any, path: str = "") -> tuple[str, Any, Any]:

@@ -91,14 +91,14 @@ class EpisodeScore:
         return self.error is not None and self.error != NOT_RUN
 
     def number(self, metric: str) -> float | None:
-        """The metric's number, of parts their quotient; None if the episode failed, has none, or it is not finite."""
+        """The metric's number, of parts their quotient; None if the episode failed, has none, or it is not countable."""
         value = self.numbers.get(metric)
         if isinstance(value, CorpusRecord):
             return None
         if isinstance(value, Sequence):
             parts = self.parts(metric)
             value = parts[0] / parts[1] if parts else None
-        return value if self.error is None and value is not None and math.isfinite(value) else None
+        return value if self.error is None and value is not None and is_countable(value) else None
 
     def parts(self, metric: str) -> Parts | None:
         """Numerator and denominator of a `RatioMetric`; None as for `number`, and for every other metric."""
@@ -106,7 +106,7 @@ class EpisodeScore:
         if self.error is not None or not isinstance(value, Sequence):
             return None
         top, bottom = value
-        return (top, bottom) if math.isfinite(top) and math.isfinite(bottom) and bottom > 0 else None
+        return (top, bottom) if is_countable(top) and is_countable(bottom) and bottom > 0 else None
 
     def record(self, metric: str) -> CorpusRecord | None:
         """The record of a `CorpusMetric`; None if the episode failed or has none, and for every other metric."""
@@ -153,6 +153,8 @@ class EpisodeScore:
         return cls(**{field.name: data[field.name] for field in fields(cls) if field.name in data} | shared)
 
 
+LARGEST: Final = 1e100
+"""The largest number of an episode that counts. Means and variances of larger ones leave what a float holds."""
 _LINE: Final[dict[str, tuple[Any, str]]] = {
     "id": (str, "a text"),
     "condition": (str, "a text"),
@@ -162,6 +164,11 @@ _LINE: Final[dict[str, tuple[Any, str]]] = {
     "turns": (dict, "an object"),
     "dropped_fields": (dict, "an object"),
 }
+
+
+def is_countable(value: float) -> bool:
+    """Whether tables can count with a number: it is finite, and so are the squares of a million such and their sum."""
+    return abs(value) <= LARGEST
 
 
 def load_scores(path: Path) -> list[EpisodeScore]:
@@ -198,7 +205,7 @@ def _is_number(value: Any) -> bool:
     """Whether JSON keeps the value: a finite number, or two of which the second is above 0."""
     if isinstance(value, list | tuple):
         return len(value) == 2 and all(map(_is_number, value)) and value[1] > 0
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf
 
 
 def numbers(scores: Iterable[EpisodeScore], metric: str) -> list[float]:

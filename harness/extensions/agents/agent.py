@@ -243,7 +243,9 @@ def _named_files(words: Sequence[str]) -> list[Path]:
     """
     found: list[Path] = []
     for word in words:
-        with contextlib.suppress(ValueError, OSError, RuntimeError):  # no path, and quotes that only the program's own language closes
+        with contextlib.suppress(
+            ValueError, OSError, RuntimeError
+        ):  # no path, and quotes that only the program's own language closes
             parts = [word, word.partition("=")[2], *shlex.split(word.replace(";", " "))]
             for part in filter(None, parts):
                 path = Path(part).expanduser().resolve()

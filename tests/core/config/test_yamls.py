@@ -101,7 +101,10 @@ PLAIN = st.recursive(
 )  # fmt: skip
 
 
-@given(PLAIN | st.sampled_from(["1e-3", "1_0", "1:30", "no", "null", "2020-01-01", "=", "<<", "0x1f", "010", "0o7", "YES", "08"]))
+@given(
+    PLAIN
+    | st.sampled_from(["1e-3", "1_0", "1:30", "no", "null", "2020-01-01", "=", "<<", "0x1f", "010", "0o7", "YES", "08"])
+)
 def test_what_is_dumped_is_read_back(value: object) -> None:
     assert yamls.parse(yamls.dump({"a": value}), "f").data == {"a": value}
 

@@ -550,10 +550,16 @@ def test_a_foreign_spec_reads_below_its_own_folder_only(
     (stranger.folder / "link.jsonl").symlink_to(private / "diary.jsonl")
     own_rows = stranger.folder / "mine.jsonl"
     own_rows.write_text(SECRET)
-    given = json.loads(json.dumps(READERS[name]).replace("HOME", str(private)).replace("STRANGER", str(stranger.folder)))
+    given = json.loads(
+        json.dumps(READERS[name]).replace("HOME", str(private)).replace("STRANGER", str(stranger.folder))
+    )
     body = {"name": "x", "task": {"use": "dataset_qa", "doc_to_text": "q", "doc_to_target": "a"}, "protocol": "single"}
     file = stranger.folder / "s.yaml"
-    swept = {**body, "matrix": {"what": [given]}, "task": {**body["task"], **{key: f"${{what.{key}}}" for key in given}}}
+    swept = {
+        **body,
+        "matrix": {"what": [given]},
+        "task": {**body["task"], **{key: f"${{what.{key}}}" for key in given}},
+    }
     swept["matrix"]["what"][0] = {"name": "w", **given}
     play = ["--model", "mock", "--quiet", "--output_path", str(tmp_path / "out")]
     for spec in ({**body, "task": {**body["task"], **given}}, swept):
@@ -658,7 +664,9 @@ def test_a_script_elsewhere_is_part_of_what_is_approved(
     assert main(["validate", str(file)]) == 2 and "not approved to run" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("link", ["registry/policies/own.py", "registry/policies", "registry/policies/_helper.py", "registry"])
+@pytest.mark.parametrize(
+    "link", ["registry/policies/own.py", "registry/policies", "registry/policies/_helper.py", "registry"]
+)
 def test_a_link_among_ones_own_plugins_counts_as_what_it_leads_to(
     stranger: Stranger, link: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
