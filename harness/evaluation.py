@@ -30,7 +30,7 @@ from harness.results import Run
 from harness.runtime import manifest
 from harness.runtime.abilities import lacking
 from harness.runtime.options import NAMES, Options
-from harness.runtime.runner import RunStoppedError, Work, work_of
+from harness.runtime.runner import RunStoppedError, work_of
 from harness.runtime.runner import run as play_all
 from harness.runtime.session import session
 from harness.storage.locks import LOCK, Lock, holder
@@ -206,7 +206,13 @@ def play(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
     try:
         work = work_of(run.plan, run.survey.episodes, folder, options, on_score, run.spent)
         with session() as one:
-            _until_interrupted(work, lambda: one.run(play_all(work, executor.play)))
+            try:
+                one.run(play_all(work, executor.play))
+            except RunStoppedError:
+                if not work.interrupted:
+                    raise
+            if work.interrupted:  # the first Ctrl-C has ended it in good order
+                raise KeyboardInterrupt
         plan, scores = work.plan, work.scores
         if meta.pop("rescore", False) or "graded_again" in meta:  # the journal has the numbers of other code
             from harness.runtime.rescoring import rescore
@@ -222,17 +228,6 @@ def play(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
         raise
     meta = manifest.reported(meta, work.reports, executor.report())
     return replace(run, plan=plan, meta=meta, scores=tuple(scores))
-
-
-def _until_interrupted(work: Work, play: Callable[[], None]) -> None:
-    """Raises `KeyboardInterrupt` where the first Ctrl-C has ended the run in good order; else what `play` raises."""
-    try:
-        play()
-    except RunStoppedError:
-        if not work.interrupted:
-            raise
-    if work.interrupted:
-        raise KeyboardInterrupt
 
 
 def follow(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:

@@ -42,13 +42,15 @@ def evaluate(options: argparse.Namespace) -> int:
     board = report_part("board", "several specs in one command")
     plans = [_planned(one) for one in single]  # mistakes of all come before the first call
     only_board = options.format not in ("text", "markdown")  # several documents would be none
+    folders, worst = list[Path](), 0
     with session():
-        ended = [_evaluate_one(one, plan, only_board) for one, plan in zip(single, plans, strict=True)]
-    codes, folders = zip(*ended, strict=True)
-    if any(folder is None for folder in folders):
-        return INTERRUPTED
+        for one, plan in zip(single, plans, strict=True):
+            code, folder = _evaluate_one(one, plan, only_board)
+            if folder is None:
+                return code
+            folders, worst = [*folders, folder], max(worst, code)
     board(folders, options.format)
-    return max(codes)
+    return worst
 
 
 def _names(given: str) -> list[str]:
@@ -68,7 +70,7 @@ def _planned(options: argparse.Namespace) -> Plan:
 
 
 def _evaluate_one(options: argparse.Namespace, plan: Plan, silent: bool = False) -> tuple[int, Path | None]:
-    """Run one of the specs; returns the exit code, and its folder. `silent`: print no tables."""
+    """Run one of the specs; returns the exit code, and its folder (None: Ctrl-C). `silent`: print no tables."""
     asked_for = after.from_arguments(find(), vars(options))
     how = running(options)
     if how.output_path is not None and len([name for given in options.specs for name in _names(given)]) > 1:

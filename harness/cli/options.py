@@ -65,7 +65,7 @@ _WORDS: Final = {"output": ("-o", "--output"), "specs": ("--spec",)}
 _COUNT: Final[dict[str, Any]] = {"metavar": "N", "type": whole(1)}
 _FLAGS: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
     "spec": (_WHAT, {"required": True, "metavar": "FILE", "help": "a spec's file or name; `harness list specs`"}),
-    "specs": (_WHAT, {"required": True, "metavar": "FILE", "action": "append",
+    "specs": (_WHAT, {"required": True, "metavar": "FILE", "action": "append", "dest": "specs",
                       "help": "a spec's file or name, or several: a,b (`harness list specs`); repeatable"}),
     "set": (_WHAT, {"action": "append", "default": [], "metavar": "PATH=VALUE", "dest": "overrides",
                     "help": "change a value of the spec, such as matrix.size=[4]; repeatable"}),
@@ -107,8 +107,7 @@ def add(command: Parser, *names: str, group: str | None = None) -> None:
     for name in names:
         own, settings = _FLAGS.get(name) or _of_run(name)
         words = (name,) if own == _ARGUMENTS else _WORDS.get(name, (f"--{name}",))
-        named = {"dest": name} if name == "specs" else {}
-        command.group(group or own).add_argument(*words, **named, **settings)
+        command.group(group or own).add_argument(*words, **settings)
 
 
 def are_of_core(words: Sequence[str]) -> bool:

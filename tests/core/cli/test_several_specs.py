@@ -87,6 +87,15 @@ def test_json_is_one_document(project: Path, capsys: pytest.CaptureFixture[str])
     assert "results: out/toy-kept" in err and "results: out/second-kept" in err
 
 
+def test_ctrl_c_ends_all_of_them(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = project / "registry/engines/kept.py"
+    raises = 'import signal\n        signal.raise_signal(signal.SIGINT)\n        return Completion("a")'
+    file.write_text(KEPT.replace('return Completion("a")', raises))
+    code, _, err = invoke(capsys, "eval", "--spec", "toy,second", *log(project))
+    assert code == 130 and "toy-kept. To go on:" in err
+    assert [path.name for path in (project / "out").iterdir()] == ["toy-kept"]
+
+
 @pytest.mark.parametrize(
     ("given", "error"),
     [

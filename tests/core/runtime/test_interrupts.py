@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import harness
+from harness.api import Completion
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from tests.helpers.toy import TOY
@@ -17,8 +18,8 @@ from tests.helpers.toy import TOY
 WIDTH = 5
 
 
-def run(folder: Path, engine: Mock, **more: object) -> harness.Run:
-    return harness.evaluate("toy", engine, repeats=3, output_path=folder, project=TOY, max_concurrency=WIDTH, **more)
+def run(folder: Path, engine: Mock) -> harness.Run:
+    return harness.evaluate("toy", engine, repeats=3, output_path=folder, project=TOY, max_concurrency=WIDTH)
 
 
 class Interrupted(Mock):
@@ -30,7 +31,7 @@ class Interrupted(Mock):
         self.in_flight: set[str] = set()
         self.late = self.in_flight
 
-    async def complete(self, request: Request) -> harness.api.Completion:
+    async def complete(self, request: Request) -> Completion:
         self.ids.append(request.id)
         self.in_flight.add(request.id)
         await asyncio.sleep(0)
@@ -43,7 +44,7 @@ class Interrupted(Mock):
         if self.forever and len(self.ids) >= self.at:
             await asyncio.Event().wait()
         self.in_flight.discard(request.id)
-        return harness.api.Completion("a")
+        return Completion("a")
 
 
 def answered(folder: Path) -> list[str]:
