@@ -62,8 +62,9 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """
     if config.option.markexpr == "docs":
         return None
-    paths = [config.invocation_params.dir / argument.partition("::")[0] for argument in config.args]
-    few = all(path.suffix == ".py" for path in paths) or _functions(paths) <= FEW
+    files = all(argument.partition("::")[0].endswith(".py") for argument in config.args)
+    paths = [config.invocation_params.dir / argument for argument in config.args if "::" not in argument]
+    few = files or _functions(paths) <= FEW
     return 0 if few else {"ray": 0, "export": 0, "vllm": 2}.get(config.option.markexpr)
 
 

@@ -114,8 +114,12 @@ def distinct(name: str) -> Iterator[tuple[Condition, Case]]:
             yield condition, case
 
 
-@pytest.mark.sampled(4)
-@pytest.mark.parametrize("name", shipped.specs())
+QUICK = ("arithmetic", "finqa", "networks/shared_rooms", "teams/chain")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in shipped.specs()]
+)
 def test_no_prompt_of_a_shipped_spec_states_an_answer(name: str) -> None:
     found, looked_at = {}, set()
     for condition, case in distinct(name):
