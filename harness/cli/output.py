@@ -36,8 +36,7 @@ def print_tables(run: Run, options: argparse.Namespace, *, tables_too: bool = Tr
     tables = run.with_published(run.published() if options.with_published else ())
     if tables_too:
         if options.format in ("text", "markdown"):
-            print(f"{clean_name(in_one_line(run.meta))}
-")
+            print(f"{clean_name(in_one_line(run.meta))}\n")
         show(readable(tables, options), options.format, run.spec.name)
     print_after(run)
     failed, log = run.failed, run.folder / ERRORS

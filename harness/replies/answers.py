@@ -22,7 +22,7 @@ from typing import Generic, TypeVar
 
 from .characters import WRAPPING, last_line, markers
 from .extract import ANSWER, field_of
-from .mentions import Stated, behind_verbs
+from .mentions import Stated
 from .statements import (
     LABEL,
     LABEL_WORDS,
@@ -223,9 +223,15 @@ def _is_colon(label: str) -> bool:
 
 def _begins_line(before: str) -> bool:
     """Whether what precedes a label on its line is marks, or words of the label itself: "My final answer:"."""
-    return not before.strip(" \t>*_`#-•([|0123456789.)") or len(before) <= 40 and re.fullmatch(
-        r"[\s>*_`#•(\[|-]*(?:(?:so|thus|therefore|hence|my|the|our|final|short|correct|best|and|corrected|revised|updated|new)\b[\s*_,]*)+",
-        before, re.IGNORECASE) is not None
+    return not before.strip(" \t>*_`#-•([|0123456789.)") or (
+        len(before) <= 40
+        and re.fullmatch(
+            r"[\s>*_`#•(\[|-]*(?:(?:so|thus|therefore|hence|my|the|our|final|short|correct|best|and|corrected|revised|updated|new)\b[\s*_,]*)+",
+            before,
+            re.IGNORECASE,
+        )
+        is not None
+    )
 
 
 def _without_run_on(text: str, places: list[Place[T]]) -> list[Place[T]]:

@@ -34,9 +34,45 @@ _BEFORE = re.compile(_EDGE.removeprefix("^"), re.IGNORECASE)
 _TO = r"(?:[ \t_]+\(?(?:to|for)\b[^:：\n<>\"{}]{0,60}?)"
 """What may follow a name: "to my neighbors"."""
 _KNOWN = (
-    *("message", "action", "answer", "final answer", "confidence", "thinking", "thoughts?", "reasoning", "reasons?", "analysis"),
-    *("plan", "explanation", "choice", "decision", "move", "vote", "ranking", "stance", "verdict", "rating", "response", "result"),
-    *("my message", "my action", "my answer", "confidence level", "行动", "行動", "动作", "aktion", "acción", "antwort", "答案"),
+    *(
+        "message",
+        "action",
+        "answer",
+        "final answer",
+        "confidence",
+        "thinking",
+        "thoughts?",
+        "reasoning",
+        "reasons?",
+        "analysis",
+    ),
+    *(
+        "plan",
+        "explanation",
+        "choice",
+        "decision",
+        "move",
+        "vote",
+        "ranking",
+        "stance",
+        "verdict",
+        "rating",
+        "response",
+        "result",
+    ),
+    *(
+        "my message",
+        "my action",
+        "my answer",
+        "confidence level",
+        "行动",
+        "行動",
+        "动作",
+        "aktion",
+        "acción",
+        "antwort",
+        "答案",
+    ),
 )
 """Names of fields in the forms of this package and in replies to other prompts. Any other name before a colon may be the
 beginning of what a field says: "P1: you take right."."""
@@ -59,7 +95,18 @@ _ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     "message": ("nachricht", "消息", "信息", "メッセージ", "메시지", "mensaje", "mensagem", "messaggio", "сообщение"),
     "action": ("aktion", "行动", "动作", "行動", "アクション", "행동", "acción", "ação", "azione", "действие"),
     "confidence": (
-        *("konfidenz", "sicherheit", "置信度", "信心", "確信度", "자신감", "신뢰도", "confiance", "confianza", "confiança"),
+        *(
+            "konfidenz",
+            "sicherheit",
+            "置信度",
+            "信心",
+            "確信度",
+            "자신감",
+            "신뢰도",
+            "confiance",
+            "confianza",
+            "confiança",
+        ),
         *("fiducia", "уверенность", "certainty", "probability", "probability that this is correct", "confidence score"),
         *("confidence rating", "confidence in this answer", "confidence in my answer"),
     ),
@@ -346,9 +393,7 @@ def _dashed(text: str, lines: str, names: _Names, begin: int) -> Statement | Non
     return Statement(text[last[0].start(1) : last[0].end(1)], *last[0].span()) if last else None
 
 
-def _headed(
-    text: str, lines: str, names: _Names, begin: int, others: tuple[str, ...] = ()
-) -> Statement | None:
+def _headed(text: str, lines: str, names: _Names, begin: int, others: tuple[str, ...] = ()) -> Statement | None:
     for heading in reversed(deque(names.heading.finditer(lines, begin), 9)):
         if field := _below(text, lines, heading.end(), others):
             return field

@@ -54,7 +54,11 @@ class FreeText(Reply):
             before = _MARKS_BEFORE.search(text, 0, marked[0].start())
             text = text[marked[0].end() :]
             if before is not None:  # the other half of the marks around the label
-                text = text.lstrip().removeprefix(before[0]) if text.lstrip().startswith(before[0]) else text.replace(before[0], "", 1)
+                text = (
+                    text.lstrip().removeprefix(before[0])
+                    if text.lstrip().startswith(before[0])
+                    else text.replace(before[0], "", 1)
+                )
         ends = {line.strip() for line in self.stop}
         text = "\n".join(itertools.takewhile(lambda line: line.strip() not in ends, text.split("\n")))
         stripped = valid(text).strip()

@@ -27,8 +27,20 @@ _NUMBER = re.compile(
     r"(?:[ \t]?(?P<times>(?i:k(?![\w/])|thousand\b|million\b|mio\b|billion\b|bn\b|trillion\b|dozen\b|hundred\b)|[万萬千亿億]))?"
 )
 _TIMES = {
-    **{"k": 10**3, "thousand": 10**3, "million": 10**6, "mio": 10**6, "billion": 10**9, "bn": 10**9, "trillion": 10**12},
-    **{"dozen": 12, "hundred": 100, "千": 10**3, "万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8},
+    "k": 10**3,
+    "thousand": 10**3,
+    "million": 10**6,
+    "mio": 10**6,
+    "billion": 10**9,
+    "bn": 10**9,
+    "trillion": 10**12,
+    "dozen": 12,
+    "hundred": 100,
+    "千": 10**3,
+    "万": 10**4,
+    "萬": 10**4,
+    "亿": 10**8,
+    "億": 10**8,
 }
 _ODD = re.compile(
     r",\d|\.\d|[–-]\d|:\d|[ \t]?(?:to|through|[–—-])[ \t]?\d|[ \t$]?(?:<(?![|/>])|>[ \t]*[\w(]|[≤≥≠π√∞]|\\(?:pi|sqrt|leq?|geq?|infty)\b)|[ ]?[xyzn](?!\w)"
@@ -54,7 +66,9 @@ _EXPLAINS = re.compile(
     r"|whereas|while|that[ ]is|instead|rather|per|out|by|in[ ]total)\b|[ \t]+[–—-]{1,2}[ \t]+(?=[^\W\d])|//|#"
 )
 """What ends the value of a line: all behind it is explanation."""
-_ASSIGNED = re.compile(r"[\s*_`\"')\]}$]*(?:,|;|\band\b|\bor\b)[\s*_`$]*(?:and\b|or\b)?[\s*_`$]*[^\W\d]\w{0,12}[ \t]*=[ \t]*[-−]?[\d$]")
+_ASSIGNED = re.compile(
+    r"[\s*_`\"')\]}$]*(?:,|;|\band\b|\bor\b)[\s*_`$]*(?:and\b|or\b)?[\s*_`$]*[^\W\d]\w{0,12}[ \t]*=[ \t]*[-−]?[\d$]"
+)
 """A second unknown: "x = 3, y = 4"."""
 _FILL = (
     r"[\s*_`\"'“”‘’«»(\[{<$:=≈~>|#\\]*(?:(?i:the|an?|is|it|it['’]s|its|this|that|there|are|be|exactly|approximately|about|around"
@@ -114,7 +128,10 @@ class Numbers:
         if lead is None and (sign := line.find("=")) >= 0:
             later = [one for one in mentions if one.start > sign]
             if later and not line[sign + 1 : later[0].start].strip(_AROUND):
-                line, mentions = line[sign + 1 :], [Mention(m.start - sign - 1, m.end - sign - 1, m.value) for m in later]
+                line, mentions = (
+                    line[sign + 1 :],
+                    [Mention(m.start - sign - 1, m.end - sign - 1, m.value) for m in later],
+                )
                 lead = begins.fullmatch(line, 0, mentions[0].start)
         if lead is not None:
             return Stated(self._leading(line, mentions), False)
@@ -122,8 +139,13 @@ class Numbers:
         if said.value is None:
             return said
         at = next(one for one in mentions if one.value == said.value and not denied(line, one))
-        return Stated(self._leading(line[at.start :], [Mention(m.start - at.start, m.end - at.start, m.value)
-                                                      for m in mentions if m.start >= at.start]), False)
+        return Stated(
+            self._leading(
+                line[at.start :],
+                [Mention(m.start - at.start, m.end - at.start, m.value) for m in mentions if m.start >= at.start],
+            ),
+            False,
+        )
 
     def _is_aside(self, line: str, match: re.Match[str]) -> bool:
         """Whether a number stands in brackets behind words: "undefined (division by 0)"; or is the size of a loss."""
@@ -186,7 +208,15 @@ class Numbers:
             return None
         sign = -1 if self._has_minus(match) or match["inner"] or match["minus"] else 1
         whole, _, part = digits.partition(".")
-        plain = divisor == 1 and not match["power"] and not match["percent"] and not match["ones"] and not match["times"] and digits.isascii() and whole.isdigit()
+        plain = (
+            divisor == 1
+            and not match["power"]
+            and not match["percent"]
+            and not match["ones"]
+            and not match["times"]
+            and digits.isascii()
+            and whole.isdigit()
+        )
         if plain and int(whole) < _LARGEST:  # as most answers are; fractions are slow
             return sign * (float(digits) if part.strip("0") else int(whole))
         power = int((match["ten"] or (match["power"] or "e0")[1:]).replace("−", "-"))
@@ -198,5 +228,3 @@ class Numbers:
         if abs(value) > _LARGEST:
             return None
         return value.numerator if value.denominator == 1 else float(value)
-
-

@@ -62,14 +62,19 @@ _FILL = (
     r"|hence|definitely|probably|clearly|likely|most|best|just|simply|only|final|play|do|say|vote|lean|prefer|please|let['’]?s|us"
     r"|round|turn|color|colour|colou?r|number|role|side)"
 )
-_BEGINS = re.compile(rf"{DECORATION.pattern}(?:(?:\\text\w{{0,2}}\{{|{_FILL}\b){DECORATION.pattern}[,.]?[ \t]*)*[*_`\"'“„(\[<]*", re.IGNORECASE)
+_BEGINS = re.compile(
+    rf"{DECORATION.pattern}(?:(?:\\text\w{{0,2}}\{{|{_FILL}\b){DECORATION.pattern}[,.]?[ \t]*)*[*_`\"'“„(\[<]*",
+    re.IGNORECASE,
+)
 """What may precede an option with which a line begins: marks and fillers."""
 _ENDS_CLAUSE = re.compile(
     r"[*_`\"'”’)\]}$]{0,4}(?:\s*+(?:[.,;:!)(\n]|[–—-]{1,2}(?=\s)|\Z)|\s+(?:because|since|as|for|so|but|instead|rather|not|over|here|this|due|given"
     r"|although|though|even|is[ ](?:the[ ]|my[ ])?(?:correct|right|best|answer|choice))\b)",
     re.IGNORECASE,
 )
-_ASKS = re.compile(r"\bsuch as\b|\?[\s*_`\"']*$|\b(?:cannot|can['’]t|unable|not sure|unsure|whether|if)\b", re.IGNORECASE)
+_ASKS = re.compile(
+    r"\bsuch as\b|\?[\s*_`\"']*$|\b(?:cannot|can['’]t|unable|not sure|unsure|whether|if)\b", re.IGNORECASE
+)
 _NEGATED = re.compile(
     r"(?:\b(?:not|never|neither|nor|wouldn|cannot|if|such as|e\.g\.|agents?|players?|opponents?|others?|their|his|her|your|p\d|neighbou?rs?)\b"
     r"|n['’]t)[^.;]{0,30}$|\w(?:action|answer|choice)[\s*_`]*[:：=][\s*_`]*$",
@@ -96,9 +101,9 @@ _NO_LONGER = re.compile(
 
 def _is_marked(line: str, match: re.Match[str]) -> bool:
     """Whether a letter stands in brackets, quotes or bold, or before a closing bracket or full stop."""
-    return line[: match.start()].endswith(("(", "[", "*", "`", '"', "“", "'", "$", "{", "„")) or line[match.end() :].startswith(
-        (")", "]", "*", ":")
-    )
+    return line[: match.start()].endswith(("(", "[", "*", "`", '"', "“", "'", "$", "{", "„")) or line[
+        match.end() :
+    ].startswith((")", "]", "*", ":"))
 
 
 _LEAD = re.compile(r"(?:so|thus|therefore|hence)\b[ \t]*[,:]?[ \t]*", re.IGNORECASE)
@@ -205,7 +210,11 @@ class OptionTable:
             ahead = next((one for one in mentions if lead is not None and at <= one.start <= lead.end()), None)
             if ahead is None or not _BEGINS.fullmatch(line, at, ahead.start):
                 continue
-            if ahead not in free(line, mentions) or not _ENDS_CLAUSE.match(line, ahead.end) or _NEGATED.search(line[:at]):
+            if (
+                ahead not in free(line, mentions)
+                or not _ENDS_CLAUSE.match(line, ahead.end)
+                or _NEGATED.search(line[:at])
+            ):
                 return Stated(None, False)
             return Stated(ahead.value, False)
         return Stated(None, True)

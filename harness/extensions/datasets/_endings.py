@@ -89,7 +89,9 @@ class Endings:
             # B, I think. B - Rome
             rf"^[ \t>*_-]*{_NOUN}{one}(?:,?[ \t]+{_ADDED}\b|[ \t]+[-–—][ \t]|[ \t]+\()",
         )
-        self._listed = re.compile(rf"(?<![\w'’])[{re.escape(letters)}][)\]*_.]{{0,4}}(?:[ \t]*[,;/|&]|[ \t]+(?:and|or))+[ \t(\[*_]*(?:(?:and|or)[ \t(\[*_]+)?$")
+        self._listed = re.compile(
+            rf"(?<![\w'’])[{re.escape(letters)}][)\]*_.]{{0,4}}(?:[ \t]*[,;/|&]|[ \t]+(?:and|or))+[ \t(\[*_]*(?:(?:and|or)[ \t(\[*_]+)?$"
+        )
         self._frames = [re.compile(frame) for frame in frames]
 
     def read(self, line: str) -> tuple[str, int] | None:

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.api import Action, Parsed, Reply, ReplyField
-from harness.replies.statements import LABEL, boxes, declines, labelled, last_said
 from harness.replies.aside import spoken
 from harness.replies.characters import first_word, is_placeholder, says_nothing, valid
 from harness.replies.extract import ANSWER, stated
 from harness.replies.fields import broken_object, json_fields
 from harness.replies.literals import masked
+from harness.replies.statements import LABEL, boxes, declines, labelled, last_said
 
 from .mathematics import math_canonical
 

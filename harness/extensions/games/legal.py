@@ -152,7 +152,12 @@ class LegalAction(Reply):
             found = found or line
         whole = text.strip()[:_READ]
         action = names.named(whole) or plain_option(text, names.named)
-        if action is None and not (found or self.also or self.variants) and len(self.options) <= _WORDED and all(map(_is_word, self.options)):
+        if (
+            action is None
+            and not (found or self.also or self.variants)
+            and len(self.options) <= _WORDED
+            and all(map(_is_word, self.options))
+        ):
             action = read_option(text, self.options, f"{self.label}:", self.label.lower())
         return Parsed(action) if action is not None else Parsed(error=self._complaint(found or _short(whole)))
 

@@ -11,11 +11,11 @@ from functools import lru_cache
 from typing import Any
 
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
-from harness.replies.statements import last_labels
 from harness.replies.aside import spoken
 from harness.replies.characters import last_line
 from harness.replies.extract import fields_of, stated
 from harness.replies.fields import json_fields
+from harness.replies.statements import last_labels
 
 KEY = "rating"
 """What a reply calls its number where there is one criterion only."""

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
-from harness.replies.statements import last_labels
 from harness.replies.aside import spoken
 from harness.replies.characters import end_of, last_line
 from harness.replies.extract import field_of
+from harness.replies.statements import last_labels
 
 _WIDTH = 20_000
 """Characters of a line that are read: a thousand candidates with their points."""
@@ -105,7 +105,10 @@ class CandidateBallot(Reply):
             yield field.value.strip()[:_WIDTH]
 
     def _line(self, text: str) -> str:
-        pattern = re.compile(rf"(?<![^\W_]){re.escape(self.marker.rstrip(':'))}[\s*_`]{{0,5}}(?:\([^()\n]{{1,40}}\)[\s*_`]{{0,5}})?[:：]", re.IGNORECASE)
+        pattern = re.compile(
+            rf"(?<![^\W_]){re.escape(self.marker.rstrip(':'))}[\s*_`]{{0,5}}(?:\([^()\n]{{1,40}}\)[\s*_`]{{0,5}})?[:：]",
+            re.IGNORECASE,
+        )
         for match in last_labels(text, pattern, (self.marker.rstrip(":").lower(),)):
             start = end_of(_GAP, text, match.end())
             line, *below = text[start : start + _WIDTH].split("\n", len(self.candidates))

@@ -12,13 +12,13 @@ from typing import Any, ClassVar, Literal
 
 from harness.api import Action, Facts, Parsed, Reply, as_text
 from harness.extensions.contracts import Contract, Value
-from harness.replies.statements import LABEL
 from harness.replies.answers import PLACEHOLDER
 from harness.replies.aside import spoken, unfenced
 from harness.replies.characters import marker_pattern, says_nothing
 from harness.replies.extract import Statement, field_of, without_tables
 from harness.replies.fields import broken_object, fields_by_key, json_fields
 from harness.replies.options import KEYS as ANSWERS
+from harness.replies.statements import LABEL
 from harness.replies.wrapped import WrappedReply, has_fields
 
 Style = Literal["none", "line", "json"]
@@ -32,7 +32,10 @@ _NUMBER = re.compile(
 )
 _SURE = re.compile(r"(?<![\d.,])(\d{1,3}(?:\.\d{1,2})?)[ \t]?\\?%[ \t]+(?:confident|sure|certain)\b", re.IGNORECASE)
 """A confidence in a sentence: "I am 83% confident that …"."""
-_LEAD = re.compile("[*_`\"'“‘«()\\[\\]$ \t\r\n\u00a0]*(?:(?:very |quite |fairly )?(?:high|low|medium|moderate|certain|sure)[ \t]*[(,:–—-][ \t]*)?", re.IGNORECASE)
+_LEAD = re.compile(
+    "[*_`\"'“‘«()\\[\\]$ \t\r\n\u00a0]*(?:(?:very |quite |fairly )?(?:high|low|medium|moderate|certain|sure)[ \t]*[(,:–—-][ \t]*)?",
+    re.IGNORECASE,
+)
 _ANYWHERE = marker_pattern("confidence:")
 
 
@@ -176,7 +179,12 @@ class AnswerWithConfidence(Contract, WrappedReply):
                 return Parsed(error="the field 'answer' is cut off")
             return None
         said = members["answer"]
-        if said is None or (isinstance(said, dict) and "type" in said) or says_nothing(str(said)) or PLACEHOLDER.fullmatch(str(said)):
+        if (
+            said is None
+            or (isinstance(said, dict) and "type" in said)
+            or says_nothing(str(said))
+            or PLACEHOLDER.fullmatch(str(said))
+        ):
             return Parsed(error="the field 'answer' is empty")
         answer = members["answer"] if isinstance(members["answer"], str) else json.dumps(members["answer"])
         number = confidence(members.get("confidence", members.get("confidence_level")))

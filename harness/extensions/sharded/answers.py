@@ -12,16 +12,16 @@ from typing import Any
 
 from harness.api import Action, Parsed, Reply, ReplyField
 from harness.extensions.contracts.patterns import NO_NUMBER
-from harness.replies.fields import json_fields
-from harness.replies.statements import declines, endings, labelled
 from harness.replies.answers import answer_of, places_of, plain
 from harness.replies.aside import spoken, unfenced
 from harness.replies.characters import QUOTES, is_placeholder, last_line, markers, valid
 from harness.replies.extract import ANSWER, field_of
+from harness.replies.fields import json_fields
 from harness.replies.literals import MAX_DEPTH, NOTHING, read
 from harness.replies.mentions import Stated
 from harness.replies.numbers import Numbers
 from harness.replies.options import options_of, read_option
+from harness.replies.statements import declines, endings, labelled
 
 _UNWRAPS = 5
 """How often text within text is read: quoted lists in strings in lists. Bounds the time, with no right answer lost."""

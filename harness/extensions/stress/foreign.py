@@ -82,7 +82,9 @@ def foreign_styles() -> tuple[Foreign, ...]:
 
 def kind_of(form: Reply) -> str | None:
     """The kind of prompts that a form answers; None where the file has none such."""
-    while isinstance(form, WrappedReply) and {one.name for one in form.fields} == {one.name for one in form.inner.fields}:
+    while isinstance(form, WrappedReply) and {one.name for one in form.fields} == {
+        one.name for one in form.inner.fields
+    }:
         form = form.inner
     schemas = {one.name: one.schema for one in form.fields}
     rest = schemas.keys() - {"message", "confidence"}
@@ -157,7 +159,9 @@ def _beside(style: Foreign, values: Sequence[str], said: Mapping[str, Any], drop
     """What became of the field beside the value. One that is counted as dropped is refused, not lost."""
     if style.kind == "message_action":
         name, default = "message", MESSAGE
-        wanted = [style.filled(one, values) for one in style.more.get("message_any", [style.more.get("message", default)])]
+        wanted = [
+            style.filled(one, values) for one in style.more.get("message_any", [style.more.get("message", default)])
+        ]
     elif style.kind == "answer_confidence":
         name, default = "confidence", str(CONFIDENCE)
         number = style.more.get("confidence", default)

@@ -15,11 +15,11 @@ from harness.errors import PluginError
 from harness.extensions.datasets.boxed import Boxed
 from harness.extensions.datasets.pattern import Pattern
 from harness.extensions.declared.expressions import CompiledExpression, Expression, ExpressionError, Names, compiled
-from harness.replies.statements import endings
 from harness.extensions.sharded.answers import Answer, AnswerForm, normalize
 from harness.replies import ANSWER, Choice, FreeText, field_of, spoken
 from harness.replies.answers import answer_of
 from harness.replies.numbers import Numbers
+from harness.replies.statements import endings
 from harness.replies.wrapped import WrappedReply
 
 FINAL_ANSWER = "### Final Answer ###"

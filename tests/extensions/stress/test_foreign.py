@@ -176,8 +176,6 @@ def test_what_stands_below_a_label(text: str, message: str | None) -> None:
     ],
     ids=map(str, range(6)),
 )
-def test_a_value_where_a_reply_was_cut_off_is_not_final(
-    form: Reply, text: str, cut_off: object, whole: object
-) -> None:
+def test_a_value_where_a_reply_was_cut_off_is_not_final(form: Reply, text: str, cut_off: object, whole: object) -> None:
     assert read_completion(form, Completion(text, finish_reason="length")).action == cut_off
     assert read_completion(form, Completion(text, finish_reason="stop")).action == whole
