@@ -124,7 +124,7 @@ def dispute(
 def same_readers(plan: Plan, folder: Path) -> bool:
     """Whether the forms that read the replies of the run in `folder` are those that are here."""
     meta = read_meta(folder / META)
-    return meta.get("readers") == readers() and not changed_files(meta.get("code") or {}, plan, ("play", "task"))
+    return meta.get("reply_code") == readers() and not changed_files(meta.get("code") or {}, plan, ("play", "task"))
 
 
 def refuse(plan: Plan, folder: Path, disputed: Mapping[str, str]) -> None:
