@@ -313,5 +313,4 @@ def _validator() -> Any:
         else:
             yield from by_type(validator, types, value, shape)
 
-    extended = validators.extend(Draft202012Validator, {"type": finite}, type_checker=checker)  # type: ignore[no-untyped-call]
-    return extended
+    return validators.extend(Draft202012Validator, {"type": finite}, type_checker=checker)  # type: ignore[no-untyped-call]

@@ -67,7 +67,7 @@ def readings(spec: Spec) -> list[NeededApproval]:
 
 def _there(text: str) -> Path | None:
     """The file or folder that a text names; None if it names none. A bare word is none, unless it has a suffix."""
-    if not text.startswith("~") and "/" not in text and not Path(text[:_LONGEST]).suffix or len(text) > _LONGEST:
+    if (not text.startswith("~") and "/" not in text and not Path(text[:_LONGEST]).suffix) or len(text) > _LONGEST:
         return None
     try:
         path = Path(text).expanduser()

@@ -43,7 +43,7 @@ class RunRecord(TypedDict, total=False):
     stopped: dict[str, Any]
     judges: _Records
     engines: _Records
-    readers: str
+    reply_code: str
     extensions: _Records
     graded_again: list[dict[str, Any]]
     earlier: list[dict[str, Any]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import numbers
 from collections import Counter
 from collections.abc import Mapping

@@ -6,6 +6,7 @@ where the journal states another one, the journal was changed, or the protocol w
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -93,28 +94,27 @@ def misread(turn: Turn, move: Move) -> str | None:
     return f"the reply of {move.agent} in {move.turn!r} {recorded}, and {found}"
 
 
-def dispute(
-    plan: Plan,
-    condition: Condition,
-    case: Case,
-    repeat: int,
-    end: Mapping[str, Any],
-    batches: Sequence[list[Move]],
-    texts: bool = False,
+def misread_move(
+    plan: Plan, condition: Condition, case: Case, repeat: int, batches: Sequence[list[Move]]
 ) -> str | None:
-    """Why a finished episode's outcome is not that of its moves, in words; None if it is.
-
-    `texts`: read the recorded texts again, and dispute a move that is not what its text says.
-    """
+    """Which move of an episode without dispute is not what its text says, in words; None if all are."""
     found: list[str] = []
 
     def compare(turn: Turn, move: Move) -> None:
-        if texts and not found and (why := misread(turn, move)) is not None:
+        if not found and (why := misread(turn, move)) is not None:
             found.append(why)
 
+    with contextlib.suppress(Exception, SystemExit):  # an episode that failed may fail again
+        replayed(plan, condition, case, repeat, batches, compare)
+    return found[0] if found else None
+
+
+def dispute(
+    plan: Plan, condition: Condition, case: Case, repeat: int, end: Mapping[str, Any], batches: Sequence[list[Move]]
+) -> str | None:
+    """Why a finished episode's outcome is not that of its moves, in words; None if it is."""
     try:
-        outcome = replayed(plan, condition, case, repeat, batches, compare)
-        return found[0] if found else misstated(outcome, end)
+        return misstated(replayed(plan, condition, case, repeat, batches), end)
     except (Exception, SystemExit) as error:  # an episode that failed may fail again
         if end.get("outcome") is None:
             return None
@@ -124,7 +124,7 @@ def dispute(
 def same_readers(plan: Plan, folder: Path) -> bool:
     """Whether the forms that read the replies of the run in `folder` are those that are here."""
     meta = read_meta(folder / META)
-    return meta.get("readers") == readers() and not changed_files(meta.get("code") or {}, plan, ("play", "task"))
+    return meta.get("reply_code") == readers() and not changed_files(meta.get("code") or {}, plan, ("play", "task"))
 
 
 def refuse(plan: Plan, folder: Path, disputed: Mapping[str, str]) -> None:

@@ -254,7 +254,7 @@ class SendsKey(NeedsApproval):
 
 
 def keys_sent(variable: str, addresses: str | Sequence[str], field: str) -> Iterator[NeededApproval]:
-    """What is sent to servers: prompts, the key in `variable` ("" for none), and what the package adds to every request.
+    """What is sent to servers: prompts, the key in `variable` ("" for none), and what the package adds.
 
     `field`: the parameter that has the addresses; without any the provider's own is asked.
     """

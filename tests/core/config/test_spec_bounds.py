@@ -22,7 +22,7 @@ def refused(tmp_path: Path, text: str) -> str:
 
 @pytest.mark.parametrize(
     "number",
-    ["0x" + "f" * 100_000, "0b" + "1" * 400, "1" * 100_000, "1:" * 100_000 + "1", "1:" * 100_000 + "1.5",
+    ["0x" + "f" * 100_000, "0b" + "1" * 400, "1" * 100_000,
      "1_" * 1000 + "1", "-" + "9" * 5000, "1e" + "9" * 200],
 )  # fmt: skip
 def test_numbers_of_thousands_of_digits(tmp_path: Path, number: str) -> None:

@@ -47,5 +47,7 @@ def test_texts_of_other_forms_are_not_read_again(tmp_path: Path) -> None:
     forged(run.folder, text)
     meta = json.loads((run.folder / "run.json").read_text())
     for readers in ("0" * 64, None):
-        (run.folder / "run.json").write_text(json.dumps({k: v for k, v in {**meta, "readers": readers}.items() if v}))
+        (run.folder / "run.json").write_text(
+            json.dumps({k: v for k, v in {**meta, "reply_code": readers}.items() if v})
+        )
         assert rescored(run.folder, TOY).scores

@@ -502,7 +502,7 @@ def test_a_model_of_a_spec_has_a_seat_of_its_own_with_consent(
     Path("mine.yaml").write_text(json.dumps(spec))
     command = ("eval", "--spec", "mine.yaml", "--limit", "2", "--quiet", "--output_path", "run")
     code, _, err = invoke(capsys, *command)
-    assert code == 2 and re.search(rf"mine.yaml:1:\d+: Adder, a model of the spec, runs {name}:mapping as it is", err)
+    assert code == 2 and re.search(rf"mine.yaml:1:\d+: not approved to run:\n    {name}:mapping.*, in no sandbox", err)
     assert invoke(capsys, *command, "--allow_code_execution")[0] == 0
     assert json.loads(Path("run/run.json").read_text())["engine_args"]["own"]["label"] == "Adder"
 

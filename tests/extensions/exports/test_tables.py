@@ -199,3 +199,14 @@ def test_a_damaged_journal_is_named_and_nothing_is_written(tmp_path: Path) -> No
         export(damaged, "jsonl")
     assert not (tmp_path / "r" / "export" / "jsonl").exists()
     assert damaged.project is TOY
+
+
+@pytest.mark.parametrize("link", ["out", "out/model"])
+def test_nothing_is_written_through_a_link(done: harness.Run, tmp_path: Path, link: str) -> None:
+    """A received run may bring a folder of exports that leads elsewhere."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / link).parent.mkdir(exist_ok=True)
+    (tmp_path / link).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(DataError, match="is a link"), output(tmp_path / "out", ("model/rows.csv",), overwrite=True):
+        raise AssertionError("it is open")
+    assert not any((tmp_path / "elsewhere").iterdir())

@@ -1,4 +1,4 @@
-"""Extensions of other people are part of a run: their changes are noticed, and their absence costs no finished score."""
+"""Extensions of other people are part of a run: changes are noticed, and absence costs no finished score."""
 
 import json
 import warnings
