@@ -26,7 +26,9 @@ from tests.helpers import shipped
 
 THE_PAPERS = ("agentsnet/", "dpbench/")
 """Sets that print the papers' examples word for word, or rephrase them."""
-CUE = re.compile(r"(?:such as|like this|for example|(?<!looks )like|e\.g\.)[:,]?\s*([^\n]{1,200})", re.IGNORECASE)
+CUE = re.compile(
+    r"(?:such as|like this|for example|(?<!looks )like|e\.g\.)[:,]?[ \t]*\n?[ \t]*([^\n]{1,200})", re.IGNORECASE
+)
 QUOTED = re.compile(
     r"(?<!\w)'([^'\n]+)'(?!\w)|(\\boxed\{[^{}\n]*\})|(\{[^{}\n]*:[^{}\n]*\})|(<\w+[^<>\n]*>[^<>\n]*</\w+>)"
 )
