@@ -49,7 +49,8 @@ RUN_ON = re.compile(
 )
 """A line with which another question begins, or the turn of someone else."""
 _OTHER_LABEL = re.compile(
-    r"(?<!\w)(?:long(?:er)?|detailed|full|draft|initial|first|tentative|preliminary|previous|earlier|wrong|incorrect|old|your"
+    r"(?<!\w)(?:long(?:er)?|detailed|full|draft|initial|first|tentative|preliminary|previous|earlier"
+    r"|wrong|incorrect|old|your"
     r"|their|his|her|possible|naive|intuitive|sub|partial|intermediate|common|alternative|alternate|other|another|no)"
     r"[ \t*_-]*$",
     re.IGNORECASE,
@@ -59,26 +60,31 @@ _IF = re.compile(r"(?<!\w)(?:if|unless|whether|had|suppose|assuming|otherwise|th
 _LAST_LABEL = re.compile(r"(?<!\w)(?:final|corrected|revised|updated|new|correct|my)[ \t*_]*$", re.IGNORECASE)
 _TAKES_BACK = re.compile(
     r"(?:^|(?<=[.!?;:)\n*_>-]))[\s*_`>(–—-]*(?:(?:oh|ah|hmm+|but|and|so|well)[,.!… ]*)?"
-    r"(?:wait|actually|no(?=[,.:;!–—-]|[ ]wait)|nope|oops|sorry|correction|corrected|scratch[ \t]that|strike[ \t]that|hold[ \t]on|hmm+"
+    r"(?:wait|actually|no(?=[,.:;!–—-]|[ ]wait)|nope|oops|sorry|correction|corrected|scratch[ \t]that"
+    r"|strike[ \t]that|hold[ \t]on|hmm+"
     r"|on[ \t](?:second[ \t]thought|reflection|closer)|i[ \t](?:made|realize|misread|miscounted|forgot|was[ \t]wrong"
-    r"|take[ \t]that[ \t]back|now[ \t]think|change[ \t]my|meant?)|my[ \t](?:mistake|bad)|that(?:['’]s|[ \t]is|[ \t]was)[ \t]"
+    r"|take[ \t]that[ \t]back|now[ \t]think|change[ \t]my|meant?)|my[ \t](?:mistake|bad)|that(?:['’]s"
+    r"|[ \t]is|[ \t]was)[ \t]"
     r"(?:wrong|not[ \t]right|incorrect|a[ \t]mistake)|(?:edit|erratum|update|revised)[ \t]*[:：]|apologies)(?!\w)",
     re.IGNORECASE,
 )
 """What takes back what was said before it."""
 _INSTEAD = re.compile(
-    r"\b(?:change (?:that|it|this|my \w+) to|should (?:have been|rather be)|make (?:that|it)|i meant?|lower that to|raise that to)\b",
+    r"\b(?:change (?:that|it|this|my \w+) to|should (?:have been|rather be)|make (?:that|it)|i meant?"
+    r"|lower that to|raise that to)\b",
     re.IGNORECASE,
 )
 _CONFIRMED = re.compile(
-    r"(?:that|it|this|answer|which|all|everything|result)(?:['’]s|\b[^.\n]{0,20}\b(?:is|stands|holds|checks|looks))\b[^.\n]{0,20}"
+    r"(?:that|it|this|answer|which|all|everything|result)(?:['’]s|\b[^.\n]{0,20}\b(?:is|stands|holds"
+    r"|checks|looks))\b[^.\n]{0,20}"
     r"(?:right|correct|fine|good|out|consistent|true|okay|ok)\b|confirm|\b(?:answer|it|that) (?:still )?stands|✓|✔|✅",
     re.IGNORECASE,
 )
 """What confirms a value after a second look."""
 _AROUND = " \t*_`#>-•:：=()[]"
 PLACEHOLDER = re.compile(
-    r"[\s*_`\"'“]*(?:<[^<>\d\n]{1,60}>|\[[^\[\]\d\n]{1,60}\]|\{[^{}\d\n\"':]{1,60}\}|_{3,}|\.{3,}|…)[\s*_`\"'”.]*(?=$|[\"”'’])"
+    r"[\s*_`\"'“]*(?:<[^<>\d\n]{1,60}>|\[[^\[\]\d\n]{1,60}\]|\{[^{}\d\n\"':]{1,60}\}|_{3,}|\.{3,}"
+    r"|…)[\s*_`\"'”.]*(?=$|[\"”'’])"
 )
 _WORD = re.compile(r"\w{2}")
 _BEFORE = 60
@@ -160,7 +166,7 @@ def places_of(
 def is_settled(text: str, marker: str, read: Read[T]) -> bool:
     """Whether what the last marker is followed by stands: neither beside another value of the same label, with no word
     between, nor taken back below. For forms with a grammar of their own for what stands behind their label."""
-    found = [match for match in deque(markers(text, marker), 2)]
+    found = deque(markers(text, marker), 2)
     places = [place for match in found if not (place := _place(text, match, ASKED, read)).stated.is_open]
     if not places or (len(places) < 2 and not _TAKES_BACK.search(text, places[0].end)):
         return True
@@ -240,8 +246,7 @@ def _without_run_on(text: str, places: list[Place[T]]) -> list[Place[T]]:
         return places
     first = min(places, key=lambda place: place.start)
     run_on = RUN_ON.search(text, first.end)
-    kept = [place for place in places if run_on is None or place.start < run_on.start()]
-    return kept
+    return [place for place in places if run_on is None or place.start < run_on.start()]
 
 
 def _chosen(text: str, places: list[Place[T]]) -> Place[T] | None:
@@ -286,7 +291,8 @@ _SHORT = 40
 
 
 _EXPLANATION = re.compile(
-    r"\n[\s*_`#>-]*(?:explanation|reason(?:ing|s)?|rationale|justification|note|why|because|since|details)\b[^:：\n]{0,30}(?:[:：]|[*_]+[ \t]*\n|\n)",
+    r"\n[\s*_`#>-]*(?:explanation|reason(?:ing|s)?|rationale|justification|note|why|because|since"
+    r"|details)\b[^:：\n]{0,30}(?:[:：]|[*_]+[ \t]*\n|\n)",
     re.IGNORECASE,
 )
 

@@ -84,7 +84,8 @@ def _next(others: tuple[str, ...] = ()) -> re.Pattern[str]:
     name = "|".join([*_KNOWN, *(re.escape(one).replace(r"\ ", "[ _-]?") for one in others)])
     label = rf"[>*_`#\[<| \t•-]{{0,10}}(?:my[ \t]+)?(?:{name})(?![^\W_])"
     return re.compile(
-        r"[ \t]*(?:(?:so |thus |therefore |hence )?[*_]*(?:the |my )(?:final |correct |best )?(?:answer|action|choice) (?:is|should|must)\b"
+        r"[ \t]*(?:(?:so |thus |therefore |hence )?[*_]*(?:the |my )(?:final |correct |best )?(?:answer"
+        r"|action|choice) (?:is|should|must)\b"
         r"|\\boxed|```|~~~|[{<]|"
         rf"#{{1,6}}[ \t]*[^\W\d]|{label}(?:[*_`\] \t]*[:：]|\*\*[ \t]*$|\][ \t]|>|[ \t]*$)|-{{3,}}[ \t]*$)",
         re.IGNORECASE | re.MULTILINE,

@@ -90,7 +90,8 @@ class Endings:
             rf"^[ \t>*_-]*{_NOUN}{one}(?:,?[ \t]+{_ADDED}\b|[ \t]+[-–—][ \t]|[ \t]+\()",
         )
         self._listed = re.compile(
-            rf"(?<![\w'’])[{re.escape(letters)}][)\]*_.]{{0,4}}(?:[ \t]*[,;/|&]|[ \t]+(?:and|or))+[ \t(\[*_]*(?:(?:and|or)[ \t(\[*_]+)?$"
+            rf"(?<![\w'’])[{re.escape(letters)}][)\]*_.]{{0,4}}(?:[ \t]*[,;/"
+            rf"|&]|[ \t]+(?:and|or))+[ \t(\[*_]*(?:(?:and|or)[ \t(\[*_]+)?$"
         )
         self._frames = [re.compile(frame) for frame in frames]
 
