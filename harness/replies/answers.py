@@ -8,8 +8,8 @@ What the asked-for label is followed by is the answer: the first line that says 
 4. where none of these says anything: the last line, if that is nothing but an answer, or says one behind its verb.
 
 Of the strongest kind the last one counts, unless two with nothing between them say different things, which states
-neither. What stands behind the one that counts is explanation, unless it takes it back: then the reply states none. What
-a reply runs on with after its answer (another question, another speaker's turn) is no part of it.
+neither. What stands behind the one that counts is explanation, unless it takes it back: then the reply states none.
+What a reply runs on with after its answer (another question, another speaker's turn) is no part of it.
 """
 
 from __future__ import annotations
