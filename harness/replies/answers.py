@@ -92,7 +92,7 @@ _BEFORE = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Place(Generic[T]):
+class AnswerPlace(Generic[T]):
     """A place where a reply states an answer.
 
     Attributes:
@@ -156,7 +156,7 @@ def places_of(
     marker: str | None = None,
     names: tuple[str, ...] = ANSWER,
     also: Sequence[tuple[re.Pattern[str], tuple[str, ...]]] = (),
-) -> list[Place[T]]:
+) -> list[AnswerPlace[T]]:
     """The places that say something of an answer, without what the reply runs on with. The arguments are those of
     `answer_of`."""
     found = sorted(_places(text, read, marker, names, also), key=lambda place: place.start)
@@ -180,7 +180,7 @@ def _places(
     marker: str | None,
     names: tuple[str, ...],
     also: Sequence[tuple[re.Pattern[str], tuple[str, ...]]],
-) -> Iterator[Place[T]]:
+) -> Iterator[AnswerPlace[T]]:
     for match in deque(markers(text, marker), MAX_LABELS) if marker else ():
         before = _line_before(text, match.start())
         if marker and marker.startswith("#"):
@@ -201,21 +201,21 @@ def _places(
             yield _place(text, match, LINE if is_line else PROSE, read)
     for start, content in boxes(text)[-MAX_LABELS:]:
         line = _TEX.sub(r"\1", content[:WINDOW])
-        yield Place(start, text.find(content, start) + len(content), LINE, "box", line, False, read(line, True))
+        yield AnswerPlace(start, text.find(content, start) + len(content), LINE, "box", line, False, read(line, True))
     field = field_of(text, *names)
     if field is not None and not field.inline:
         line = field.value.strip(" \t\r\n|")
         line = line if line[:1] in "[{" else line_behind("\n" + line, 0)[1]
-        yield Place(field.start, field.end, LINE, "field", line, True, read(line, True))
+        yield AnswerPlace(field.start, field.end, LINE, "field", line, True, read(line, True))
 
 
-def _place(text: str, label: re.Match[str], rank: int, read: Read[T]) -> Place[T]:
+def _place(text: str, label: re.Match[str], rank: int, read: Read[T]) -> AnswerPlace[T]:
     begin, line = line_behind(text, label.end())
     stated: Stated[T] = Stated(None, True) if PLACEHOLDER.match(line) else read(line, True)
     before = _line_before(text, label.start())
     is_last = _LAST_LABEL.search(before) is not None
     name = (before + label[0]).casefold().strip(_AROUND)
-    return Place(label.start(), begin + len(line), rank, name, line, is_last, stated)
+    return AnswerPlace(label.start(), begin + len(line), rank, name, line, is_last, stated)
 
 
 def _line_before(text: str, at: int) -> str:
@@ -240,7 +240,7 @@ def _begins_line(before: str) -> bool:
     )
 
 
-def _without_run_on(text: str, places: list[Place[T]]) -> list[Place[T]]:
+def _without_run_on(text: str, places: list[AnswerPlace[T]]) -> list[AnswerPlace[T]]:
     """The places before what a reply runs on with: a question or speaker below the first answer, with an answer too."""
     if len(places) < 2:
         return places
@@ -249,7 +249,7 @@ def _without_run_on(text: str, places: list[Place[T]]) -> list[Place[T]]:
     return [place for place in places if run_on is None or place.start < run_on.start()]
 
 
-def _chosen(text: str, places: list[Place[T]]) -> Place[T] | None:
+def _chosen(text: str, places: list[AnswerPlace[T]]) -> AnswerPlace[T] | None:
     """The last place; None if the one before it says something else, with no word between."""
     places = sorted(places, key=lambda place: place.start)
     last = places[-1]
@@ -263,7 +263,7 @@ def _chosen(text: str, places: list[Place[T]]) -> Place[T] | None:
     return last
 
 
-def _taken_back(text: str, place: Place[T], read: Read[T]) -> bool:
+def _taken_back(text: str, place: AnswerPlace[T], read: Read[T]) -> bool:
     """Whether what stands below a place takes its value back, and says another one."""
     end = text.find("\n", place.end)
     rest = text[end : end + 20 * WINDOW] if end >= 0 else ""
@@ -279,7 +279,7 @@ def _taken_back(text: str, place: Place[T], read: Read[T]) -> bool:
     return any(said.value != place.stated.value for said in values)
 
 
-def _corrected(text: str, place: Place[T], read: Read[T]) -> T | None:
+def _corrected(text: str, place: AnswerPlace[T], read: Read[T]) -> T | None:
     """The answer that a last line alone gives below one that was taken back."""
     line = last_line(text)
     said = read(line, False)
