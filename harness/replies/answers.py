@@ -43,7 +43,8 @@ _TEX = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mathit)\s*\{([^{}]*)\}
 _STRUCK = re.compile(r"~~[^~\n]{1,300}~~")
 _PLAIN = str.maketrans("（）［］【】｛｝＜＞：．＝，＊", "()[][]{}<>:.=,*")
 RUN_ON = re.compile(
-    r"^[ \t>#*_`\[]{0,6}(?:question|problem|exercise|example|human|user|system|input|q|(?:agent|player|participant)[ \t]?\w{1,12}"
+    r"^[ \t>#*_`\[]{0,6}(?:question|problem|exercise|example|human|user|system|input|q"
+    r"|(?:agent|player|participant)[ \t]?\w{1,12}"
     r"|<\|?im_start\|?>[ \t]*\w*)[ \t]*\d{0,4}[*_`\]]{0,3}[ \t]*[:：]",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -141,8 +142,12 @@ def answer_of(
     if places := places_of(text, read, marker, names, also):
         rank = max(place.rank for place in places)
         chosen = _chosen(text, [place for place in places if place.rank == rank])
-        for place in places if chosen is not None else ():  # "The answer is (A). No wait, the answer is (C)."
-            if place.start > chosen.start and _TAKES_BACK.search(text, chosen.start, place.start):
+        for place in places:  # "The answer is (A). No wait, the answer is (C)."
+            if (
+                chosen is not None
+                and place.start > chosen.start
+                and _TAKES_BACK.search(text, chosen.start, place.start)
+            ):
                 chosen = place
         if chosen is not None:
             return chosen.stated.value if not _taken_back(text, chosen, read) else _corrected(text, chosen, read)
@@ -197,7 +202,7 @@ def _places(
             if _OTHER_LABEL.search(before) or (_IF.search(before) and not _is_colon(match[0])):
                 continue
             is_line = _begins_line(before) if _is_colon(match[0]) else not before.strip(_AROUND + "Tthe")
-            is_line = is_line or (_is_colon(match[0]) and _LAST_LABEL.search(before))
+            is_line = is_line or (_is_colon(match[0]) and _LAST_LABEL.search(before) is not None)
             yield _place(text, match, LINE if is_line else PROSE, read)
     for start, content in boxes(text)[-MAX_LABELS:]:
         line = _TEX.sub(r"\1", content[:WINDOW])

@@ -52,9 +52,7 @@ _ODD = re.compile(
     r"|[ \t]*\([ \t]*(?:=|or\b|i\.e\.,?)[ \t]*[$£€]?[\d.]+[ \t]*(?:[^\d \t*/×+·^.-]|$|[^\W\d])"
 )
 """What makes of a number before it another kind of value: a range, 3:42, 2π, 3x, 1 hour 30 minutes, 60 % (= 0.6)."""
-_OF_LOSS = re.compile(
-    r"(?i:loss|losses|deficit|debt|decrease|decline|drop|reduction|shortfall)[ \t]+of[ \t]*[$£€\\]*$"
-)
+_OF_LOSS = re.compile(r"(?i:loss|losses|deficit|debt|decrease|decline|drop|reduction|shortfall)[ \t]+of[ \t]*[$£€\\]*$")
 _UNITS = re.compile(r"[^\w\n]*[-−]?\d[\d.,]*[ \t]*[^\W\d]+[^\w\n]*")
 """A number with its unit."""
 _UNKNOWN = re.compile(r"(?<!\w)[^\W\d_][ \t]*[-+−–*/×·÷^][ \t]*$")

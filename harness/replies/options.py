@@ -115,7 +115,8 @@ def _is_marked(line: str, match: re.Match[str]) -> bool:
 
 _LEAD = re.compile(r"(?:so|thus|therefore|hence)\b[ \t]*[,:]?[ \t]*", re.IGNORECASE)
 _JOINED = re.compile(
-    r"(?:[ \t]\([^()\n]{1,12}%\))?[\s*_`\"'”’()\]}$]{0,6}(?:,?[ \t]*\b(?:or|and|as well as)\b|[/|&]|(?P<weak>[,;+–-]))[\s,*_`\"'“‘(\[]{0,6}"
+    r"(?:[ \t]\([^()\n]{1,12}%\))?"
+    r"[\s*_`\"'”’()\]}$]{0,6}(?:,?[ \t]*\b(?:or|and|as well as)\b|[/|&]|(?P<weak>[,;+–-]))[\s,*_`\"'“‘(\[]{0,6}"
     r"(?:(?:or|and|else|rather|maybe|perhaps|possibly|also|both|either|option|choice)\b[\s,*_`\"'“‘(\[]{0,6}){0,3}",
     re.IGNORECASE,
 )

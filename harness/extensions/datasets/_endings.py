@@ -47,7 +47,8 @@ _ADDED = _words(
 _BEGINS = r"(?:^|(?<=[.!?;,:][ ]))[ \t>*_#`-]*+"
 _ENDS = (
     r"(?=[.!,;:]{0,3}[*_`]{0,3}[ \t]*$|,[ \t]+[A-Z]\w+(?:[ ]\w+){0,3}[.!]?[ \t]*$|[ \t]*[-–—(:][ \t]*\S|[.][ \t]+[A-Z]"
-    r"|(?<=[)\]])[ \t]+\S|[,;.]?[ \t]+(?i:rather|instead|over|not|but|although|though|because|since|as|given|for|based|due|I|with)\b)"
+    r"|(?<=[)\]])[ \t]+\S|[,;.]?[ \t]+(?i:rather|instead|over|not|but|although|though"
+    r"|because|since|as|given|for|based|due|I|with)\b)"
 )
 _DENIED = re.compile(
     r"(?<!\w)(?:"
