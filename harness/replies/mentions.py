@@ -46,6 +46,7 @@ _TAKEN_BACK = re.compile(
 )
 """What follows a value that is asked about, or taken back."""
 _JOINED = re.compile(
+    r"(?:[ \t]\([^()\n]{1,12}%\))?"
     rf"{_MARKS}{{0,6}}(?:(?:[,;/|&+]|\bor\b|\band\b|\bas[ \t]well[ \t]as\b|\bversus\b"
     rf"|\bvs\b\.?)[\s,*_`\"'“‘(\[$]{{0,6}})+"
     r"(?:(?:or|and|else|rather|maybe|perhaps|possibly|also|both|either|even|option|choice|the|number|letter|answer)\b"

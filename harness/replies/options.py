@@ -49,8 +49,7 @@ LABELS = (
             r"[ \t*_`]{0,5}(?:[:：=]|(?<=[ \t*_`])(?:is|would be|must be)(?![\w']))[ \t*_`]*[:：]?",
             re.IGNORECASE,
         ),
-        ("action", "choice", "decision", "option", "label", "move", "wahl", "décision", "decisión", "entscheidung")
-        + ("决定", "选择", "行动", "行動"),
+    X
     ),
 )
 """What announces an option, besides the labels of all answers."""
