@@ -49,7 +49,21 @@ LABELS = (
             r"[ \t*_`]{0,5}(?:[:：=]|(?<=[ \t*_`])(?:is|would be|must be)(?![\w']))[ \t*_`]*[:：]?",
             re.IGNORECASE,
         ),
-    X
+        (
+            *(
+                "action",
+                "choice",
+                "decision",
+                "option",
+                "label",
+                "move",
+                "wahl",
+                "décision",
+                "decisión",
+                "entscheidung",
+            ),
+            *("决定", "选择", "行动", "行動"),
+        ),
     ),
 )
 """What announces an option, besides the labels of all answers."""

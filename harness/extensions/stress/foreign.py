@@ -3,7 +3,8 @@
 Each line of the file is a way to write a reply: `kind` is what its prompt asked for, `template` the reply with
 placeholders, `expect` whether a careful reader takes a value from it (`value`), none (`unread`), or either. `{V}`
 stands for the value, `{W}` and `{X}` for others that are only mentioned, `{V1}` to `{V3}` for values in order, `{M}`
-for a message and `{C}` for a confidence from 0 to 100. `value`, `message` and `confidence` are what is meant where it is not that.
+for a message and `{C}` for a confidence from 0 to 100. `value`, `message` and
+`confidence` are what is meant where it is not that.
 """
 
 from __future__ import annotations
