@@ -8,8 +8,8 @@ What the asked-for label is followed by is the answer: the first line that says 
 4. where none of these says anything: the last line, if that is nothing but an answer, or says one behind its verb.
 
 Of the strongest kind the last one counts, unless two with nothing between them say different things, which states
-neither. What stands behind the one that counts is explanation, unless it takes it back: then the reply states none. What
-a reply runs on with after its answer (another question, another speaker's turn) is no part of it.
+neither. What stands behind the one that counts is explanation, unless it takes it back: then the reply states none.
+What a reply runs on with after its answer (another question, another speaker's turn) is no part of it.
 """
 
 from __future__ import annotations
@@ -43,13 +43,15 @@ _TEX = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mathit)\s*\{([^{}]*)\}
 _STRUCK = re.compile(r"~~[^~\n]{1,300}~~")
 _PLAIN = str.maketrans("（）［］【】｛｝＜＞：．＝，＊", "()[][]{}<>:.=,*")
 RUN_ON = re.compile(
-    r"^[ \t>#*_`\[]{0,6}(?:question|problem|exercise|example|human|user|system|input|q|(?:agent|player|participant)[ \t]?\w{1,12}"
+    r"^[ \t>#*_`\[]{0,6}(?:question|problem|exercise|example|human|user|system|input|q"
+    r"|(?:agent|player|participant)[ \t]?\w{1,12}"
     r"|<\|?im_start\|?>[ \t]*\w*)[ \t]*\d{0,4}[*_`\]]{0,3}[ \t]*[:：]",
     re.IGNORECASE | re.MULTILINE,
 )
 """A line with which another question begins, or the turn of someone else."""
 _OTHER_LABEL = re.compile(
-    r"(?<!\w)(?:long(?:er)?|detailed|full|draft|initial|first|tentative|preliminary|previous|earlier|wrong|incorrect|old|your"
+    r"(?<!\w)(?:long(?:er)?|detailed|full|draft|initial|first|tentative|preliminary|previous|earlier"
+    r"|wrong|incorrect|old|your"
     r"|their|his|her|possible|naive|intuitive|sub|partial|intermediate|common|alternative|alternate|other|another|no)"
     r"[ \t*_-]*$",
     re.IGNORECASE,
@@ -59,26 +61,31 @@ _IF = re.compile(r"(?<!\w)(?:if|unless|whether|had|suppose|assuming|otherwise|th
 _LAST_LABEL = re.compile(r"(?<!\w)(?:final|corrected|revised|updated|new|correct|my)[ \t*_]*$", re.IGNORECASE)
 _TAKES_BACK = re.compile(
     r"(?:^|(?<=[.!?;:)\n*_>-]))[\s*_`>(–—-]*(?:(?:oh|ah|hmm+|but|and|so|well)[,.!… ]*)?"
-    r"(?:wait|actually|no(?=[,.:;!–—-]|[ ]wait)|nope|oops|sorry|correction|corrected|scratch[ \t]that|strike[ \t]that|hold[ \t]on|hmm+"
+    r"(?:wait|actually|no(?=[,.:;!–—-]|[ ]wait)|nope|oops|sorry|correction|corrected|scratch[ \t]that"
+    r"|strike[ \t]that|hold[ \t]on|hmm+"
     r"|on[ \t](?:second[ \t]thought|reflection|closer)|i[ \t](?:made|realize|misread|miscounted|forgot|was[ \t]wrong"
-    r"|take[ \t]that[ \t]back|now[ \t]think|change[ \t]my|meant?)|my[ \t](?:mistake|bad)|that(?:['’]s|[ \t]is|[ \t]was)[ \t]"
+    r"|take[ \t]that[ \t]back|now[ \t]think|change[ \t]my|meant?)|my[ \t](?:mistake|bad)|that(?:['’]s"
+    r"|[ \t]is|[ \t]was)[ \t]"
     r"(?:wrong|not[ \t]right|incorrect|a[ \t]mistake)|(?:edit|erratum|update|revised)[ \t]*[:：]|apologies)(?!\w)",
     re.IGNORECASE,
 )
 """What takes back what was said before it."""
 _INSTEAD = re.compile(
-    r"\b(?:change (?:that|it|this|my \w+) to|should (?:have been|rather be)|make (?:that|it)|i meant?|lower that to|raise that to)\b",
+    r"\b(?:change (?:that|it|this|my \w+) to|should (?:have been|rather be)|make (?:that|it)|i meant?"
+    r"|lower that to|raise that to)\b",
     re.IGNORECASE,
 )
 _CONFIRMED = re.compile(
-    r"(?:that|it|this|answer|which|all|everything|result)(?:['’]s|\b[^.\n]{0,20}\b(?:is|stands|holds|checks|looks))\b[^.\n]{0,20}"
+    r"(?:that|it|this|answer|which|all|everything|result)(?:['’]s|\b[^.\n]{0,20}\b(?:is|stands|holds"
+    r"|checks|looks))\b[^.\n]{0,20}"
     r"(?:right|correct|fine|good|out|consistent|true|okay|ok)\b|confirm|\b(?:answer|it|that) (?:still )?stands|✓|✔|✅",
     re.IGNORECASE,
 )
 """What confirms a value after a second look."""
 _AROUND = " \t*_`#>-•:：=()[]"
 PLACEHOLDER = re.compile(
-    r"[\s*_`\"'“]*(?:<[^<>\d\n]{1,60}>|\[[^\[\]\d\n]{1,60}\]|\{[^{}\d\n\"':]{1,60}\}|_{3,}|\.{3,}|…)[\s*_`\"'”.]*(?=$|[\"”'’])"
+    r"[\s*_`\"'“]*(?:<[^<>\d\n]{1,60}>|\[[^\[\]\d\n]{1,60}\]|\{[^{}\d\n\"':]{1,60}\}|_{3,}|\.{3,}"
+    r"|…)[\s*_`\"'”.]*(?=$|[\"”'’])"
 )
 _WORD = re.compile(r"\w{2}")
 _BEFORE = 60
@@ -86,7 +93,7 @@ _BEFORE = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Place(Generic[T]):
+class AnswerPlace(Generic[T]):
     """A place where a reply states an answer.
 
     Attributes:
@@ -135,8 +142,12 @@ def answer_of(
     if places := places_of(text, read, marker, names, also):
         rank = max(place.rank for place in places)
         chosen = _chosen(text, [place for place in places if place.rank == rank])
-        for place in places if chosen is not None else ():  # "The answer is (A). No wait, the answer is (C)."
-            if place.start > chosen.start and _TAKES_BACK.search(text, chosen.start, place.start):
+        for place in places:  # "The answer is (A). No wait, the answer is (C)."
+            if (
+                chosen is not None
+                and place.start > chosen.start
+                and _TAKES_BACK.search(text, chosen.start, place.start)
+            ):
                 chosen = place
         if chosen is not None:
             return chosen.stated.value if not _taken_back(text, chosen, read) else _corrected(text, chosen, read)
@@ -150,7 +161,7 @@ def places_of(
     marker: str | None = None,
     names: tuple[str, ...] = ANSWER,
     also: Sequence[tuple[re.Pattern[str], tuple[str, ...]]] = (),
-) -> list[Place[T]]:
+) -> list[AnswerPlace[T]]:
     """The places that say something of an answer, without what the reply runs on with. The arguments are those of
     `answer_of`."""
     found = sorted(_places(text, read, marker, names, also), key=lambda place: place.start)
@@ -160,7 +171,7 @@ def places_of(
 def is_settled(text: str, marker: str, read: Read[T]) -> bool:
     """Whether what the last marker is followed by stands: neither beside another value of the same label, with no word
     between, nor taken back below. For forms with a grammar of their own for what stands behind their label."""
-    found = [match for match in deque(markers(text, marker), 2)]
+    found = deque(markers(text, marker), 2)
     places = [place for match in found if not (place := _place(text, match, ASKED, read)).stated.is_open]
     if not places or (len(places) < 2 and not _TAKES_BACK.search(text, places[0].end)):
         return True
@@ -174,7 +185,7 @@ def _places(
     marker: str | None,
     names: tuple[str, ...],
     also: Sequence[tuple[re.Pattern[str], tuple[str, ...]]],
-) -> Iterator[Place[T]]:
+) -> Iterator[AnswerPlace[T]]:
     for match in deque(markers(text, marker), MAX_LABELS) if marker else ():
         before = _line_before(text, match.start())
         if marker and marker.startswith("#"):
@@ -191,25 +202,25 @@ def _places(
             if _OTHER_LABEL.search(before) or (_IF.search(before) and not _is_colon(match[0])):
                 continue
             is_line = _begins_line(before) if _is_colon(match[0]) else not before.strip(_AROUND + "Tthe")
-            is_line = is_line or (_is_colon(match[0]) and _LAST_LABEL.search(before))
+            is_line = is_line or (_is_colon(match[0]) and _LAST_LABEL.search(before) is not None)
             yield _place(text, match, LINE if is_line else PROSE, read)
     for start, content in boxes(text)[-MAX_LABELS:]:
         line = _TEX.sub(r"\1", content[:WINDOW])
-        yield Place(start, text.find(content, start) + len(content), LINE, "box", line, False, read(line, True))
+        yield AnswerPlace(start, text.find(content, start) + len(content), LINE, "box", line, False, read(line, True))
     field = field_of(text, *names)
     if field is not None and not field.inline:
         line = field.value.strip(" \t\r\n|")
         line = line if line[:1] in "[{" else line_behind("\n" + line, 0)[1]
-        yield Place(field.start, field.end, LINE, "field", line, True, read(line, True))
+        yield AnswerPlace(field.start, field.end, LINE, "field", line, True, read(line, True))
 
 
-def _place(text: str, label: re.Match[str], rank: int, read: Read[T]) -> Place[T]:
+def _place(text: str, label: re.Match[str], rank: int, read: Read[T]) -> AnswerPlace[T]:
     begin, line = line_behind(text, label.end())
     stated: Stated[T] = Stated(None, True) if PLACEHOLDER.match(line) else read(line, True)
     before = _line_before(text, label.start())
     is_last = _LAST_LABEL.search(before) is not None
     name = (before + label[0]).casefold().strip(_AROUND)
-    return Place(label.start(), begin + len(line), rank, name, line, is_last, stated)
+    return AnswerPlace(label.start(), begin + len(line), rank, name, line, is_last, stated)
 
 
 def _line_before(text: str, at: int) -> str:
@@ -234,17 +245,16 @@ def _begins_line(before: str) -> bool:
     )
 
 
-def _without_run_on(text: str, places: list[Place[T]]) -> list[Place[T]]:
+def _without_run_on(text: str, places: list[AnswerPlace[T]]) -> list[AnswerPlace[T]]:
     """The places before what a reply runs on with: a question or speaker below the first answer, with an answer too."""
     if len(places) < 2:
         return places
     first = min(places, key=lambda place: place.start)
     run_on = RUN_ON.search(text, first.end)
-    kept = [place for place in places if run_on is None or place.start < run_on.start()]
-    return kept
+    return [place for place in places if run_on is None or place.start < run_on.start()]
 
 
-def _chosen(text: str, places: list[Place[T]]) -> Place[T] | None:
+def _chosen(text: str, places: list[AnswerPlace[T]]) -> AnswerPlace[T] | None:
     """The last place; None if the one before it says something else, with no word between."""
     places = sorted(places, key=lambda place: place.start)
     last = places[-1]
@@ -258,7 +268,7 @@ def _chosen(text: str, places: list[Place[T]]) -> Place[T] | None:
     return last
 
 
-def _taken_back(text: str, place: Place[T], read: Read[T]) -> bool:
+def _taken_back(text: str, place: AnswerPlace[T], read: Read[T]) -> bool:
     """Whether what stands below a place takes its value back, and says another one."""
     end = text.find("\n", place.end)
     rest = text[end : end + 20 * WINDOW] if end >= 0 else ""
@@ -274,7 +284,7 @@ def _taken_back(text: str, place: Place[T], read: Read[T]) -> bool:
     return any(said.value != place.stated.value for said in values)
 
 
-def _corrected(text: str, place: Place[T], read: Read[T]) -> T | None:
+def _corrected(text: str, place: AnswerPlace[T], read: Read[T]) -> T | None:
     """The answer that a last line alone gives below one that was taken back."""
     line = last_line(text)
     said = read(line, False)
@@ -286,7 +296,8 @@ _SHORT = 40
 
 
 _EXPLANATION = re.compile(
-    r"\n[\s*_`#>-]*(?:explanation|reason(?:ing|s)?|rationale|justification|note|why|because|since|details)\b[^:：\n]{0,30}(?:[:：]|[*_]+[ \t]*\n|\n)",
+    r"\n[\s*_`#>-]*(?:explanation|reason(?:ing|s)?|rationale|justification|note|why|because|since"
+    r"|details)\b[^:：\n]{0,30}(?:[:：]|[*_]+[ \t]*\n|\n)",
     re.IGNORECASE,
 )
 

@@ -74,8 +74,8 @@ _KNOWN = (
         "答案",
     ),
 )
-"""Names of fields in the forms of this package and in replies to other prompts. Any other name before a colon may be the
-beginning of what a field says: "P1: you take right."."""
+"""Names of fields in the forms of this package and in replies to other prompts. Any other name before a colon may be
+the beginning of what a field says: "P1: you take right."."""
 
 
 @lru_cache(maxsize=64)
@@ -84,7 +84,8 @@ def _next(others: tuple[str, ...] = ()) -> re.Pattern[str]:
     name = "|".join([*_KNOWN, *(re.escape(one).replace(r"\ ", "[ _-]?") for one in others)])
     label = rf"[>*_`#\[<| \t•-]{{0,10}}(?:my[ \t]+)?(?:{name})(?![^\W_])"
     return re.compile(
-        r"[ \t]*(?:(?:so |thus |therefore |hence )?[*_]*(?:the |my )(?:final |correct |best )?(?:answer|action|choice) (?:is|should|must)\b"
+        r"[ \t]*(?:(?:so |thus |therefore |hence )?[*_]*(?:the |my )(?:final |correct |best )?(?:answer"
+        r"|action|choice) (?:is|should|must)\b"
         r"|\\boxed|```|~~~|[{<]|"
         rf"#{{1,6}}[ \t]*[^\W\d]|{label}(?:[*_`\] \t]*[:：]|\*\*[ \t]*$|\][ \t]|>|[ \t]*$)|-{{3,}}[ \t]*$)",
         re.IGNORECASE | re.MULTILINE,
@@ -401,7 +402,8 @@ def _headed(text: str, lines: str, names: _Names, begin: int, others: tuple[str,
 
 
 _TABLE = re.compile(
-    r"^[ \t]*\|((?:[^|\n]{1,60}\|){1,8})[ \t]*\n[ \t]*\|?(?:[ \t]*:?-{2,}:?[ \t]*\|?){1,8}[ \t]*\n[ \t]*\|((?:[^|\n]{0,300}\|){1,8})[ \t]*$"
+    r"^[ \t]*\|((?:[^|\n]{1,60}\|){1,8})[ \t]*\n"
+    r"[ \t]*\|?(?:[ \t]*:?-{2,}:?[ \t]*\|?){1,8}[ \t]*\n[ \t]*\|((?:[^|\n]{0,300}\|){1,8})[ \t]*$"
     r"(?!\n[ \t]*\|)",
     re.MULTILINE,
 )

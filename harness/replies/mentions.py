@@ -21,9 +21,11 @@ _NEAR = 60
 """Characters before and behind a value in which words deny it."""
 _MARKS = r"[\s*_`\"'“”‘’()\[\]{}$]"
 _DENIED_BEFORE = re.compile(
-    r"(?:(?<![^\W_])(?:not|never|neither|nor|cannot|except|excluding|without|unlike|instead[ \t]of|rather[ \t]than|than"
+    r"(?:(?<![^\W_])(?:not|never|neither|nor|cannot|except|excluding|without|unlike|instead[ \t]of"
+    r"|rather[ \t]than|than"
     r"|as[ \t]opposed[ \t]to|versus|vs\.?|rul(?:ed?|ing)[ \t]out|eliminat(?:e[sd]?|ing)|exclud(?:e[sd]?|ing)"
-    r"|reject(?:s|ed|ing)?|discard(?:s|ed|ing)?|avoid(?:s|ed|ing)?|at[ \t](?:least|most)|up[ \t]to)(?!\w)|n['’]t(?!\w))"
+    r"|reject(?:s|ed|ing)?|discard(?:s|ed|ing)?|avoid(?:s|ed|ing)?|at[ \t](?:least|most)|up[ \t]to)(?!\w)"
+    r"|n['’]t(?!\w))"
     r"(?:[\W_]|(?<!\w)(?:be|being|an?|the|really|option|choice|answer|number|just|simply|also|with|for|to|go|pick"
     r"|choose|select|say)(?!\w))*$",
     re.IGNORECASE,
@@ -44,7 +46,9 @@ _TAKEN_BACK = re.compile(
 )
 """What follows a value that is asked about, or taken back."""
 _JOINED = re.compile(
-    rf"{_MARKS}{{0,6}}(?:(?:[,;/|&+]|\bor\b|\band\b|\bas[ \t]well[ \t]as\b|\bversus\b|\bvs\b\.?)[\s,*_`\"'“‘(\[$]{{0,6}})+"
+    r"(?:[ \t]\([^()\n]{1,12}%\))?"
+    rf"{_MARKS}{{0,6}}(?:(?:[,;/|&+]|\bor\b|\band\b|\bas[ \t]well[ \t]as\b|\bversus\b"
+    rf"|\bvs\b\.?)[\s,*_`\"'“‘(\[$]{{0,6}})+"
     r"(?:(?:or|and|else|rather|maybe|perhaps|possibly|also|both|either|even|option|choice|the|number|letter|answer)\b"
     r"[\s,*_`\"'“‘(\[$]{0,6}){0,3}",
     re.IGNORECASE,
@@ -105,17 +109,21 @@ _SURELY = (
     r"|probably|most|likely|now|also|still|precisely|approximately|about|roughly|around)\b[ \t,]*)*"
 )
 _VERB = re.compile(
-    r"(?:(?<!\w)(?:is|are|was|were|be|been|equals?|equal[ \t]to|gives?|gave|yields?|makes?|leaves?|becomes?|remains?|totals?"
-    r"|comes?[ \t](?:out[ \t])?(?:to|at)|amounts?[ \t]to|adds?[ \t]up[ \t]to|works?[ \t]out[ \t](?:to|as)|results?[ \t]in"
+    r"(?:(?<!\w)(?:is|are|was|were|be|been|equals?|equal[ \t]to|gives?|gave|yields?|makes?|leaves?"
+    r"|becomes?|remains?|totals?"
+    r"|comes?[ \t](?:out[ \t])?(?:to|at)|amounts?[ \t]to|adds?[ \t]up[ \t]to|works?[ \t]out[ \t](?:to|as)"
+    r"|results?[ \t]in"
     r"|choos(?:e|ing)|chose|pick(?:ed|ing)?|select(?:ed|ing)?|get|got|obtain|find|found|conclude|answer|say|submit"
-    r"|go(?:ing)?[ \t](?:with|for)|settled?[ \t](?:on|for)|vote[ \t]for|opt[ \t]for|decided?[ \t](?:on|for)|take)(?!\w)"
+    r"|go(?:ing)?[ \t](?:with|for)|settled?[ \t](?:on|for)|vote[ \t]for|opt[ \t]for|decided?[ \t](?:on"
+    r"|for)|take)(?!\w)"
     r"|(?<=\w)['’]s(?=[ \t])|[:：=→⇒≈➡]|[-=]+>)[ \t]*:?[ \t]*(?:that[ \t]+)?" + _SURELY,
     re.IGNORECASE,
 )
 """What a clause says its value with."""
 _LEAD = re.compile(
     r"[\s>*_`#•–—-]*(?:(?:so|thus|therefore|hence|then|finally|overall|altogether|consequently|accordingly|ultimately"
-    r"|in[ \t](?:conclusion|short|summary|total|sum|all)|to[ \t](?:conclude|sum[ \t]up)|as[ \t]a[ \t]result|and)\b[\s,:*_`]*)+",
+    r"|in[ \t](?:conclusion|short|summary|total|sum|all)|to[ \t](?:conclude|sum[ \t]up)"
+    r"|as[ \t]a[ \t]result|and)\b[\s,:*_`]*)+",
     re.IGNORECASE,
 )
 

@@ -24,7 +24,8 @@ _NUMBER = re.compile(
     r"|[ \t]?(?:×|\\times|\*|x)[ \t]?10[ \t]?(?:\^|\*\*)[ \t]?\{?(?P<ten>[-−]?\d{1,3})\}?)?"
     r"(?:[ \t]?/[ \t]?(?P<by>\d{1,40})(?![\d.]))?)"
     r"(?P<percent>[ \t]?(?:\\?%|percent\b))?"
-    r"(?:[ \t]?(?P<times>(?i:k(?![\w/])|thousand\b|million\b|mio\b|billion\b|bn\b|trillion\b|dozen\b|hundred\b)|[万萬千亿億]))?"
+    r"(?:[ \t]?(?P<times>(?i:k(?![\w/])|thousand\b|million\b|mio\b|billion\b|bn\b|trillion\b|dozen\b"
+    r"|hundred\b)|[万萬千亿億]))?"
 )
 _TIMES = {
     "k": 10**3,
@@ -43,8 +44,10 @@ _TIMES = {
     "億": 10**8,
 }
 _ODD = re.compile(
-    r",\d|\.\d|[–-]\d|:\d|[ \t]?(?:to|through|[–—-])[ \t]?\d|[ \t$]?(?:<(?![|/>])|>[ \t]*[\w(]|[≤≥≠π√∞]|\\(?:pi|sqrt|leq?|geq?|infty)\b)|[ ]?[xyzn](?!\w)"
-    r"|[ \t]?(?:hours?|hrs?|h|minutes?|min|feet|foot|ft|days?|weeks?|years?|dollars?|pounds?|km|m|kg)[ \t,]+(?:and[ \t]+)?\d+[ \t]?[^\W\d]"
+    r",\d|\.\d|[–-]\d|:\d|[ \t]?(?:to|through|[–—-])[ \t]?\d|[ \t$]?(?:<(?![|/>])|>[ \t]*[\w(]|[≤≥≠π√∞]"
+    r"|\\(?:pi|sqrt|leq?|geq?|infty)\b)|[ ]?[xyzn](?!\w)"
+    r"|[ \t]?(?:hours?|hrs?|h|minutes?|min|feet|foot|ft|days?|weeks?|years?|dollars?|pounds?|km|m"
+    r"|kg)[ \t,]+(?:and[ \t]+)?\d+[ \t]?[^\W\d]"
     r"|[ \t]*\([^()\n]{0,40}\)[ \t,]*(?:or|and|/)[ \t]*[$£€]?\d"
     r"|[ \t]*\([ \t]*(?:=|or\b|i\.e\.,?)[ \t]*[$£€]?[\d.]+[ \t]*(?:[^\d \t*/×+·^.-]|$|[^\W\d])"
 )
@@ -62,7 +65,8 @@ _OPERATOR = re.compile(
 )
 _EXPLAINS = re.compile(
     r"[ \t]+\([^()\n]*+\)(?![ \t]*[-=+*/×·^])|[ \t]+\((?=[^()\n]*$)|[ \t]+\[|,[ \t]+(?=[^\W\d])|;|[.!](?=[\s*_`\"']|$)"
-    r"|[ \t]+(?:because|since|as|so|which|after|from|due|where|when|if|with|given|but|not|i\.e|e\.g|hence|thus|therefore"
+    r"|[ \t]+(?:because|since|as|so|which|after|from|due|where|when|if|with|given|but|not|i\.e|e\.g|hence"
+    r"|thus|therefore"
     r"|whereas|while|that[ ]is|instead|rather|per|out|by|in[ ]total)\b|[ \t]+[–—-]{1,2}[ \t]+(?=[^\W\d])|//|#"
 )
 """What ends the value of a line: all behind it is explanation."""
@@ -72,12 +76,14 @@ _ASSIGNED = re.compile(
 """A second unknown: "x = 3, y = 4"."""
 _FILL = (
     r"[\s*_`\"'“”‘’«»(\[{<$:=≈~>|#\\]*(?:(?i:the|an?|is|it|it['’]s|its|this|that|there|are|be|exactly|approximately|about|around"
-    r"|roughly|precisely|just|only|therefore|thus|hence|so|then|simply|equal|equals|to|i|get|say|total|sum|answer|value|number"
+    r"|roughly|precisely|just|only|therefore|thus|hence|so|then|simply|equal|equals|to|i|get|say|total"
+    r"|sum|answer|value|number"
     r"|[^\W\d_]+ly)\b[.:=,]?[\s*_`\"'“(\[$:=≈~\\]*)*"
 )
 _BEGINS = re.compile(
     rf"{_FILL}(?:(?!(?i:since|because|as|if|when|after|before|for|in|at|of|from|with|given|by|not|no|than"
-    r"|between|over|under|more|less|least|most|up|to|or|and|but|while|though|although|unless|until|per|every|each|either"
+    r"|between|over|under|more|less|least|most|up|to|or|and|but|while|though|although|unless|until|per"
+    r"|every|each|either"
     r"|above|below|beyond|nearly|almost|another|step|case|part|question)\b)[^\W\d_]+[.:=]?[\s*_`\"'“(\[$:=≈~\\]+)?"
 )
 """What may precede a number with which a line begins: marks, fillers, and one word, such as "room", or "x"."""
@@ -190,7 +196,7 @@ class Numbers:
             if _UNITS.fullmatch(sides[0]) and _UNITS.fullmatch(sides[-1]):
                 return None
             for side in (sides[-1], sides[0]):
-                inner = [_ for _ in _NUMBER.finditer(side)]
+                inner = list(_NUMBER.finditer(side))
                 if len(inner) == 1 and not _ASSIGNED.match(line, end):
                     value, after = self._value(inner[0]), side[inner[0].end() :]
                     return None if _ODD.match(after) or _OPERATOR.match(after) else value

@@ -49,17 +49,33 @@ LABELS = (
             r"[ \t*_`]{0,5}(?:[:：=]|(?<=[ \t*_`])(?:is|would be|must be)(?![\w']))[ \t*_`]*[:：]?",
             re.IGNORECASE,
         ),
-        ("action", "choice", "decision", "option", "label", "move", "wahl", "décision", "decisión", "entscheidung")
-        + ("决定", "选择", "行动", "行動"),
+        (
+            *(
+                "action",
+                "choice",
+                "decision",
+                "option",
+                "label",
+                "move",
+                "wahl",
+                "décision",
+                "decisión",
+                "entscheidung",
+            ),
+            *("决定", "选择", "行动", "行動"),
+        ),
     ),
 )
 """What announces an option, besides the labels of all answers."""
 _MOST = 100
 """Options of a line that are looked at."""
 _FILL = (
-    r"(?:the|my|our|an?|this|it|it['’]?s|that|is|are|be|to|i|we|you|he|she|they|should|will|would|must|can|shall|['’]ll|am|go|with|for|take"
-    r"|choose|pick|select|option|choice|answer|label|letter|group|action|move|decision|category|class|now|then|so|thus|therefore"
-    r"|hence|definitely|probably|clearly|likely|most|best|just|simply|only|final|play|do|say|vote|lean|prefer|please|let['’]?s|us"
+    r"(?:the|my|our|an?|this|it|it['’]?s|that|is|are|be|to|i|we|you|he|she|they|should|will|would|must"
+    r"|can|shall|['’]ll|am|go|with|for|take"
+    r"|choose|pick|select|option|choice|answer|label|letter|group|action|move|decision|category|class|now"
+    r"|then|so|thus|therefore"
+    r"|hence|definitely|probably|clearly|likely|most|best|just|simply|only|final|play|do|say|vote|lean"
+    r"|prefer|please|let['’]?s|us"
     r"|round|turn|color|colour|colou?r|number|role|side)"
 )
 _BEGINS = re.compile(
@@ -76,23 +92,27 @@ _ASKS = re.compile(
     r"\bsuch as\b|\?[\s*_`\"']*$|\b(?:cannot|can['’]t|unable|not sure|unsure|whether|if)\b", re.IGNORECASE
 )
 _NEGATED = re.compile(
-    r"(?:\b(?:not|never|neither|nor|wouldn|cannot|if|such as|e\.g\.|agents?|players?|opponents?|others?|their|his|her|your|p\d|neighbou?rs?)\b"
+    r"(?:\b(?:not|never|neither|nor|wouldn|cannot|if|such as|e\.g\.|agents?|players?|opponents?|others?"
+    r"|their|his|her|your|p\d|neighbou?rs?)\b"
     r"|n['’]t)[^.;]{0,30}$|\w(?:action|answer|choice)[\s*_`]*[:：=][\s*_`]*$",
     re.IGNORECASE,
 )
 """What makes of an option at the end of a line one that is not stated: denied, someone else's, an example."""
 _OPEN = re.compile(
-    r"\b(?:anything|everything|any|all|either|one|some|none)[ \t]+(?:but|except|of|other than|one)\b|\b(?:otherwise|depends|depending|unless)\b",
+    r"\b(?:anything|everything|any|all|either|one|some|none)[ \t]+(?:but|except|of|other than|one)\b"
+    r"|\b(?:otherwise|depends|depending|unless)\b",
     re.IGNORECASE,
 )
 """What leaves open which option is meant: "anything but red", "red if it rains, otherwise blue"."""
 THEN = re.compile(r"[\s*_`\"'”’)\]]*,?[ \t]*(?:and[ \t]+)?(?:then|afterwards|next|followed by)\b", re.IGNORECASE)
 _GOES_ON = re.compile(
-    r"[ \t]+(?!(?:because|since|as|due|for|which|and|or|but|given|is|was|based|with|from|only|in|by|to|where|so|if|rather|instead|not|over"
+    r"[ \t]+(?!(?:because|since|as|due|for|which|and|or|but|given|is|was|based|with|from|only|in|by|to"
+    r"|where|so|if|rather|instead|not|over"
     r"|fits|seems|must)\b)[a-z]"
 )
 _NO_LONGER = re.compile(
-    r"[ \t]+(?!(?:because|since|as|but|for|given|under|based|due|so|when|if|not|it|he|she|they|we|i|you|this|that|these|instead|rather"
+    r"[ \t]+(?!(?:because|since|as|but|for|given|under|based|due|so|when|if|not|it|he|she|they|we|i|you"
+    r"|this|that|these|instead|rather"
     r"|those|there|the|an?|in|on|by|to|is|was|are|were|and|or|even|though|although|with)\b)\w",
     re.IGNORECASE,
 )
@@ -108,7 +128,8 @@ def _is_marked(line: str, match: re.Match[str]) -> bool:
 
 _LEAD = re.compile(r"(?:so|thus|therefore|hence)\b[ \t]*[,:]?[ \t]*", re.IGNORECASE)
 _JOINED = re.compile(
-    r"(?:[ \t]\([^()\n]{1,12}%\))?[\s*_`\"'”’()\]}$]{0,6}(?:,?[ \t]*\b(?:or|and|as well as)\b|[/|&]|(?P<weak>[,;+–-]))[\s,*_`\"'“‘(\[]{0,6}"
+    r"(?:[ \t]\([^()\n]{1,12}%\))?"
+    r"[\s*_`\"'”’()\]}$]{0,6}(?:,?[ \t]*\b(?:or|and|as well as)\b|[/|&]|(?P<weak>[,;+–-]))[\s,*_`\"'“‘(\[]{0,6}"
     r"(?:(?:or|and|else|rather|maybe|perhaps|possibly|also|both|either|option|choice)\b[\s,*_`\"'“‘(\[]{0,6}){0,3}",
     re.IGNORECASE,
 )
@@ -236,7 +257,7 @@ def read_option(text: str, options: tuple[str, ...], marker: str | None, *names:
         return option
     fields = tuple(dict.fromkeys((*names, *FIELDS)))
     text = plain(text)
-    if places := places_of(text, finder.read, marker, fields, LABELS):
+    if places_of(text, finder.read, marker, fields, LABELS):
         return answer_of(text, finder.read, marker=marker, names=fields, also=LABELS)
     option = plain_option(text, finder.exactly, lambda said: finder.read(said).value)
     return option or answer_of(text, finder.read, marker=marker, names=fields, also=LABELS)

@@ -10,6 +10,7 @@ import json
 import logging
 from collections.abc import Callable
 from contextvars import ContextVar
+from functools import partial
 from typing import TypeVar
 
 from harness.api import Completion, Parsed, Reply, ReplyField
@@ -76,8 +77,8 @@ def _parsed(reply: Reply, completion: Completion, max_chars: int) -> Parsed:
             lambda bug: Parsed(error=f"the answer hits a bug: {bug}"),
         )
     if not reply.tools or (reply.takes_text and not completion.tool_calls):
-        parsed = read(reply, completion.text, max_chars)
-        return _final(reply, completion.text, parsed, max_chars) if completion.finish_reason == CUT_OFF else parsed
+        found = read(reply, completion.text, max_chars)
+        return _final(reply, completion.text, found, max_chars) if completion.finish_reason == CUT_OFF else found
 
     def parsed() -> Parsed:
         calls = completion.tool_calls or ()
@@ -102,7 +103,7 @@ def _final(reply: Reply, text: str, parsed: Parsed, max_chars: int) -> Parsed:
     for more in _ON:
         longer = read(reply, text + more, max_chars)
         action = longer.action if longer.error is None else None
-        others = {} if action is None else guarded("reply", reply, lambda act=action: reply.says(act), lambda bug: {})
+        others = {} if action is None else guarded("reply", reply, partial(reply.says, action), lambda bug: {})
         unsure |= {name for name in said if said[name] != others.get(name)}
     fields = {one.name: one for one in reply.fields}
     unsure = {name for name in unsure if name in fields and not _is_free(fields[name])}

@@ -18,7 +18,8 @@ LABEL = re.compile(
     r"(?:answer|result)"
     r"(?:[ \t](?:to|of|for|choice|option|letter|label)\b[^.:\n=]{0,60}?|[ \t]\([^()\n]{1,40}\))?"
     r"[ \t*_`]{0,5}(?:[:：=]|(?<=[ \t*_`])(?:is|should be|must be|would be)(?![\w']))[ \t*_`]*[:：]?"
-    rf"|(?:{'|'.join(_ELSEWHERE)})(?:[ \t](?:finale?|définitive|final))?[ \t*_`】\])]{{0,5}}(?:[:：]|是|为|は|ist|est|es|è|é)[ \t*_`]*[:：]?",
+    rf"|(?:{'|'.join(_ELSEWHERE)})(?:[ \t](?:finale?|définitive"
+    rf"|final))?[ \t*_`】\])]{{0,5}}(?:[:：]|是|为|は|ist|est|es|è|é)[ \t*_`]*[:：]?",
     re.IGNORECASE,
 )
 """What announces an answer: "Answer:", "final_answer:", "the answer is", "**Answer:**", "answer to the question is"."""
@@ -100,14 +101,18 @@ def endings(text: str) -> Iterator[str]:
 
 
 _FAREWELL = re.compile(
-    r"[\s>*_`#(]*(?:let me know|i hope|hope (?:this|that|it)|feel free|thank|thanks|have a |please (?:let|feel|note)|good luck"
-    r"|is there anything|if you (?:have|need|want|would)|cheers|best regards|happy to|end of|end$|done\b|that['’]?s (?:it|all)"
+    r"[\s>*_`#(]*(?:let me know|i hope|hope (?:this|that|it)|feel free|thank|thanks|have a |please (?:let"
+    r"|feel|note)|good luck"
+    r"|is there anything|if you (?:have|need|want|would)|cheers|best regards|happy to|end of|end$|done\b"
+    r"|that['’]?s (?:it|all)"
     r"|that is all|over\b|\[?/?(?:end|eof)\b)",
     re.IGNORECASE,
 )
 _REASON = re.compile(
-    r"[\s>*_`#-]*(?:short |brief |my )?(?:explanation|reason(?:ing|s)?|rationale|justification|note|notes|why|check|proof"
-    r"|verification|working|steps?|confidence|source|because|since|as a check|to verify|(?:let me |to )?double[- ]check)\b"
+    r"[\s>*_`#-]*(?:short |brief |my )?(?:explanation|reason(?:ing|s)?|rationale|justification|note|notes"
+    r"|why|check|proof"
+    r"|verification|working|steps?|confidence|source|because|since|as a check|to verify|(?:let me "
+    r"|to )?double[- ]check)\b"
     r"[^:：\n]{0,40}(?:[:：]|[*_]+[ \t]*$|[ \t]-|$)|[\s>*_`#(-]*(?:because|since|i chose this because)\b",
     re.IGNORECASE,
 )

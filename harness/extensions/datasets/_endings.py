@@ -47,7 +47,8 @@ _ADDED = _words(
 _BEGINS = r"(?:^|(?<=[.!?;,:][ ]))[ \t>*_#`-]*+"
 _ENDS = (
     r"(?=[.!,;:]{0,3}[*_`]{0,3}[ \t]*$|,[ \t]+[A-Z]\w+(?:[ ]\w+){0,3}[.!]?[ \t]*$|[ \t]*[-–—(:][ \t]*\S|[.][ \t]+[A-Z]"
-    r"|(?<=[)\]])[ \t]+\S|[,;.]?[ \t]+(?i:rather|instead|over|not|but|although|though|because|since|as|given|for|based|due|I|with)\b)"
+    r"|(?<=[)\]])[ \t]+\S|[,;.]?[ \t]+(?i:rather|instead|over|not|but|although|though"
+    r"|because|since|as|given|for|based|due|I|with)\b)"
 )
 _DENIED = re.compile(
     r"(?<!\w)(?:"
@@ -90,7 +91,8 @@ class Endings:
             rf"^[ \t>*_-]*{_NOUN}{one}(?:,?[ \t]+{_ADDED}\b|[ \t]+[-–—][ \t]|[ \t]+\()",
         )
         self._listed = re.compile(
-            rf"(?<![\w'’])[{re.escape(letters)}][)\]*_.]{{0,4}}(?:[ \t]*[,;/|&]|[ \t]+(?:and|or))+[ \t(\[*_]*(?:(?:and|or)[ \t(\[*_]+)?$"
+            rf"(?<![\w'’])[{re.escape(letters)}][)\]*_.]{{0,4}}(?:[ \t]*[,;/"
+            rf"|&]|[ \t]+(?:and|or))+[ \t(\[*_]*(?:(?:and|or)[ \t(\[*_]+)?$"
         )
         self._frames = [re.compile(frame) for frame in frames]
 

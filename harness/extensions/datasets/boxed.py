@@ -41,12 +41,14 @@ _PLAIN_FENCES = ("", "text", "txt", "plaintext", "markdown", "md", "math", "late
 _DIGIT = re.compile(r"\d")
 _ALPHANUMERIC = re.compile(r"[^\W_]")
 _LEAD = re.compile(
-    r"(?:(?:so|thus|therefore|hence|then|finally|overall|altogether|in total|we (?:get|have|find|obtain)|I (?:get|find)"
+    r"(?:(?:so|thus|therefore|hence|then|finally|overall|altogether|in total|we (?:get|have|find|obtain)"
+    r"|I (?:get|find)"
     r"|that|this|it|is|equals?|gives|makes|yields|must be)\b[,:]?[\s*_]*)+",
     re.IGNORECASE,
 )
 _SAYS = re.compile(
-    r"(?<![\w\\])(?:is|are|equals?|gives?|yields?|get|obtain|find|makes?|leaves?|must be|should be)(?![\w'’])[ \t]*:?(?=[ \t*_`]*[^ \t*_`])"
+    r"(?<![\w\\])(?:is|are|equals?|gives?|yields?|get|obtain|find|makes?|leaves?|must be"
+    r"|should be)(?![\w'’])[ \t]*:?(?=[ \t*_`]*[^ \t*_`])"
     r"(?!(?:[ \t*_`]*)(?:not|the|an?|that|to|no|in|at)\b)",
     re.IGNORECASE,
 )

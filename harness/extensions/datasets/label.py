@@ -23,7 +23,8 @@ _OPENING = re.compile(r"[\W_]*(?:(?:(?:therefore|thus|so|hence|overall|in conclu
 _ENDS = re.compile(r"[*_`\"'”’)\]}$]{0,4}(?:\s*+(?:[.,;:!?)–—\n]|-\s|\Z)|\s+(?:because|since|as)\b)", re.IGNORECASE)
 _ASKED = re.compile(r"final[ \t*_]{1,3}answer[ \t*_]{0,3}[:：]", re.IGNORECASE)
 _REFUSES = re.compile(
-    r"\b(?:cannot|can['’]?t|unable|won['’]t)\b.*\b(?:choose|answer|decide|say|pick|select|determine)|such as|for example",
+    r"\b(?:cannot|can['’]?t|unable|won['’]t)\b.*\b(?:choose|answer|decide|say|pick|select|determine)"
+    r"|such as|for example",
     re.I,
 )
 _TAIL = 20_000

@@ -22,11 +22,13 @@ from ._endings import Endings
 
 _WRAP = r"(?:\\(?:text|textbf|textit|mathrm|mathbf|boxed|fbox)\{|[\s*_`$\"'“‘:{]|\\[(\[])"
 _FILL = (
-    r"(?:(?i:[a-z]{2,20}ly|the|option|choice|letter|label|answer|most|therefore|thus|hence|indeed|then|now|also|correct|best"
+    r"(?:(?i:[a-z]{2,20}ly|the|option|choice|letter|label|answer|most|therefore|thus|hence|indeed|then"
+    r"|now|also|correct|best"
     r"|one|category)\b[,:]?[ \t*_]{0,3}){0,5}"
 )
 _GOES_ON = re.compile(
-    r"[ \t]+(?!(?:because|since|as|due|for|which|and|or|but|given|is|based|with|from|only|in|by|to|where|so|if)\b)[a-z]"
+    r"[ \t]+(?!(?:because|since|as|due|for|which|and|or|but|given|is|based|with|from|only|in|by|to|where"
+    r"|so|if)\b)[a-z]"
 )
 _MARKED = ("*", "`", "$", '"', "'", "“", "‘", "{")
 _CHOSEN = re.compile(r"(?<!\w)(?:(?:option|choice)[ \t]+is|I (?:choose|pick|select)|go with)(?!\w)", re.IGNORECASE)
@@ -116,7 +118,8 @@ class Letters:
         one = f"[{re.escape(letters)}]"
         either = f"[{re.escape(letters + letters.lower())}]"
         self._statement = re.compile(
-            rf"{_WRAP}{{0,12}}{_FILL}{_WRAP}{{0,12}}(?:[(\[][\s*_]{{0,3}}({either})[\s*_]{{0,3}}[)\]]|({one})(?!\w|['’]\w))"
+            rf"{_WRAP}{{0,12}}{_FILL}{_WRAP}{{0,12}}(?:[(\[][\s*_]{{0,3}}({either})[\s*_]{{0,3}}[)\]]|({one})(?!\w"
+            rf"|['’]\w))"
         )
         self._other = re.compile(rf"[(\[*]{{0,3}}{one}(?!\w|['’]\w)|\(?{either}\)")
         self._or = re.compile(

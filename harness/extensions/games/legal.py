@@ -58,12 +58,15 @@ _UP = re.compile(r"(?<![^\W_])\d{1,9}\+\W{0,6}$")
 """A number that is not said to be the one: "<3", "~3", and at the end "3+"."""
 _GOOD = (
     r"(?:(?:an?|the|my|our|very|clearly|probably|also|still|now|simply|not|only)[ \t]+){0,4}"
-    r"(?:moves?|choice|action|answer|pick|play|decision|bid|better|best|good|strong(?:er|est)?|correct|right|legal|safe"
-    r"|safest|optimal|forced|fine|ok|okay|great|solid|winning|natural|ideal|clear|only|perfect|excellent|sound|standard"
+    r"(?:moves?|choice|action|answer|pick|play|decision|bid|better|best|good|strong(?:er|est)?|correct"
+    r"|right|legal|safe"
+    r"|safest|optimal|forced|fine|ok|okay|great|solid|winning|natural|ideal|clear|only|perfect|excellent"
+    r"|sound|standard"
     r"|required|enough|sufficient)\b"
 )
 _BAD = (
-    r"(?:not?|never|wrong|bad|worst|worse|losing|lost|illegal|weak(?:er|est)?|terrible|poor|opponents?|their|his|her|your"
+    r"(?:not?|never|wrong|bad|worst|worse|losing|lost|illegal|weak(?:er|est)?|terrible|poor|opponents?"
+    r"|their|his|her|your"
     r"|other|last|previous|former|risk(?:y|ier|iest)|dangerous|impossible|unavailable|taken|blocked|too)\b"
 )
 _BEST = (

@@ -33,7 +33,8 @@ _NUMBER = re.compile(
 _SURE = re.compile(r"(?<![\d.,])(\d{1,3}(?:\.\d{1,2})?)[ \t]?\\?%[ \t]+(?:confident|sure|certain)\b", re.IGNORECASE)
 """A confidence in a sentence: "I am 83% confident that …"."""
 _LEAD = re.compile(
-    "[*_`\"'“‘«()\\[\\]$ \t\r\n\u00a0]*(?:(?:very |quite |fairly )?(?:high|low|medium|moderate|certain|sure)[ \t]*[(,:–—-][ \t]*)?",
+    "[*_`\"'“‘«()\\[\\]$ \t\r\n\u00a0]*"
+    "(?:(?:very |quite |fairly )?(?:high|low|medium|moderate|certain|sure)[ \t]*[(,:–—-][ \t]*)?",
     re.IGNORECASE,
 )
 _ANYWHERE = marker_pattern("confidence:")

@@ -306,7 +306,8 @@ class Answer(Reply):
 
 
 _ADDED = re.compile(
-    r"[ \t]*(?:[ \t]\((?:not|also|because|since|see|i\.e|e\.g|the|as|which|known|formerly|it)\b.*|[ \t][–—-]{1,2}[ \t].*"
+    r"[ \t]*(?:[ \t]\((?:not|also|because|since|see|i\.e|e\.g|the|as|which|known|formerly|it)\b.*"
+    r"|[ \t][–—-]{1,2}[ \t].*"
     r"|,?[ \t]+(?:because|since|as it|as the|which)\b.*|,[ \t]+(?:not|but not)\b.*)$"
 )
 _SENTENCE = re.compile(r"(?i:the|it|this|that|my)\b(?:[ \t][a-z]+){0,6}[ \t](?:is|was|are|were)[ \t]+(.+)")

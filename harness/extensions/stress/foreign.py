@@ -1,9 +1,10 @@
 """Replies of other models' families: what `foreign.jsonl` has, filled with values that a form can have.
 
 Each line of the file is a way to write a reply: `kind` is what its prompt asked for, `template` the reply with
-placeholders, `expect` whether a careful reader takes a value from it (`value`), none (`unread`), or either. `{V}` stands
-for the value, `{W}` and `{X}` for others that are only mentioned, `{V1}` to `{V3}` for values in order, `{M}` for a message
-and `{C}` for a confidence from 0 to 100. `value`, `message` and `confidence` are what is meant where it is not that.
+placeholders, `expect` whether a careful reader takes a value from it (`value`), none (`unread`), or either. `{V}`
+stands for the value, `{W}` and `{X}` for others that are only mentioned, `{V1}` to `{V3}` for values in order, `{M}`
+for a message and `{C}` for a confidence from 0 to 100. `value`, `message` and
+`confidence` are what is meant where it is not that.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ def values_of(form: Reply) -> tuple[str, ...]:
     own = {as_text(form.says(one).get("answer")) for one in form.examples} if schema.get("type") != "array" else set()
     if schema.get("type") in ("integer", "number"):
         return tuple(one for one in _NUMBERS if low <= int(one) <= high) or _apart(sorted(own))
-    if (length := schema.get("minItems")) not in (None, 3):
+    if schema.get("minItems") not in (None, 3):
         return ()
     return _NUMBERS if schema.get("type") == "array" else tuple(getattr(form, "candidates", ())) and _WORDS
 

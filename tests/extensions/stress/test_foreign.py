@@ -1,4 +1,4 @@
-"""Replies in styles that an author wrote who had not seen the readers: none is misread, none loses a field in silence."""
+"""Replies in styles by an author who had not seen the readers: none is misread, none loses a field in silence."""
 
 from collections import Counter
 from collections.abc import Iterator
