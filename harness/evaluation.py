@@ -355,6 +355,7 @@ def rescored(
     from harness.runtime.record import check_journals
     from harness.runtime.rescoring import rescore
     from harness.runtime.used_extensions import advice, gone
+    from harness.runtime.verification import same_readers
 
     project = project or find()
     before = load_unscored(folder, project)  # the scores may be what is damaged
@@ -365,7 +366,7 @@ def rescored(
     with approvals.allowing(allow_code_execution):
         plan = replace(resolve.plan(before.spec, project, Mock()), model=str(before.meta["model"]))
     check_execution(plan, allow_code_execution, sandbox, playing=False)
-    meta = graded_again(before.meta, plan, survey(plan).cases, folder)
+    meta = graded_again(before.meta, plan, survey(plan).cases, folder, texts_read=same_readers(plan, folder))
     scores = rescore(plan, folder, sandbox)
     done = replace(before, meta=meta, scores=scores)
     for cls in after.of_run(done):

@@ -30,6 +30,11 @@ def score(options: argparse.Namespace) -> int:
     else:
         allowed = {"allow_code_execution": options.allow_code_execution, "sandbox": options.sandbox}
         done = rescored(options.run, **allowed)
+        if not done.meta["graded_again"][-1]["texts_read"]:
+            print(
+                "recorded moves were not compared with their texts: the code that reads replies is another one",
+                file=sys.stderr,
+            )
     print_tables(done, options)
     return 0
 

@@ -93,8 +93,11 @@ def _duration(meta: Mapping[str, Any], until: float) -> float:
     return round(before + max(0.0, until - datetime.fromisoformat(meta["session_start"]).timestamp()), 3)
 
 
-def graded_again(meta: Mapping[str, Any], plan: Plan, cases: Mapping[str, str], folder: Path) -> dict[str, Any]:
-    """run.json after `harness score`: the numbers are those of the code and the right answers there are now.
+def graded_again(
+    meta: Mapping[str, Any], plan: Plan, cases: Mapping[str, str], folder: Path, texts_read: bool
+) -> dict[str, Any]:
+    """run.json after `harness score`: the numbers are those of the code and the right answers there are now. `texts_read`: whether recorded
+    texts are read again.
 
     Raises `DataError` if the questions are no longer those that were asked.
     """
@@ -107,7 +110,7 @@ def graded_again(meta: Mapping[str, Any], plan: Plan, cases: Mapping[str, str], 
     files = {name for part, hashes in again.items() for name in changed(meta["code"].get(part, {}), hashes)}
     graded = [
         *meta.get("graded_again", ()),
-        {"at": now(), "harness": __version__, "changed": [*sorted(files), *other]},
+        {"at": now(), "harness": __version__, "changed": [*sorted(files), *other], "texts_read": texts_read},
     ]
     return {**meta, "code": {**meta["code"], **again}, "cases": dict(cases), "graded_again": graded}
 

@@ -11,7 +11,7 @@ from harness.config.plan import Plan, episode_id
 from harness.errors import DataError
 from harness.replies.reading import note_bugs
 from harness.runtime.scoring import grade, labels, score, turns_of
-from harness.runtime.verification import dispute, misread_move, refuse, same_readers
+from harness.runtime.verification import dispute, refuse, same_readers
 from harness.storage import finished
 from harness.storage.error_log import ERRORS, ErrorLog, forget_scoring
 from harness.tables import EpisodeScore
@@ -37,9 +37,7 @@ def rescore(plan: Plan, folder: Path, provider: str = "process") -> list[Episode
                 f"{folder} holds episode {name!r}, which its spec does not make", hint="Was spec.yaml edited?"
             )
         condition, case, repeat = episodes[name]
-        why = dispute(plan, condition, case, repeat, end, batches)
-        if why is None and texts:
-            why = misread_move(plan, condition, case, repeat, batches)
+        why = dispute(plan, episodes[name], end, batches, texts=texts)
         if why is not None:
             disputed[name] = why
         if disputed:

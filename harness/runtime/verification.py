@@ -6,7 +6,6 @@ where the journal states another one, the journal was changed, or the protocol w
 
 from __future__ import annotations
 
-import contextlib
 import json
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -94,31 +93,37 @@ def misread(turn: Turn, move: Move) -> str | None:
     return f"the reply of {move.agent} in {move.turn!r} {recorded}, and {found}"
 
 
-def misread_move(
-    plan: Plan, condition: Condition, case: Case, repeat: int, batches: Sequence[list[Move]]
+def dispute(
+    plan: Plan,
+    episode: tuple[Condition, Case, int],
+    end: Mapping[str, Any],
+    batches: Sequence[list[Move]],
+    *,
+    texts: bool = False,
 ) -> str | None:
-    """Which move of an episode without dispute is not what its text says, in words; None if all are."""
-    found: list[str] = []
+    """Why a finished episode's outcome is not that of its moves, in words; None if it is.
+
+    Args:
+        plan, episode: what was played: its condition, case and repeat.
+        end: its last line in the journal.
+        batches: all its moves.
+        texts: whether its moves must also be what their texts say to the forms that are here.
+    """
+    differences: list[str] = []
 
     def compare(turn: Turn, move: Move) -> None:
-        if not found and (why := misread(turn, move)) is not None:
-            found.append(why)
+        if not differences and (why := misread(turn, move)) is not None:
+            differences.append(why)
 
-    with contextlib.suppress(Exception, SystemExit):  # an episode that failed may fail again
-        replayed(plan, condition, case, repeat, batches, compare)
-    return found[0] if found else None
-
-
-def dispute(
-    plan: Plan, condition: Condition, case: Case, repeat: int, end: Mapping[str, Any], batches: Sequence[list[Move]]
-) -> str | None:
-    """Why a finished episode's outcome is not that of its moves, in words; None if it is."""
     try:
-        return misstated(replayed(plan, condition, case, repeat, batches), end)
+        outcome = replayed(plan, *episode, batches, *([compare] if texts else []))
     except (Exception, SystemExit) as error:  # an episode that failed may fail again
-        if end.get("outcome") is None:
-            return None
-        return f"playing its moves again failed: {type(error).__name__}: {error!s:.300}"
+        if end.get("outcome") is not None:
+            return f"playing its moves again failed: {type(error).__name__}: {error!s:.300}"
+    else:
+        if (why := misstated(outcome, end)) is not None:
+            return why
+    return next(iter(differences), None)
 
 
 def same_readers(plan: Plan, folder: Path) -> bool:

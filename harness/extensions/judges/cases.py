@@ -125,7 +125,7 @@ def answered(plan: Plan, folder: Path) -> Iterator[AnsweredEpisode]:
         outcome = storage.outcome_of(end["outcome"])
         if outcome is not None and end["e"] in episodes:
             condition, case, repeat = episodes[end["e"]]
-            if (why := dispute(plan, condition, case, repeat, end, batches)) is not None:
+            if (why := dispute(plan, episodes[end["e"]], end, batches)) is not None:
                 refuse(plan, folder, {end["e"]: why})
             yield AnsweredEpisode(end, batches, condition, case, outcome)
 

@@ -128,7 +128,7 @@ class Parent(PlayedEpisodes):
             if end["outcome"] is None:
                 message = f"episode {name} failed, and has no outcome: {end['error']!s:.200}"
                 raise DataError(message, hint="Only episodes that were played to their end can be played again.")
-            if (why := dispute(self.plan, *self.jobs[name], end, batches)) is not None:
+            if (why := dispute(self.plan, self.jobs[name], end, batches)) is not None:
                 hint = "The code differs from that of the run, or the journal was changed. Play the run again."
                 raise DataError(f"episode {name} cannot be played again: {why}", hint=hint)
             self.batches[name], self.ends[name] = batches, end

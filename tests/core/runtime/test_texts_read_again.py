@@ -50,4 +50,5 @@ def test_texts_of_other_forms_are_not_read_again(tmp_path: Path) -> None:
         (run.folder / "run.json").write_text(
             json.dumps({k: v for k, v in {**meta, "reply_code": readers}.items() if v})
         )
-        assert rescored(run.folder, TOY).scores
+        again = rescored(run.folder, TOY)
+        assert again.scores and not again.meta["graded_again"][-1]["texts_read"]
