@@ -96,8 +96,9 @@ def _duration(meta: Mapping[str, Any], until: float) -> float:
 def graded_again(
     meta: Mapping[str, Any], plan: Plan, cases: Mapping[str, str], folder: Path, texts_read: bool
 ) -> dict[str, Any]:
-    """run.json after `harness score`: the numbers are those of the code and the right answers there are now. `texts_read`: whether recorded
-    texts are read again.
+    """run.json after `harness score`: the numbers are those of the code and the right answers there are now.
+
+    `texts_read`: whether recorded moves are compared with their texts.
 
     Raises `DataError` if the questions are no longer those that were asked.
     """

@@ -124,7 +124,7 @@ def answered(plan: Plan, folder: Path) -> Iterator[AnsweredEpisode]:
     for end, batches in finished.batches(*storage.journals(folder)):
         outcome = storage.outcome_of(end["outcome"])
         if outcome is not None and end["e"] in episodes:
-            condition, case, repeat = episodes[end["e"]]
+            condition, case, _ = episodes[end["e"]]
             if (why := dispute(plan, episodes[end["e"]], end, batches)) is not None:
                 refuse(plan, folder, {end["e"]: why})
             yield AnsweredEpisode(end, batches, condition, case, outcome)
