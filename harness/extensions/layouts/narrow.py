@@ -1,7 +1,8 @@
 """A grid of texts on a screen that is too narrow for it, and nothing of it lost.
 
-The first of these that fits: header wrapped; fewer decimals; long names wrapped; rows and columns swapped; parts below
-each other, each with the names of its rows.
+The first of these that fits: header wrapped; fewer decimals; long names wrapped; parts below each other, each with the
+names of its rows. Rows and columns are swapped before that where the numbers are too wide beside the shortest names, so
+that names never decide which way a table lies.
 """
 
 from __future__ import annotations
@@ -28,13 +29,25 @@ WORD: Final = 12
 def fitted(table: Table, width: int) -> list[str]:
     """The lines of a table that is wider than `width` columns; none of them is."""
     texts, short = grid(table), grid(fewest_decimals(table))
-    swaps = 0 < len(texts.body) <= len(texts.header) and not texts.groups
     attempts = [(texts, False), (short, False), (texts, True), (short, True)]
-    attempts += [(_swapped(texts), True), (_swapped(short), True)] if swaps else []
+    if 0 < len(texts.body) <= len(texts.header) and not texts.groups and _least(short, table) > width:
+        short = _swapped(short)
+        attempts = [(_swapped(texts), True), (short, True)]
     for one, narrow in attempts:
         if (widths := _fit(one, width, narrow)) is not None:
             return block(one, widths)
-    return min((_parts(one, width) for one in (short, *([_swapped(short)] if swaps else []))), key=len)
+    return _parts(short, width)
+
+
+def _least(texts: Grid, table: Table) -> int:
+    """How wide the table is at least, whatever its rows and columns are called: titles of metrics and of columns of
+    names are the spec's, other names are the data's (models, conditions)."""
+    if not table.is_data:
+        kept = [i for i, label in enumerate(table.column_labels) if label == "metric"]
+        header = [tuple(levels[i] for i in kept) or ("",) for levels in texts.header[texts.names :]]
+        texts = replace(texts, header=[*texts.header[: texts.names], *header])
+    titles = [min(max(map(measure, levels)), WORD) for levels in texts.header[: texts.names]]
+    return total([*titles, *_widths(texts, widest(texts), MOST_LINES)[texts.names :]])
 
 
 def fewest_decimals(table: Table) -> Table:

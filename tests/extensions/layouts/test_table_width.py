@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from harness.api import CorpusMetric, Metric, RatioMetric
@@ -219,3 +219,24 @@ def test_commands_print_to_the_width_of_the_terminal_and_files_keep_the_whole(
         one = invoke(capsys, "report", "run", "--format", form)[1]
         monkeypatch.setenv("COLUMNS", "400")
         assert one == invoke(capsys, "report", "run", "--format", form)[1]
+
+
+NAMES = st.text(st.sampled_from("abc/-_. 模"), min_size=1, max_size=60)
+
+
+@example("m", "meta-llama/Meta-Llama-3.1-70B-Instruct", 6, 1, False, 80)
+@example("m", "meta-llama/Meta-Llama-3.1-70B-Instruct", 6, 2, True, 80)
+@given(NAMES, NAMES, st.integers(1, 12), st.integers(1, 6), st.booleans(), st.integers(40, 120))
+def test_names_do_not_decide_which_way_a_table_lies(
+    one: str, other: str, columns: int, rows: int, as_columns: bool, width: int
+) -> None:
+    def swapped(name: str) -> bool:
+        table = table_of(columns, rows)
+        if as_columns:
+            named = tuple(Column({}, (f"{name} {i}",), "m0") for i in range(columns))
+            table = replace(table, columns=named, column_labels=("model",))
+        else:
+            table = replace(table, rows=tuple(replace(row, names=(f"{name} {i}",)) for i, row in enumerate(table.rows)))
+        return "→" in render(table, width=width)
+
+    assert swapped(one) == swapped(other)
