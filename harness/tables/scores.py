@@ -91,7 +91,7 @@ class EpisodeScore:
         return self.error is not None and self.error != NOT_RUN
 
     def number(self, metric: str) -> float | None:
-        """The metric's number, of parts their quotient; None if the episode failed, has none, or it is not countable."""
+        """The metric's number, of parts their quotient; None if the episode failed, has none, or none is countable."""
         value = self.numbers.get(metric)
         if isinstance(value, CorpusRecord):
             return None
