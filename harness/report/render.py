@@ -156,6 +156,7 @@ def _marked_cell(column: Column, row: Row, cell: Cell, table: Table) -> str:
     if column.form != "quantity":
         return statistic(cell.value, column.form, table, row.metric) + mark
     metric = column.metric or row.metric
+    cell = replace(cell, stderr=None) if cell.equal and not row.published else cell  # papers stand as printed
     return cell_text(cell, error_of(table.error, metric), table, metric) + mark
 
 
@@ -178,6 +179,8 @@ def _tidy_grid(table: Table) -> Grid:
     names = ["panel", "x", "series"] if any(row["panel"] for row in tidy) else ["x", "series"]
     body = []
     for row in tidy:
+        if not row["published"] and Cell(row["value"], row["stderr"], row["n"]).equal:
+            row["stderr"] = None
         places = [text(row[name]) + (marks(row) if name == "x" else "") for name in names]
         counts = [text(row["n"]), text(row["failed"])]
         body.append([*places, *(number(row[name], table, row["metric"]) for name in measures), *counts])

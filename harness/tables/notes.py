@@ -13,7 +13,7 @@ from harness.manifests import offers
 
 from .scores import NOT_RUN, EpisodeScore, by_condition, cluster_of, numbers, records
 from .spec import TableSpec
-from .table import SIMULATED, ErrorKind, Table, error_of, text
+from .table import SIMULATED, Cell, ErrorKind, Table, error_of, text
 
 _ERRORS: Final[dict[ErrorKind, str]] = {
     "sem": "standard error",
@@ -192,22 +192,27 @@ def _in_columns(table: TableSpec, scores: Sequence[EpisodeScore], metric: str) -
 
 
 def _without_error(table: TableSpec, filled: Table, scores: Sequence[EpisodeScore], metric: str) -> Iterable[str]:
-    """Why a number has no interval or standard deviation though the table asks for one."""
+    """Why a number has no standard error, interval or standard deviation though the table asks for one."""
     kind = error_of(table.error, metric)
-    if kind is None or kind == "sem":
+    if kind is None:
         return
     ours = [row for row in filled.long() if row["metric"] == metric and row["published"] is None and row["n"]]
+    equal = sum(Cell(row["value"], row["stderr"], row["n"]).equal and row.get("low") is None for row in ours)
+    flat = f"{equal} of {len(ours)} cells have equal numbers for {metric}: they have no"
+    if kind == "sem":
+        if equal:
+            yield f"{flat} standard error."
+        return
     bare = [row for row in ours if row.get("low") is None and row.get("std") is None]
-    several = [row for row in bare if row["n"] > 1]
-    flat = [row for row in several if row["stderr"] is not None and math.isclose(row["stderr"], 0, abs_tol=1e-12)]
+    several = [row for row in bare if row["n"] > 1 and not Cell(row["value"], row["stderr"], row["n"]).equal]
     one = [row for row in several if row["stderr"] is None and _has_clusters(table, scores)]
-    if len(several) > len(flat) + len(one):
+    if len(several) > len(one):
         yield f"{metric} is not the mean of its episodes' numbers: it has no {_ERRORS[kind]}."
     if single := sum(row["n"] == 1 for row in (ours if kind == "std" else bare)):
         lacking = "its standard deviation is 0" if kind == "std" else "it has no interval"
         yield f"{single} of {len(ours)} cells have a single number for {metric}: {lacking}."
-    if flat and kind == "interval":
-        yield f"{len(flat)} of {len(ours)} cells have equal numbers for {metric}: they have no interval."
+    if equal and kind == "interval":
+        yield f"{flat} interval."
     if one and kind == "interval":
         yield f"{len(one)} of {len(ours)} cells have a single observation of {metric}: it has no interval."
 

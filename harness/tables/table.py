@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, TypeVar
 
+from .stats import is_rounding
+
 T = TypeVar("T")
 
 SCHEMA: Final = 1
@@ -69,7 +71,7 @@ class Cell:
 
     Attributes:
         value: None if there is nothing to show.
-        stderr: standard error of the value; None if unknown.
+        stderr: standard error of the value; None if unknown; 0, which is not shown, where all numbers are `equal`.
         n: observations behind the value; None if a publication does not say.
         failed: episodes with an error; they count in no value.
         missing: episodes without error that have no number, and planned ones that never ran.
@@ -92,6 +94,12 @@ class Cell:
     uses_ground_truth: bool = False
     best: bool = False
     blank: bool = False
+
+    @property
+    def equal(self) -> bool:
+        """Whether several numbers are behind it and all are equal: they do not say how sure the value is."""
+        several = self.value is not None and self.stderr is not None and self.n is not None and self.n > 1
+        return several and is_rounding(self.stderr or 0.0, [self.value or 0.0])
 
 
 @dataclass(frozen=True, slots=True)

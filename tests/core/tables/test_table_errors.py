@@ -180,6 +180,41 @@ def test_the_numbers_decide_which_interval_they_have() -> None:
     assert equal.notes[1:] == ("1 of 1 cells have equal numbers for share: they have no interval.",)
 
 
+@pytest.mark.parametrize("aggregate", ["pooled", "mean_of_conditions"])
+@pytest.mark.parametrize("figure", [None, "bar"])
+@given(st.floats(-1e6, 1e6) | st.sampled_from([0.0, 1.0]), st.integers(2, 5), st.sampled_from(["sem", "interval"]))
+def test_equal_numbers_are_no_certainty(
+    figure: str | None, aggregate: str, value: float, count: int, error: str
+) -> None:
+    scores = [score for code in ("sim", "seq") for score in episodes(code, *[{"fair": value}] * count)]
+    drawn: dict[str, Any] = {"figure": figure} if figure else {}
+    table = made(scores, rows="model", cell="fair", error=error, aggregate=aggregate, **drawn)
+    cell, shown = table.rows[0].cells[0], render(table)
+    assert cell.stderr == 0 and cell.equal, "the data keep what was computed"
+    share = error == "interval" and aggregate == "pooled" and value in (0, 1)
+    what = {"sem": "standard error", "interval": "interval"}[error]
+    assert ("1 of 1 cells have equal numbers for fair: they have no " + what in shown) == (cell.low is None)
+    assert cell.low is not None or not share
+    if figure is None and cell.low is None:
+        assert line(table)[0].endswith(" (–)") == (error == "sem")
+        assert "(0.00)" not in shown and "[" not in line(table)[0]
+    if figure:
+        assert shown.splitlines()[4].split().count("–") == (1 if cell.low is not None or error == "sem" else 3)
+
+
+def test_one_number_more_that_differs_is_an_error_again() -> None:
+    table = made(episodes("sim", *[{"fair": 1.0}] * 3, {"fair": 2.0}), cell="fair", error="sem")
+    assert line(table) == ["1.25 (0.25)"] and not table.notes
+
+
+def test_a_paper_stands_as_it_was_printed() -> None:
+    paper = PublishedTable("p", "Paper", "T", (Record({"model": "them"}, "fair", 1.0, 0.0, n=9),))
+    table = made(
+        episodes("sim", *[{"fair": 1.0}] * 3), (paper,), rows="model", cell="fair", error="sem", published=["p"]
+    )
+    assert [line(table, i) for i in range(2)] == [["1.00 (–)"], ["1.00 (0.00)"]]
+
+
 @pytest.mark.parametrize("word", ["wilson", "t"])
 def test_older_words_for_an_interval_mean_the_same(word: str) -> None:
     assert made(SIM, error=word) == made(SIM, error="interval")
