@@ -401,26 +401,6 @@ def _headed(text: str, lines: str, names: _Names, begin: int, others: tuple[str,
     return None
 
 
-_TABLE = re.compile(
-    r"^[ \t]*\|((?:[^|\n]{1,60}\|){1,8})[ \t]*\n"
-    r"[ \t]*\|?(?:[ \t]*:?-{2,}:?[ \t]*\|?){1,8}[ \t]*\n[ \t]*\|((?:[^|\n]{0,300}\|){1,8})[ \t]*$"
-    r"(?!\n[ \t]*\|)",
-    re.MULTILINE,
-)
-
-
-def without_tables(text: str) -> str:
-    """`text` with a line `NAME: value` for each column of a table of one row."""
-    return _TABLE.sub(_lines_of, text) if "|" in text else text
-
-
-def _lines_of(table: re.Match[str]) -> str:
-    names, values = (one.strip("|").split("|") for one in table.groups())
-    if len(names) != len(values):
-        return table[0]
-    return "\n".join(f"{name.strip()}: {value.strip()}" for name, value in zip(names, values, strict=True))
-
-
 def _lines_end(lines: str, end: int, others: tuple[str, ...]) -> int:
     """Where the lines of a field end whose first one ends at `end`: before the next field, if one follows."""
     following = re.compile(f"^(?:{_next(others).pattern})", re.MULTILINE | re.IGNORECASE).search(lines, end)

@@ -13,7 +13,7 @@ from harness.api import Action, Facts, Parsed, Reply, ReplyField
 from harness.replies.answers import RUN_ON
 from harness.replies.aside import spoken, unfenced
 from harness.replies.characters import is_placeholder, literal, marker_pattern
-from harness.replies.extract import Statement, field_of, line_end, members_of, without_tables
+from harness.replies.extract import Statement, field_of, line_end, members_of
 
 _EMPTY = re.compile(r"\{\s*+\}")
 _NOTHING = ("", "none", "n/a", "-", "null", "nothing")
@@ -153,7 +153,7 @@ class Contract(Reply):
 
     def parse(self, text: str) -> Parsed:
         """The act with what is said beside it; an error if there is no act, or a required field cannot be read."""
-        whole = text = without_tables(unfenced(spoken(text)))
+        whole = text = unfenced(spoken(text))
         if (head := self._before_others(text)) is not None:
             return self.parse(head)
         if (parsed := self._of_object(text)) is not None:

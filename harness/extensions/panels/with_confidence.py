@@ -15,7 +15,7 @@ from harness.extensions.contracts import Contract, Value
 from harness.replies.answers import PLACEHOLDER
 from harness.replies.aside import spoken, unfenced
 from harness.replies.characters import marker_pattern, says_nothing
-from harness.replies.extract import Statement, field_of, without_tables
+from harness.replies.extract import Statement, field_of
 from harness.replies.fields import broken_object, fields_by_key, json_fields
 from harness.replies.options import KEYS as ANSWERS
 from harness.replies.statements import LABEL
@@ -131,7 +131,7 @@ class AnswerWithConfidence(Contract, WrappedReply):
             return self._read(text, None, True)
         if self.style == "json" and (parsed := self._object(text)) is not None:
             return parsed
-        _, number, text = self.take(_CONFIDENCE, without_tables(unfenced(text)))
+        _, number, text = self.take(_CONFIDENCE, unfenced(text))
         return self._read(text.rstrip(), number, self.style == "line")
 
     def stated(self, one: Value, text: str) -> Statement | None:

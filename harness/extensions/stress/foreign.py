@@ -4,7 +4,7 @@ Each line of the file is a way to write a reply: `kind` is what its prompt asked
 placeholders, `expect` whether a careful reader takes a value from it (`value`), none (`unread`), or either. `{V}`
 stands for the value, `{W}` and `{X}` for others that are only mentioned, `{V1}` to `{V3}` for values in order, `{M}`
 for a message and `{C}` for a confidence from 0 to 100. `value`, `message` and
-`confidence` are what is meant where it is not that.
+`confidence` are what is meant where it is not that. `left` says why the forms read a style in another way, on purpose.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ class Foreign:
     expect: str
     options: Sequence[str] | Mapping[str, str] | None = None
     truncated: bool = False
+    left: str = ""
     more: Mapping[str, Any] = field(default_factory=dict)
 
     def filled(self, text: Any, values: Sequence[str]) -> Any:
@@ -71,10 +72,10 @@ class Foreign:
 def foreign_styles() -> tuple[Foreign, ...]:
     """All lines of the file."""
     rows = map(json.loads, Path(__file__).with_name("foreign.jsonl").read_text("utf-8").splitlines())
-    own = ("id", "kind", "template", "expect", "options", "truncated", "note")
+    own = ("id", "kind", "template", "expect", "options", "truncated", "left", "note")
     return tuple(
         Foreign(
-            *(row[key] for key in own[:4]), row.get("options"), bool(row.get("truncated")),
+            *(row[key] for key in own[:4]), row.get("options"), bool(row.get("truncated")), row.get("left", ""),
             {key: value for key, value in row.items() if key not in own},
         )
         for row in rows
@@ -107,7 +108,7 @@ def foreign_trials(form: Reply) -> Iterator[Trial]:
     """A form's replies in all styles of its kind that can be filled with its own values."""
     kind, values = kind_of(form), values_of(form)
     for style in foreign_styles() if kind is not None else ():
-        if style.kind == kind and style.is_open and len(set(values)) >= 3 and style.options is None:
+        if style.kind == kind and style.is_open and not style.left and len(set(values)) >= 3 and style.options is None:
             yield tried(form, style, values)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from harness.api import Parsed
 from harness.replies import FreeText, field_of, says_nothing, spoken, unfenced, unquoted, valid, without_thinking
+from harness.replies.characters import is_placeholder
 from harness.replies.extract import Statement
 from harness.replies.written_calls import without_calls
 
@@ -42,7 +43,9 @@ class Public(FreeText):
             if said.count(mark) % 2:
                 said = said.removeprefix(mark).removesuffix(mark).strip()
         said = unquoted(said)
-        return Parsed(said) if not says_nothing(said) else Parsed(error=f"nothing stands behind {self.marker!r}")
+        if says_nothing(said) or is_placeholder(said):
+            return Parsed(error=f"nothing stands behind {self.marker!r}")
+        return Parsed(said)
 
 
 def _whole(reply: str, stated: Statement) -> str:

@@ -375,7 +375,7 @@ def test_a_run_with_a_scripted_model(tmp_path: Path) -> None:
     assert len(outputs) == 8 and all(
         "1. 7 (given by Agent-0, Agent-1, Agent-2, posterior 1.0)" in text for text in outputs
     )
-    assert all("What is" in text and "The answer is 42." in text for text in requests)
+    assert all("What is" in text and "The answer is <number>." in text for text in requests)
     ends = [line["outcome"] for line in _ended(run.folder / "journal.jsonl")]
     assert (
         sorted((end["group"], end["facts"]["exit"]) for end in ends)

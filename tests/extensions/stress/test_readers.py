@@ -31,7 +31,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_same_replies_by_three_rules(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["score", str(run), "--readers", "all"]) == 0
     title, *lines, spread, _ = capsys.readouterr().err.splitlines()
-    assert title.startswith("Deadlock rate") and [line.split()[0] for line in lines] == list(READERS)
+    assert title.startswith("Meals without deadlock ↑") and [line.split()[0] for line in lines] == list(READERS)
     tolerant, reference, strict = lines
     assert spread.startswith("spread: 0.0000, beside a 95 % interval from ")
     kept = json.loads((run / "run.json").read_text())["readers"]
