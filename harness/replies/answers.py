@@ -1,6 +1,6 @@
 """Where a reply says what its answer is, and which of several places counts: the one rule of all forms with an answer.
 
-What the asked-for label is followed by is the answer: the first line that says anything. Places, from the strongest:
+What follows the label is the answer: the first line that says anything. Places, from the strongest:
 
 1. the label that was asked for (`### Final Answer ###`);
 2. a label that begins its line ("Answer:", "**Final answer**" and a line below it), a box, an element, a field of JSON;
