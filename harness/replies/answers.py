@@ -22,6 +22,7 @@ from typing import Generic, TypeVar
 
 from .characters import WRAPPING, last_line, markers
 from .extract import ANSWER, field_of
+from .literals import masked, objects
 from .mentions import Stated
 from .statements import (
     LABEL,
@@ -88,6 +89,10 @@ PLACEHOLDER = re.compile(
     r"|…)[\s*_`\"'”.]*(?=$|[\"”'’])"
 )
 _WORD = re.compile(r"\w{2}")
+_EXAMPLE = re.compile(r"\b(?:example|for instance|e\.g\.|would have been|format|such as|template)\b", re.IGNORECASE)
+"""What makes of an object behind it on its line one that is only mentioned."""
+_GIVEN = frozenset((*ANSWER, "final_answer", "action", "choice", "label", "decision"))
+"""Keys of which two objects must not say different things."""
 _BEFORE = 60
 """Characters before a label that say what label it is."""
 
@@ -118,7 +123,25 @@ class AnswerPlace(Generic[T]):
 def plain(text: str) -> str:
     """`text` with ASCII brackets and colons in place of wide ones, and without what is struck through."""
     text = text if text.isascii() else text.translate(_PLAIN)
+    text = without_examples(text) if text.count("{") > 1 else text
     return _STRUCK.sub("", text) if "~~" in text else text
+
+
+def without_examples(text: str) -> str:
+    """`text` without JSON objects that a sentence calls an example; without any, if the last two, with nothing between
+    them, give different answers. Linear."""
+    found = list(objects(text)) if text.count("{") > 1 else []
+    if len(found) < 2:
+        return text
+    mentioned = [(begin, end) for begin, end, _ in found if _EXAMPLE.search(_line_before(text, begin))]
+    meant = [one for one in found if one[:2] not in mentioned]
+    if len(meant) > 1:
+        (_, end, first), (begin, _, second) = meant[-2:]
+        if not text[end:begin].strip("`,;\n\r\t ") and any(
+            key in second and second[key] != first[key] for key in first if key.strip().casefold() in _GIVEN
+        ):
+            return masked(text, [one[:2] for one in found])
+    return masked(text, mentioned) if meant and mentioned else text
 
 
 def answer_of(

@@ -118,7 +118,7 @@ def first_word(text: str, words: Sequence[str]) -> int:
     return min(places) if places else -1
 
 
-_FENCE = re.compile(r"^[ \t]*(?:`{3,}\w*|\*+|_+|-{3,}|#+)?[ \t]*$")
+_FENCE = re.compile(r"^[ \t]*(?:`{3,}\w*|\*+|_+|-{3,}|#+|</[\w-]{1,30}>)?[ \t]*$")
 
 
 def last_line(text: str) -> str:

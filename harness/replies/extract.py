@@ -31,7 +31,7 @@ _JOINTS = re.compile(r"[\s_-]+")
 _EDGE = r"^[ \t>#*_`([\d.)•|-]{0,12}(?:my[ \t]+)?"
 _BEFORE = re.compile(_EDGE.removeprefix("^"), re.IGNORECASE)
 """What may precede the name on its line."""
-_TO = r"(?:[ \t_]+\(?(?:to|for)\b[^:：\n<>\"{}]{0,60}?)"
+_TO = r"(?:[ \t_]+\(?(?:to|for)\b(?:(?![ \t][–—-]{1,2}[ \t])[^:：\n<>\"{}]){0,60}?)"
 """What may follow a name: "to my neighbors"."""
 _KNOWN = (
     *(
@@ -76,6 +76,8 @@ _KNOWN = (
 )
 """Names of fields in the forms of this package and in replies to other prompts. Any other name before a colon may be
 the beginning of what a field says: "P1: you take right."."""
+KNOWN = re.compile("|".join(_KNOWN), re.IGNORECASE)
+"""Any of these names."""
 
 
 @lru_cache(maxsize=64)

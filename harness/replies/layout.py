@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 
+from .extract import KNOWN
 from .literals import objects
 
 _TAG = re.compile(
@@ -63,7 +64,7 @@ def _with_lines(text: str) -> str:
         head = _cells(lines[at]) if at + 2 < len(lines) and _IS_RULE.fullmatch(lines[at + 1]) else []
         row = _cells(lines[at + 2]) if head else []
         alone = at + 3 >= len(lines) or "|" not in lines[at + 3]
-        is_column = len(head) > 1 and bool(row) and _LABEL_CELL.fullmatch(row[0]) is not None  # of names, too
+        is_column = len(head) > 1 and bool(row) and _is_known(row[0]) and not _is_known(head[1])  # of names, too
         names = not is_column and all(map(_LABEL_CELL.fullmatch, head))
         if head and len(head) == len(row) and alone and names:
             kept += [f"{name.strip(' *_`:')}: {cell}" for name, cell in zip(head, row, strict=True)]
@@ -76,3 +77,7 @@ def _with_lines(text: str) -> str:
 
 def _cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.strip().strip("|").split("|")] if "|" in line else []
+
+
+def _is_known(cell: str) -> bool:
+    return KNOWN.fullmatch(cell.strip(" *_`:")) is not None

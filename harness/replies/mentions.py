@@ -104,6 +104,24 @@ def denied(line: str, one: Mention[T]) -> bool:
     )
 
 
+UNDECIDED = re.compile(
+    r"\b(?:I|we)[ \t](?:cannot|can['’]t|can[ \t]not|do[ \t]not|don['’]t)[ \t](?:say|tell|know|decide|determine)\b"
+    r"|\bdepends[ \t]on\b|\bhard[ \t]to[ \t]say\b|\btorn[ \t]between\b"
+    r"|\b(?:is|are|seems?|would[ \t]be)[ \t](?:also[ \t](?:possible|plausible|defensible)"
+    r"|(?:possible|plausible|defensible)[ \t,]+(?:too|as[ \t]well))\b",
+    re.IGNORECASE,
+)
+"""What a line says, with no label before it, that decides for no value."""
+_NONE = re.compile(
+    r"(?<!\w)(?:(?:there|it)[ \t](?:is|was|are|were|seems)[ \t](?:to[ \t]be[ \t])?(?:no|not|im\w+)"
+    r"|no[ \t](?:valid[ \t]|possible[ \t]|such[ \t])?(?:solution|answer|way|option|combination)|impossible"
+    r"|(?:cannot|can['’]?t|could[ \t]?n[o'’]t|unable[ \t]to|not[ \t]possible[ \t]to)[ \t]"
+    r"(?:be[ \t])?(?:determine|obtain|find|found|make|made|tell|say|reach|solve|get))",
+    re.IGNORECASE,
+)
+"""What says, before a value, that there is none: "There is no solution to obtain 17"."""
+
+
 _SURELY = (
     r"(?:(?:therefore|thus|then|hence|indeed|simply|just|only|exactly|definitely|clearly|obviously|certainly|surely"
     r"|probably|most|likely|now|also|still|precisely|approximately|about|roughly|around)\b[ \t,]*)*"
@@ -116,6 +134,7 @@ _VERB = re.compile(
     r"|choos(?:e|ing)|chose|pick(?:ed|ing)?|select(?:ed|ing)?|get|got|obtain|find|found|conclude|answer|say|submit"
     r"|go(?:ing)?[ \t](?:with|for)|settled?[ \t](?:on|for)|vote[ \t]for|opt[ \t]for|decided?[ \t](?:on"
     r"|for)|take)(?!\w)"
+    r"|(?<=[,;][ \t])so(?=[ \t])|(?<=[?.!][ \t])(?:no|nope|rather|instead)[ \t]*[,.:;–—-]+(?=[ \t])"
     r"|(?<=\w)['’]s(?=[ \t])|[:：=→⇒≈➡]|[-=]+>)[ \t]*:?[ \t]*(?:that[ \t]+)?" + _SURELY,
     re.IGNORECASE,
 )
@@ -128,9 +147,18 @@ _LEAD = re.compile(
 )
 
 
+_REASON = re.compile(
+    r"(?<!\w)(?:because|since|given[ \t]that|now[ \t]that|even[ \t]though|although)(?!\w)", re.IGNORECASE
+)
+
+
 def behind_verbs(line: str) -> Iterable[str]:
     """What a line says behind its verbs, from the last one to the first, then behind words such as "therefore"."""
-    yield from (line[match.end() :] for match in reversed([*_VERB.finditer(line)]) if line[match.end() :].strip())
+    verbs = [match for match in _VERB.finditer(line) if line[match.end() :].strip()]
+    reason = _REASON.search(line, verbs[0].end()) if verbs else None
+    if reason is not None:  # "I pick red since both chose green": what the reason says is no statement
+        verbs = [match for match in verbs if match.end() <= reason.start()]
+    yield from (line[match.end() :] for match in reversed(verbs))
     if (lead := _LEAD.match(line)) is not None:
         yield line[lead.end() :]
 
@@ -168,6 +196,8 @@ def stated_in(
     first = mentions[0]
     if begins(line[: first.start]):
         return Stated(first.value if kept and kept[0] is first else None, False)
+    if _NONE.search(line, 0, first.start):
+        return Stated(None, False)
     values = {repr(one.value): one.value for one in kept}
     if len(values) == 1:
         return Stated(kept[0].value, False)

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from .characters import WRAPPING
 from .fields import json_fields
-from .mentions import Mention, Stated, denied, offered, stated_in
+from .mentions import UNDECIDED, Mention, Stated, denied, offered, stated_in
 from .statements import WINDOW
 
 _LARGEST = 10**300
@@ -91,6 +91,8 @@ _EXACTLY = re.compile(rf"{_FILL}(?:[a-zA-Z][ \t]*=[\s$*_`]*)?")
 """The same of a line that no label announces."""
 _LISTED = re.compile(r"\s*\d{1,2}[.)][ \t]+(?=[*_`$]{0,4}[-−]?[$£€]?\d)")
 _BULLET = re.compile(r"^[ \t>]*(?:[-*•–—+▪‣◦●·][ \t]+)?")
+_CALCULATED = re.compile(r"<<[^<>\n]{1,80}>>")
+"""The mark of a calculator, as in GSM8K: 17 + 25 = <<17+25=42>>42."""
 _SEPARATORS = re.compile(r",|\{,\}|\\,|[ '’\u202f\u2009\u00a0]")
 _AROUND = WRAPPING + "$\\"
 _LONGEST_LINE = 4 * WINDOW
@@ -120,6 +122,8 @@ class Numbers:
             line: the line.
             announced: whether a label precedes it: then a word may stand before its number.
         """
+        if not announced and UNDECIDED.search(line[-_LONGEST_LINE:]):
+            return Stated(None, False)
         begins = _BEGINS if announced else _EXACTLY
         line = self._bare(line, announced)
         if line.startswith("{") and (members := json_fields(line, KEYS)):
@@ -176,6 +180,7 @@ class Numbers:
         if len(cut) < len(line) and not announced:  # the end of a long number is not a number
             cut = cut.partition(" ")[2]
         line = _BULLET.sub("", cut) if not announced else cut
+        line = _CALCULATED.sub("", line) if "<<" in line else line
         line = _COMMA.sub(r"\1.\2", line) if announced and "," in line else line
         if not line.isascii():
             line = _POWER.sub(lambda power: "^" + power[0].translate(_RAISED), line)

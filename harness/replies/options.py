@@ -14,7 +14,7 @@ from .aside import spoken
 from .characters import BLANK, DECORATION, WRAPPING, end_of, first_word, last_line
 from .extract import stated
 from .fields import json_fields
-from .mentions import Mention, Stated, behind_verbs, free, stated_in
+from .mentions import UNDECIDED, Mention, Stated, behind_verbs, denied, free, stated_in
 from .statements import WINDOW
 
 T = TypeVar("T")
@@ -85,7 +85,7 @@ _BEGINS = re.compile(
 """What may precede an option with which a line begins: marks and fillers."""
 _ENDS_CLAUSE = re.compile(
     r"[*_`\"'”’)\]}$]{0,4}(?:\s*+(?:[.,;:!)(\n]|[–—-]{1,2}(?=\s)|\Z)|\s+(?:because|since|as|for|so|but|instead|rather|not|over|here|this|due|given"
-    r"|although|though|even|is[ ](?:the[ ]|my[ ])?(?:correct|right|best|answer|choice))\b)",
+    r"|although|though|even|it[ ]is|is[ ](?:the[ ]|my[ ])?(?:correct|right|best|answer|choice))\b)",
     re.IGNORECASE,
 )
 _ASKS = re.compile(
@@ -192,7 +192,13 @@ class OptionTable:
         for match in itertools.islice(self.pattern.finditer(line), _MOST):
             word = match[0]
             if len(word) == 1 and word.isalpha() and not _is_marked(line, match):
-                if word.islower() and line.strip(WRAPPING + ",;:") != word and match.end() < len(line.rstrip(WRAPPING)):
+                is_item = match.start() == 0 and line[1:3] == ". "
+                if (
+                    word.islower()
+                    and not is_item
+                    and line.strip(WRAPPING + ",;:") != word
+                    and match.end() < len(line.rstrip(WRAPPING))
+                ):
                     continue
                 if word in "AI" and _GOES_ON.match(line, match.end()):
                     continue
@@ -219,12 +225,13 @@ class OptionTable:
             if first is not None and THEN.match(line, first.end) and len({one.value for one in mentions}) > 1:
                 return Stated(None, False)
             return said
-        if not mentions or _ASKS.search(line):
+        if not mentions or _ASKS.search(line) or UNDECIDED.search(line):
             return Stated(None, not mentions)
         first = mentions[0]
         if not line[: first.start].strip(WRAPPING) and _ENDS_CLAUSE.match(line, first.end):
             kept = free(line, mentions)
-            return Stated(first.value if kept and kept[0] is first else None, False)
+            if not denied(line, first):
+                return Stated(first.value if kept and kept[0] is first else None, False)
         for tail in behind_verbs(line):
             at = len(line) - len(tail)
             lead = _BEGINS.match(line, at)

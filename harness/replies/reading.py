@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Callable
 from contextvars import ContextVar
 from functools import partial
@@ -21,6 +22,12 @@ MAX_CHARS = 1_000_000
 
 CUT_OFF = "length"
 """The `finish_reason` of a reply that ended at its token limit."""
+_SECOND_LOOK = re.compile(
+    r"[ \t>*_(-]*(?:(?:but|oh|so|ok(?:ay)?|well|no)[,.… ]+)?(?:wait|hmm+|hold on|actually|on second thought"
+    r"|let(?:['’]s| me| us) (?:just |quickly )?(?:re|double|check|verify|think|look|make sure))",
+    re.IGNORECASE,
+)
+"""What begins a last line that may yet take the answer back."""
 _ON = ("9", "\n\nSo much for now; the rest is still to come.")
 """What such a reply might have gone on with: a value at its end is not whole, and no line of it is the last one."""
 
@@ -106,6 +113,9 @@ def _final(reply: Reply, text: str, parsed: Parsed, max_chars: int) -> Parsed:
         others = {} if action is None else guarded("reply", reply, partial(reply.says, action), lambda bug: {})
         unsure |= {name for name in said if said[name] != others.get(name)}
     fields = {one.name: one for one in reply.fields}
+    before, _, last = text.rstrip().rpartition("\n")
+    if _SECOND_LOOK.match(last) and read(reply, before, max_chars).action == parsed.action:
+        unsure |= {name for name in said if name in fields and fields[name].required}
     unsure = {name for name in unsure if name in fields and not _is_free(fields[name])}
     if any(fields[name].required for name in unsure):
         listed = " and ".join(sorted(unsure))

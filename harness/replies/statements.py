@@ -19,7 +19,7 @@ LABEL = re.compile(
     r"(?:[ \t](?:to|of|for|choice|option|letter|label)\b[^.:\n=]{0,60}?|[ \t]\([^()\n]{1,40}\))?"
     r"[ \t*_`]{0,5}(?:[:：=]|(?<=[ \t*_`])(?:is|should be|must be|would be)(?![\w']))[ \t*_`]*[:：]?"
     rf"|(?:{'|'.join(_ELSEWHERE)})(?:[ \t](?:finale?|définitive"
-    rf"|final))?[ \t*_`】\])]{{0,5}}(?:[:：]|是|为|は|ist|est|es|è|é)[ \t*_`]*[:：]?",
+    rf"|final))?[ \t*_`】\])]{{0,5}}(?:[:：]|(?<=】)|是|为|は|은|는|ist|est|es|è|é)[ \t*_`]*[:：]?",
     re.IGNORECASE,
 )
 """What announces an answer: "Answer:", "final_answer:", "the answer is", "**Answer:**", "answer to the question is"."""

@@ -14,6 +14,7 @@ from harness.extensions.datasets.denials import singles
 from harness.replies.answers import answer_of, places_of, plain
 from harness.replies.aside import spoken
 from harness.replies.characters import WRAPPING, end_of, last_line
+from harness.replies.fields import broken_object
 from harness.replies.options import FIELDS, LABELS, OptionTable, another_follows, plain_option
 
 from .letter import letters
@@ -120,7 +121,8 @@ class _Labels:
 
     def read(self, text: str) -> str | None:
         """The label that `text` states."""
-        if places_of(plain(text), self._options.read, names=FIELDS, also=LABELS):
+        text = plain(text)
+        if places_of(text, self._options.read, names=FIELDS, also=LABELS):
             return answer_of(text, self._options.read, names=FIELDS, also=LABELS)
         return (
             plain_option(text, self._options.exactly, lambda said: self._options.read(said).value)
@@ -139,7 +141,7 @@ class _Labels:
     def _last(self, text: str) -> str | None:
         """The last label that is a whole word."""
         text, label = text[-_TAIL:], None
-        if _REFUSES.search(last_line(text)):
+        if _REFUSES.search(last_line(text)) or broken_object(text)[1]:
             return None
         for match in singles(self._word, text, self._is_listed) if self._words else ():
             # "there is no evidence" says nothing, and "is it yes?" asks

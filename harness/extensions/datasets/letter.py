@@ -14,7 +14,7 @@ from harness.extensions.datasets.denials import singles
 from harness.replies.answers import answer_of, places_of, plain
 from harness.replies.aside import spoken
 from harness.replies.characters import WRAPPING, last_line
-from harness.replies.mentions import Mention, Stated, denied
+from harness.replies.mentions import UNDECIDED, Mention, Stated, denied
 from harness.replies.options import another_follows, plain_option
 from harness.replies.statements import WINDOW
 
@@ -145,6 +145,8 @@ class Letters:
         line = last_line(text)
         if any(not place.stated.is_open for place in places_of(text, self._line, also=_CHOOSES)):
             return answer_of(text, self._line, also=_CHOOSES)
+        if UNDECIDED.search(line[-_LONGEST:]):
+            return None
         letter = self._last_statement(text, line) or plain_option(text, self._exactly, self._announced)
         if letter is None and len(line) <= _LONGEST:
             letter = self._marked(line) or (self._leading(line) if text.strip() == line else None)

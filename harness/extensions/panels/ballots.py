@@ -26,6 +26,8 @@ _GIVEN = re.compile(
 )
 """A label and its points: A=6, **B**: 4, C gets 2. A comma ends a pair: "6 to A, 4 to B" gives A no 4."""
 _IN_BRACKETS = re.compile(r"[ \t]+\([^()\n]{1,80}\)")
+_ITEM = re.compile(r"([ \t]*\d{1,4}[.)][ \t]*[^\s:–—-]{1,40}?[*_`]{0,3}):?[ \t]+(?:[:–—-]{1,2}[ \t]+.*)")
+"""A numbered line with a remark: "1. **A** - clear"."""
 _WHOLE = re.compile(r"\d{1,9}")
 _DECORATION = str.maketrans("", "", "*_`\"'“”[](){}")
 
@@ -99,12 +101,14 @@ class CandidateBallot(Reply):
 
     def _statements(self, text: str) -> Iterator[str]:
         """What follows the last marker; without one, the last line, and the field of that name elsewhere."""
-        yield self._line(text)
-        field = field_of(text, self.marker.rstrip(":").lower())
+        labelled, line = self._line(text)
+        yield line
+        field = None if labelled else field_of(text, self.marker.rstrip(":").lower())
         if field is not None and not field.inline:
             yield field.value.strip()[:_WIDTH]
 
-    def _line(self, text: str) -> str:
+    def _line(self, text: str) -> tuple[bool, str]:
+        """Whether the reply has the marker, and the line behind the last one, else its last line."""
         pattern = re.compile(
             rf"(?<![^\W_]){re.escape(self.marker.rstrip(':'))}[\s*_`]{{0,5}}(?:\([^()\n]{{1,40}}\)[\s*_`]{{0,5}})?[:：]",
             re.IGNORECASE,
@@ -113,10 +117,12 @@ class CandidateBallot(Reply):
             start = end_of(_GAP, text, match.end())
             line, *below = text[start : start + _WIDTH].split("\n", len(self.candidates))
             if "\n" in text[match.end() : start]:
-                lines = (one for one in below[: len(self.candidates) - 1] if one.strip())
-                return ", ".join([line, *itertools.takewhile(lambda one: self.read(one)[1] is None, lines)])
-            return line
-        return last_line(text)[:_WIDTH]
+                lines = (_item(one) for one in below[: len(self.candidates) - 1] if one.strip())
+                return True, ", ".join(
+                    [_item(line), *itertools.takewhile(lambda one: self.read(one)[1] is None, lines)]
+                )
+            return True, line
+        return False, last_line(text)[:_WIDTH]
 
     def _unknown(self, word: str) -> str:
         shown = ", ".join(self.candidates[:20]) + (", …" if len(self.candidates) > 20 else "")
@@ -275,3 +281,9 @@ def _is_list_of(action: Action, candidates: Sequence[str]) -> bool:
     if not isinstance(action, list | tuple) or not all(isinstance(label, str) for label in action):
         return False
     return len(set(action)) == len(action) and set(action) <= set(candidates)
+
+
+def _item(line: str) -> str:
+    """A line of a numbered list without its remark."""
+    match = _ITEM.fullmatch(line)
+    return match[1] if match else line

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 
 from harness.api import Action, Facts, Parsed, Reply, as_text
 from harness.extensions.contracts import Contract, Value
-from harness.replies.answers import PLACEHOLDER
+from harness.replies.answers import PLACEHOLDER, without_examples
 from harness.replies.aside import spoken, unfenced
 from harness.replies.characters import marker_pattern, says_nothing
 from harness.replies.extract import Statement, field_of
@@ -32,6 +32,12 @@ _NUMBER = re.compile(
 )
 _SURE = re.compile(r"(?<![\d.,])(\d{1,3}(?:\.\d{1,2})?)[ \t]?\\?%[ \t]+(?:confident|sure|certain)\b", re.IGNORECASE)
 """A confidence in a sentence: "I am 83% confident that …"."""
+_PAIR = re.compile(
+    r"(?:\A\s*|^[ \t>*_`#-]{0,8}(?P<label>answer[ \t]*(?:and|&|,)[ \t]*confidence[^:：\n]{0,30}[:：])[*_ \t]*)"
+    r"(?P<answer>[^\n,:：]{1,80}),[ \t]*(?P<number>\d{1,3}(?:\.\d{1,2})?)[ \t]?(?(label)%?|%)[*_. \t]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""Both in one line: "Answer and Confidence (0-100): Lyon, 83%", or a reply that begins with "Lyon, 83%"."""
 _LEAD = re.compile(
     "[*_`\"'“‘«()\\[\\]$ \t\r\n\u00a0]*"
     "(?:(?:very |quite |fairly )?(?:high|low|medium|moderate|certain|sure)[ \t]*[(,:–—-][ \t]*)?",
@@ -131,7 +137,10 @@ class AnswerWithConfidence(Contract, WrappedReply):
             return self._read(text, None, True)
         if self.style == "json" and (parsed := self._object(text)) is not None:
             return parsed
-        _, number, text = self.take(_CONFIDENCE, unfenced(text))
+        text = unfenced(text)
+        if self.style == "line" and (pair := _PAIR.search(text)) is not None:
+            text = f"{text[: pair.start()]}Answer: {pair['answer']}\nConfidence: {pair['number']}%{text[pair.end() :]}"
+        _, number, text = self.take(_CONFIDENCE, text)
         return self._read(text.rstrip(), number, self.style == "line")
 
     def stated(self, one: Value, text: str) -> Statement | None:
@@ -173,6 +182,7 @@ class AnswerWithConfidence(Contract, WrappedReply):
 
     def _object(self, text: str) -> Parsed | None:
         """What the JSON object of a reply says; None if it has none with an answer."""
+        text = without_examples(text)
         members = json_fields(text, ("answer", "confidence", "confidence_level"))
         if "answer" not in members:
             cut_off = fields_by_key(text, ("answer",))[1] > 0

@@ -35,6 +35,7 @@ VALUES = {
     "list": [("14", "25", "36", "77", "88"), ("3.5", "-12", "8", "41", "59")],
     "ranking": [("Ann", "Bob", "Cem", "", ""), ("B", "A", "C", "", "")],
     "message_action": [("GRAB_LEFT", "GRAB_RIGHT", "HOLD")],
+    "json": [("Lyon", "Paris", "Nice")],
     "answer_confidence": [("42", "17", "358"), ("B", "C", "D"), ("Lyon", "Paris", "Nice")],
 }
 
@@ -62,6 +63,7 @@ def forms(style: Foreign, values: tuple[str, ...]) -> list[Reply]:
         "answer_confidence": [AnswerWithConfidence(inner, "line")],
         "ranking": [Ranking(values[:3])],
         "text": [Answer(TEXT, "Final answer:")],
+        "json": [AnswerWithConfidence(inner, "json"), Choice(values, "Answer:"), Labelled(values, "ANSWER"), inner],
         "list": [Answer(NUMBERS, "Answer:")],
     }.get(kind, [])
 
@@ -69,6 +71,7 @@ def forms(style: Foreign, values: tuple[str, ...]) -> list[Reply]:
 def all_trials(style: Foreign) -> Iterator[Trial]:
     options = tuple(style.options or ()) if style.kind in ("choice", "message_action") else ()
     many = [(options * 3)[:3]] if options else VALUES.get(style.kind, [])
+    many = VALUES["integer"] if style.more.get("vtype") == "integer" else many
     for values in many:
         for form in forms(style, values):
             yield tried(form, style, values)
