@@ -28,10 +28,6 @@ _PATIENCE = 5.0
 """Seconds that git may take."""
 
 
-_WITH_FORMS = ("contracts", "datasets", "declared", "judges", "networks", "panels", "sharded", "tools", "worlds")
-"""The extensions that define forms of replies."""
-
-
 @dataclass(frozen=True)
 class _Source:
     root: Path
@@ -75,11 +71,13 @@ def _programs(plan: Plan) -> Hashes:
 
 @functools.cache
 def readers() -> str:
-    """A digest of the code of harness that reads replies: the forms that ship, and what they use."""
+    """A digest of the code of harness that reads replies: what the forms share, and every module that has to do with
+    a form (`Reply`)."""
     package, digest = Path(__file__).resolve().parent.parent, hashlib.sha256()
-    for room in ("replies", *(f"extensions/{name}" for name in _WITH_FORMS)):
-        for file in sorted((package / room).glob("*.py")):
-            digest.update(hashlib.sha256(file.read_bytes()).digest())
+    shared = sorted((package / "replies").glob("*.py"))
+    forms = (file.read_bytes() for file in sorted((package / "extensions").glob("*/*.py")))
+    for code in (*(file.read_bytes() for file in shared), *(code for code in forms if b"Reply" in code)):
+        digest.update(hashlib.sha256(code).digest())
     return digest.hexdigest()
 
 
