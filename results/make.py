@@ -72,10 +72,9 @@ GROUPS: dict[str, dict[str, Sequence[Any]]] = {
         **{f"sharded/{name}": () for name in ("auction", "inventory", "networks", "overlap", "ranks", "silo")},
         **{
             f"worlds/{name}": ()
-            for name in (
-                *("commons", "dining_table", "four_way_stop", "public_goods", "search_party", "telephone", "trading"),
-            )
+            for name in (*("commons", "dining_table", "four_way_stop", "search_party", "telephone", "trading"),)
         },
+        "worlds/public_goods": ({"use": "expression", "label": "free riders", "act": "{'action': 'KEEP'}"},),
     },
     "Crosses": {f"cross/{name}": () for name in ("copies", "crowd", "links", "pledges", "second_run")},
 }

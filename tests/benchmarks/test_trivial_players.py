@@ -38,7 +38,9 @@ PLAYERS: dict[str, Any] = {
 def better_than_the_floor(name: str, player: Any, limit: int | None, folder: Path) -> bool:
     """Whether it has a number and is significantly better than the floor on the same episodes."""
     project = builtin()
-    loaded = spec.load(name, project, limit=limit)
+    others = spec.load(name, project).data.get("models", {})
+    mute = [f"models.{other}={{use: mock, text: ''}}" for other in others]  # what plays beside the player
+    loaded = spec.load(name, project, mute, limit=limit)
     floor = loaded.data["headline"]["floor"]
     runs = []
     for role, who in (("floor", floor), ("player", player)):

@@ -89,7 +89,10 @@ def test_runs_have_their_headline(client: TestClient, results: Path) -> None:
         done = harness.Run.load(results / name, TOY)
         [cell] = done.headline.cells(done.scores).values()
         assert (headline["value"], headline["n"], headline["metric"]) == (cell.value, cell.n, done.headline.metric)
-        assert headline["text"].startswith(f"{cell.value:.2f}") and headline["name"] == done.headline.title
+        assert headline["name"] == done.headline.title
+        assert (cell.value is None) == (done.headline_missing is not None)
+        assert headline.get("why") == done.headline_missing
+        assert headline["text"].startswith("–" if cell.value is None else f"{cell.value:.2f}")
 
 
 @pytest.fixture
