@@ -137,7 +137,7 @@ def without_examples(text: str) -> str:
     meant = [one for one in found if one[:2] not in mentioned]
     if len(meant) > 1:
         (_, end, first), (begin, _, second) = meant[-2:]
-        if not text[end:begin].strip("`,;\n\r\t ") and any(
+        if not text[end:begin].strip(",;\n\r\t ") and any(
             key in second and second[key] != first[key] for key in first if key.strip().casefold() in _GIVEN
         ):
             return masked(text, [one[:2] for one in found])
