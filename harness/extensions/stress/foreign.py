@@ -75,7 +75,8 @@ def foreign_styles() -> tuple[Foreign, ...]:
     own = ("id", "kind", "template", "expect", "options", "truncated", "left", "note")
     return tuple(
         Foreign(
-            row["id"], row["kind"], row["template"], row["expect"], options=row.get("options"), truncated=bool(row.get("truncated")),
+            row["id"], row["kind"], row["template"], row["expect"],
+            options=row.get("options"), truncated=bool(row.get("truncated")),
             left=row.get("left", ""), more={key: value for key, value in row.items() if key not in own},
         )
         for row in rows
