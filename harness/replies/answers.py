@@ -61,7 +61,7 @@ _OTHER_LABEL = re.compile(
 _IF = re.compile(r"(?<!\w)(?:if|unless|whether|had|suppose|assuming|otherwise|then)(?!\w)", re.IGNORECASE)
 _LAST_LABEL = re.compile(r"(?<!\w)(?:final|corrected|revised|updated|new|correct|my)[ \t*_]*$", re.IGNORECASE)
 _TAKES_BACK = re.compile(
-    r"(?:^|(?<=[.!?;:)\n*_>-]))[\s*_`>(–—-]*(?:(?:oh|ah|hmm+|but|and|so|well)[,.!… ]*)?"
+    r"(?:^|(?<=[.!?;:)\n*_>-]))[\s*_`>(–—-]{0,12}(?:(?:oh|ah|hmm+|but|and|so|well)[,.!… ]*)?"
     r"(?:wait|actually|no(?=[,.:;!–—-]|[ ]wait)|nope|oops|sorry|correction|corrected|scratch[ \t]that"
     r"|strike[ \t]that|hold[ \t]on|hmm+"
     r"|on[ \t](?:second[ \t]thought|reflection|closer)|i[ \t](?:made|realize|misread|miscounted|forgot|was[ \t]wrong"
@@ -137,7 +137,7 @@ def without_examples(text: str) -> str:
     meant = [one for one in found if one[:2] not in mentioned]
     if len(meant) > 1:
         (_, end, first), (begin, _, second) = meant[-2:]
-        if not text[end:begin].strip("`,;\n\r\t ") and any(
+        if not text[end:begin].strip(",;\n\r\t ") and any(
             key in second and second[key] != first[key] for key in first if key.strip().casefold() in _GIVEN
         ):
             return masked(text, [one[:2] for one in found])
@@ -319,7 +319,7 @@ _SHORT = 40
 
 
 _EXPLANATION = re.compile(
-    r"\n[\s*_`#>-]*(?:explanation|reason(?:ing|s)?|rationale|justification|note|why|because|since"
+    r"\n[\s*_`#>-]{0,12}(?:explanation|reason(?:ing|s)?|rationale|justification|note|why|because|since"
     r"|details)\b[^:：\n]{0,30}(?:[:：]|[*_]+[ \t]*\n|\n)",
     re.IGNORECASE,
 )

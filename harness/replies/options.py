@@ -104,7 +104,7 @@ _OPEN = re.compile(
     re.IGNORECASE,
 )
 """What leaves open which option is meant: "anything but red", "red if it rains, otherwise blue"."""
-THEN = re.compile(r"[\s*_`\"'”’)\]]*,?[ \t]*(?:and[ \t]+)?(?:then|afterwards|next|followed by)\b", re.IGNORECASE)
+THEN = re.compile(r"[\s*_`\"'”’)\]]{0,12},?[ \t]*(?:and[ \t]+)?(?:then|afterwards|next|followed by)\b", re.IGNORECASE)
 _GOES_ON = re.compile(
     r"[ \t]+(?!(?:because|since|as|due|for|which|and|or|but|given|is|was|based|with|from|only|in|by|to"
     r"|where|so|if|rather|instead|not|over"

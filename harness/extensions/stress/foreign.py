@@ -75,8 +75,9 @@ def foreign_styles() -> tuple[Foreign, ...]:
     own = ("id", "kind", "template", "expect", "options", "truncated", "left", "note")
     return tuple(
         Foreign(
-            *(row[key] for key in own[:4]), row.get("options"), bool(row.get("truncated")), row.get("left", ""),
-            {key: value for key, value in row.items() if key not in own},
+            row["id"], row["kind"], row["template"], row["expect"],
+            options=row.get("options"), truncated=bool(row.get("truncated")),
+            left=row.get("left", ""), more={key: value for key, value in row.items() if key not in own},
         )
         for row in rows
     )  # fmt: skip
