@@ -80,6 +80,9 @@ def test_report_and_score_print_the_tables_again(capsys: pytest.CaptureFixture[s
     if form == "json":
         assert json.loads(out)[0]["title"] == "Agreement"
     code, again, _ = invoke(capsys, "score", str(tmp_path / "r"), "--format", form)
+    if form in ("text", "markdown"):
+        assert again.startswith("toy: coin, generation_kwargs: "), "what was run stands above the tables"
+        again = again.partition("\n\n")[2]
     assert code == 0 and again.startswith(out.rstrip("\n"))
     assert invoke(capsys, "report", str(tmp_path / "r"), "--format", form, "--output", str(tmp_path / "f"))[0] == 0
     assert (tmp_path / "f").read_text() == out
