@@ -193,12 +193,13 @@ def _load(paths: Sequence[Path]) -> tuple[list[tuple[RunScores, Run]], list[str]
     Raises:
         UserError: for a path that is a run itself and cannot be read.
     """
+    paths = list({path.resolve(): path for path in paths}.values())
     found: list[tuple[RunScores, Run]] = []
     apart: list[str] = []
     doubts: list[Doubt] = []
     seen: set[Path] = set()
     started: dict[str, dict[Path, str]] = {}
-    claimed = Counter(map(_claimed, {path.resolve() for path in paths}))
+    claimed = Counter(map(_claimed, paths))
     for path in paths:
         explicit = (path / META).is_file()
         for folder in [path] if explicit else _below(path):
