@@ -20,7 +20,7 @@ def in_one_line(meta: Mapping[str, Any]) -> str:
         meta: the content of run.json, which holds no secrets.
     """
     model, spec = text(meta.get("model")), _spec(meta)
-    arguments = _settings((meta.get("engine_args") or {}).get("model"), but={"model": model})
+    arguments = _settings(_mapping(meta, "engine_args").get("model"), but={"model": model})
     shown = f"{model} ({arguments})" if arguments else model
     return (
         f"{text(meta.get('spec'))}: {shown}, generation_kwargs: ({_sampling(meta)}), limit: {_or_none(spec, 'limit')}, "
@@ -37,14 +37,14 @@ def facts(meta: Mapping[str, Any], folder: Path | str, cost: str, author: str | 
         cost: what it cost, in words.
         author: who publishes the numbers, if that is known.
     """
-    spec, git = _spec(meta), meta.get("git") or {}
-    prompts = (meta.get("identity") or {}).get("prompts") or {}
+    spec, git = _spec(meta), _mapping(meta, "git")
+    prompts = _mapping(_mapping(meta, "identity"), "prompts")
     commit = text(git.get("commit")) + (" (with changes)" if git.get("dirty") else "")
     found = {
         "author": author or "–",
         "date": f"{_time(meta.get('start'))} to {_time(meta.get('end'))}",
         "model": in_one_line(meta).partition(": ")[2].partition(", generation_kwargs")[0],
-        "harness": text((meta.get("versions") or {}).get("harness")),
+        "harness": text(_mapping(meta, "versions").get("harness")),
         "commit": commit,
         "spec": f"{text(meta.get('spec'))}, digest {text(meta.get('spec_digest'))[:_DIGEST]}",
         "prompts": ", ".join(f"{name} {text(digest)[:_DIGEST]}" for name, digest in prompts.items()) or "–",
@@ -69,12 +69,21 @@ def as_table(runs: Sequence[tuple[str, Mapping[str, str]]]) -> Table:
 
 
 def _time(when: Any) -> str:
-    """A time of run.json without the parts of a second."""
-    return datetime.fromisoformat(when).isoformat(" ", "seconds") if isinstance(when, str) else "–"
+    """A time of run.json without the parts of a second; what is no time stays as it is."""
+    try:
+        return datetime.fromisoformat(when).isoformat(" ", "seconds")
+    except (TypeError, ValueError):
+        return text(when)
 
 
 def _spec(meta: Mapping[str, Any]) -> Mapping[str, Any]:
-    return (meta.get("identity") or {}).get("spec") or {}
+    return _mapping(_mapping(meta, "identity"), "spec")
+
+
+def _mapping(record: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """A value of run.json that ought to be a mapping: an empty one where something else stands (a person may edit it)."""
+    value = record.get(key)
+    return value if isinstance(value, Mapping) else {}
 
 
 def _sampling(meta: Mapping[str, Any]) -> str:

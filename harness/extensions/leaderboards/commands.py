@@ -193,6 +193,7 @@ def _load(paths: Sequence[Path]) -> tuple[list[tuple[RunScores, Run]], list[str]
     Raises:
         UserError: for a path that is a run itself and cannot be read.
     """
+    paths = list({path.resolve(): path for path in paths}.values())
     found: list[tuple[RunScores, Run]] = []
     apart: list[str] = []
     doubts: list[Doubt] = []

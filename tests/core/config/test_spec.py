@@ -406,15 +406,16 @@ def completed(data: dict[str, Any]) -> spec.Spec:
 
 def test_a_headline_is_taken_over_as_far_as_its_metrics_are_there() -> None:
     base = complete(spec.load("dpbench", find()), find())
-    assert base.data["headline"]["beside"] == ["dpbench/throughput", "dpbench/fairness", "parse_failures"]
+    beside = ["dpbench/deadlock_rate", "dpbench/throughput", "dpbench/fairness", "parse_failures"]
+    assert base.data["headline"]["beside"] == beside
     body = {"extends": "dpbench", "name": "mine"}
-    fewer = completed({**body, "metrics": ["dpbench/deadlock_rate", "parse_failures"]})
+    fewer = completed({**body, "metrics": ["dpbench/success", "parse_failures"]})
     assert fewer.data["headline"] == {**base.data["headline"], "beside": ["parse_failures"]}
     other = completed({**body, "metrics": ["messages"], "tables": []})
     assert "headline" not in other.data
     own = completed({**body, "headline": {"title": "Stuck"}})
     assert own.data["headline"]["title"] == "Stuck"
-    assert own.data["headline"]["cell"] == "dpbench/deadlock_rate"
+    assert own.data["headline"]["cell"] == "dpbench/success"
     assert len({made.digest() for made in (base, own)}) == 1
 
 

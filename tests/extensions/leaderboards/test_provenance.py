@@ -7,9 +7,12 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import harness
 from harness.engines.mock import Mock
+from harness.report.provenance import facts, in_one_line
 from tests.helpers.commands import invoke
 
 FORMS = ("text", "markdown", "csv", "latex", "json", "html")
@@ -70,3 +73,16 @@ def test_the_end_of_a_run_says_what_was_run(tmp_path: Path, capsys: pytest.Captu
     first = out.splitlines()[0]
     assert code == 0 and first.startswith("dpbench_quick: mock (text=WAIT")
     assert first.endswith("generation_kwargs: (temperature=0.7, max_tokens=128), limit: 1, seed: 42, repeats: 1")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text(max_size=5),
+    lambda values: st.lists(values, max_size=2) | st.dictionaries(st.sampled_from(["spec", "model"]), values),
+)
+KEYS = ("git", "identity", "engine_args", "versions", "start", "model", "spec_digest", "generation_kwargs")
+
+
+@given(st.dictionaries(st.sampled_from(KEYS), JSON))
+def test_a_record_of_any_content_gives_texts(record: dict[str, object]) -> None:
+    assert all(isinstance(fact, str) for fact in facts(record, "played", "nothing", None).values())
+    assert in_one_line(record)

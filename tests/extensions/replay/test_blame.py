@@ -153,13 +153,13 @@ def test_charts_and_reports_show_what_was_found_and_play_nothing(
         code, _, err = invoke(capsys, command[0], str(tmp_path / "run"), *command[1:], str(tmp_path / name))
         return code, err
 
-    assert drawn(page, "before.html") == (0, "")
+    assert drawn(page, "before.html") == (0, f"wrote: {tmp_path / 'before.html'}\n")
     assert "Who made episodes fail" not in (tmp_path / "before.html").read_text()
     code, err = drawn(plot, "before.svg")
     assert code == 2 and f"First: `harness blame {tmp_path / 'run'}`" in err
     code, _, err = invoke(capsys, "blame", str(tmp_path / "run"))
     assert code == 0 and "blame: 0/" in err, "long work says how far it is"
-    assert drawn(page, "after.html") == (0, "")
+    assert drawn(page, "after.html") == (0, f"wrote: {tmp_path / 'after.html'}\n")
     assert "Who made episodes fail" in (tmp_path / "after.html").read_text()
     assert drawn(plot, "after.svg")[0] == 0
     journal = tmp_path / "run" / "blame.json"
@@ -417,7 +417,7 @@ def test_where_no_episode_failed_the_file_is_written_too(
     monkeypatch.chdir(TOY.root)
     by = ("blame", str(coins.folder), "--by", "{use: coin, bias: 0.5}", "--quiet", "--format", form)
     code, out, err = invoke(capsys, *by, "-o", str(tmp_path / "out"))
-    assert (code, out, err) == (0, "", "") and (tmp_path / "out").is_file()
+    assert (code, out, err) == (0, "", f"wrote: {tmp_path / 'out'}\n") and (tmp_path / "out").is_file()
     if form in ("text", "markdown"):
         assert "No episode failed" in (tmp_path / "out").read_text()
 
