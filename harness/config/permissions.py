@@ -110,10 +110,12 @@ def check_execution(plan: Plan, allowed: bool, provider: str, *, playing: bool =
             warnings.warn(warning, stacklevel=2)
 
 
-def _require_approved(plan: Plan, playing: bool) -> None:
+def _require_approved(plan: Plan, playing: bool, *, programs: bool = True) -> None:
     played = [part for condition in plan.conditions for part in (condition.task, condition.protocol)]
     for name in sorted(plan.declared) if playing else ():
         needed = engine_approvals(plan.spec, name, plan.engines[name])
+        if not programs:  # another one every time, so that no digest stands for it
+            needed = [one for one in needed if one.digest]
         approvals.require(needed, plan.spec.place("models", name))
     approvals.require(one for thing in (*played, *plan.metrics.values()) for one in approvals.of(thing))
     if playing:  # where nothing is asked, nothing of the data leaves
@@ -121,9 +123,12 @@ def _require_approved(plan: Plan, playing: bool) -> None:
 
 
 def lacking(plan: Plan) -> NotApprovedError | None:
-    """What `check_execution` would refuse before models are asked, programs of models aside; None if nothing."""
+    """What `check_execution` would refuse before models are asked; None if nothing.
+
+    Programs that models write are left out: only the command that runs them can permit them.
+    """
     try:
-        _require_approved(plan, playing=True)
+        _require_approved(plan, playing=True, programs=False)
     except NotApprovedError as error:
         return error
     return None

@@ -8,6 +8,16 @@ import pytest
 from tests.helpers.commands import ROOT, TOY, invoke
 
 
+@pytest.mark.parametrize("name", ["teams/two_agents", "teams/software"])
+def test_programs_of_models_are_asked_about_when_they_run(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str
+) -> None:
+    with contextlib.chdir(ROOT):
+        assert invoke(capsys, "validate", name) == (0, f"{name}: ok\n", "")
+        code, _, err = invoke(capsys, "eval", "--spec", name, "--limit", "1", "--output_path", str(tmp_path / "run"))
+    assert code == 2 and "--allow_code_execution" in err
+
+
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
