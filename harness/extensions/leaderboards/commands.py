@@ -199,8 +199,7 @@ def _load(paths: Sequence[Path]) -> tuple[list[tuple[RunScores, Run]], list[str]
     doubts: list[Doubt] = []
     seen: set[Path] = set()
     started: dict[str, dict[Path, str]] = {}
-    roots = {path.resolve() for path in paths}
-    claimed = Counter(map(_claimed, roots))
+    claimed = Counter(map(_claimed, paths))
     for path in paths:
         explicit = (path / META).is_file()
         for folder in [path] if explicit else _below(path):
@@ -217,7 +216,7 @@ def _load(paths: Sequence[Path]) -> tuple[list[tuple[RunScores, Run]], list[str]
                 apart.append(" ".join((why if str(folder) in why else f"{folder}: {why}").split()))
                 continue
             key = text([run.meta.get(name) for name in ("start", "spec_digest", "model", "command", "engine_args")])
-            place = folder.relative_to(path) if len(roots) == 1 else folder
+            place = folder.relative_to(path) if len(paths) == 1 else folder
             alone = explicit and claimed[run.meta["run"]] == 1  # of two that claim a name, neither gets it
             name = run.meta["run"] if alone else place.as_posix()
             name = str(folder) if name in [other.id for other, _ in found] else name
