@@ -81,7 +81,7 @@ def _spec(meta: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _mapping(record: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """A value of run.json that ought to be a mapping: an empty one where something else stands (a person may edit it)."""
+    """A mapping of run.json; an empty one where something else stands, as it may in a file that was edited."""
     value = record.get(key)
     return value if isinstance(value, Mapping) else {}
 
