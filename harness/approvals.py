@@ -13,7 +13,6 @@ import functools
 import hashlib
 import json
 import os
-import shlex
 import sys
 import sysconfig
 from abc import ABC, abstractmethod
@@ -36,10 +35,6 @@ COMMAND_LINE: Final = "--"
 """What the place of a value that the command line gave begins with."""
 _RUN: Final = "run.json"
 _RESULTS: Final = "results"
-_NAMED: Final = 3
-"""Things that one line names."""
-_SHOWN: Final = 8
-"""Things that one error lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,44 +122,19 @@ class NotApprovedError(SetupError):
     """
 
     def __init__(self, needed: Iterable[NeededApproval], place: Place | None = None) -> None:
+        from harness.refusals import advice, listed
+
         self.needed = tuple(dict.fromkeys(needed))
-        super().__init__(_message(self.needed), place=place, hint=_hint(self.needed, place))
+        super().__init__(listed(self.needed), place=place, hint=advice(self.needed, place))
 
     def line(self) -> str:
         """It in one line."""
-        whats = [one.what for one in self.needed]
-        more = f" and {len(whats) - _NAMED} more" if len(whats) > _NAMED else ""
-        return f"{', '.join(whats[:_NAMED])}{more}, not approved. {_hint(self.needed, self.place)}"
+        from harness.refusals import in_one_line
+
+        return in_one_line(self.needed, self.place)
 
     def __reduce__(self) -> tuple[type[NotApprovedError], tuple[Any, ...]]:
         return type(self), (self.needed, self.place)
-
-
-_TITLES: Final = {"run": "not approved to run", "sent": "not approved to be sent", "read": "not approved to be read"}
-
-
-def _message(needed: tuple[NeededApproval, ...]) -> str:
-    parts = []
-    for does, words in _TITLES.items():
-        listed = [str(one) for one in needed if one.does == does]
-        more = [f"… and {len(listed) - _SHOWN} more"] if len(listed) > _SHOWN else []
-        if listed:
-            parts.append("\n    ".join([f"{words}:", *listed[:_SHOWN], *more]))
-    return "\n  ".join(parts)
-
-
-def _hint(needed: tuple[NeededApproval, ...], place: Place | None) -> str:
-    once = "--allow_code_execution allows it for one command"
-    if not any(one.digest for one in needed):
-        return f"If you want that: {once}."
-    files = [one.file for one in needed if one.file is not None]
-    path = place.file if place is not None and Path(place.file).is_file() else files[0].parent if files else "SPEC"
-    record = f"`harness trust {shlex.quote(str(path))}` lists all of it and approves it"
-    if "trust" not in offers("commands"):
-        from harness.absent import bringer
-
-        record = f"{bringer('trust', 'commands')}"
-    return f"If you trust it: {record}; {once}."
 
 
 # ------------------------------------------------------------------------------------------ one's own
@@ -234,12 +204,17 @@ def may_read(path: Path, document: str) -> bool:
     one may read what lies below its own folder, or in an installed package; a run that lies in one's own project was
     played there, and may read that project.
     """
-    if document.startswith("<") or is_own_document(document):
+    if may_read_all(document):
         return True
     there, by = path.resolve(), Path(document).resolve()
     standing = standing_in()
     played_here = standing is not None and by.is_relative_to(standing) and there.is_relative_to(standing)
     return played_here or there.is_relative_to(by.parent) or is_installed(there)
+
+
+def may_read_all(document: str) -> bool:
+    """Whether a document's spec may read every file with no approval: one's own, or data that Python gave."""
+    return document.startswith("<") or is_own_document(document)
 
 
 def is_own_document(name: str) -> bool:

@@ -21,14 +21,13 @@ from harness.config.permissions import check_execution
 from harness.config.plan import Plan, Survey, prepare, survey
 from harness.config.project import Project, find
 from harness.config.spec import Spec, load, parse
-from harness.engine_api import Engine, Replays
+from harness.engine_api import CallsTools, ContinuesText, Engine, Replays
 from harness.engines.budget import Spent
 from harness.errors import DataError, SetupError, SpecError, StorageError, near, raise_all
 from harness.executors import Executor, choose_executor
 from harness.manifests import usable
 from harness.results import Run
 from harness.runtime import manifest
-from harness.runtime.abilities import lacking
 from harness.runtime.options import NAMES, Options
 from harness.runtime.runner import RunStoppedError, work_of
 from harness.runtime.runner import run as play_all
@@ -158,10 +157,28 @@ def look_at_cases(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
     return replace(run, survey=survey(run.plan))
 
 
+def _can_all(plan: Plan) -> bool:
+    """Whether every engine of the plan can do whatever a plain plan may need: then nothing is to be looked at."""
+    if any(
+        condition.constrained or any(g.prompts.continues for g in condition.groups) for condition in plan.conditions
+    ):
+        return False
+    return all(
+        engine.any_request
+        and isinstance(engine, ContinuesText)
+        and isinstance(engine, CallsTools)
+        and engine.tools_problem is None
+        for engine in plan.engines.values()
+    )
+
+
 def check(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
     """Check before the first model call that engines can do what the plan needs, and that all tables can be made."""
     raise_all(wrong_tables(run.plan, run.survey.labels))
-    raise_all(lacking(run.plan, run.survey.episodes))
+    if not _can_all(run.plan):
+        from harness.runtime.abilities import lacking
+
+        raise_all(lacking(run.plan, run.survey.episodes))
     _refuse_idle_models(run.plan)
     for one in run.after:
         one.check(run.plan, run.survey.cases, run.options)

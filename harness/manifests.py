@@ -148,6 +148,11 @@ def extensions() -> Mapping[str, Extension]:
     return here
 
 
+def of_third_parties() -> dict[str, Extension]:
+    """Name → usable extension that does not ship with the harness."""
+    return {name: one for name, one in extensions().items() if not one.file.is_relative_to(SHIPPED)}
+
+
 def all_extensions() -> Mapping[str, Extension]:
     """As `extensions`, and also those that need an extension which is missing."""
     return read_all()[0]

@@ -6,10 +6,8 @@ import functools
 import json
 import re
 import warnings
-from collections.abc import Hashable, Mapping
 from contextlib import AbstractContextManager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness import approvals
 from harness.approvals import NeededApproval, NotApprovedError
@@ -22,8 +20,6 @@ from harness.printable import clean_name
 if TYPE_CHECKING:
     from harness.config.plan import Plan
 
-_LONGEST = 4096
-"""Characters of a path."""
 _CONFINED = "what confines programs that models wrote, which run confined only,"
 
 
@@ -36,49 +32,6 @@ def engine_approvals(spec: Spec, name: str, engine: Engine) -> list[NeededApprov
 def named(text: str) -> str:
     """A text of a spec within a sentence: in quotes, unless it is a plain word, so that it cannot pass for ours."""
     return text if re.fullmatch(r"[\w./-]{1,60}", text) else json.dumps(clean_name(text), ensure_ascii=False)
-
-
-# ------------------------------------------------------------------------------------------ data
-
-_MAGIC = re.compile(r"[*?\[]")
-
-
-def readings(spec: Spec) -> list[NeededApproval]:
-    """The files and folders that foreign documents name in the spec, and that are not theirs to read.
-
-    Any text of a spec may be the path that some plugin reads. It counts as one if something is there: in the working
-    directory, or where it says itself. What a pattern may match counts as the folder that it begins with.
-    """
-    found: dict[NeededApproval, None] = {}
-    for variant in spec.variants():
-        waiting: list[tuple[tuple[Hashable, ...], Any]] = [((), variant.data)]
-        while waiting:
-            path, value = waiting.pop()
-            if isinstance(value, Mapping):
-                waiting += [((*path, key), one) for key, one in value.items()]
-            elif isinstance(value, list):
-                waiting += [((*path, i), one) for i, one in enumerate(value)]
-            elif isinstance(value, str) and (there := _there(value)) is not None:
-                document = spec.place_in(variant, *path).file
-                if not approvals.may_read(there, document):
-                    found[NeededApproval.reading(there, ".".join(map(str, path)))] = None
-    return list(found)
-
-
-def _there(text: str) -> Path | None:
-    """The file or folder that a text names; None if it names none. A bare word is none, unless it has a suffix."""
-    if (not text.startswith("~") and "/" not in text and not Path(text[:_LONGEST]).suffix) or len(text) > _LONGEST:
-        return None
-    try:
-        path = Path(text).expanduser()
-        if magic := next((i for i, part in enumerate(path.parts) if _MAGIC.search(part)), 0):
-            path = Path(*path.parts[:magic])
-        return path.resolve() if path.exists() else None
-    except (OSError, ValueError, RuntimeError):  # no path at all: a NUL, or the home of a user that is not there
-        return None
-
-
-# ------------------------------------------------------------------------------------------ programs
 
 
 def check_execution(plan: Plan, allowed: bool, provider: str, *, playing: bool = True) -> None:
@@ -118,7 +71,9 @@ def _require_approved(plan: Plan, playing: bool, *, programs: bool = True) -> No
             needed = [one for one in needed if one.digest]
         approvals.require(needed, plan.spec.place("models", name))
     approvals.require(one for thing in (*played, *plan.metrics.values()) for one in approvals.of(thing))
-    if playing:  # where nothing is asked, nothing of the data leaves
+    if playing and not all(map(approvals.may_read_all, plan.spec.documents())):
+        from harness.config.foreign_data import readings  # where nothing is asked, nothing of the data leaves
+
         approvals.require(readings(plan.spec), plan.spec.place())
 
 

@@ -14,14 +14,16 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from harness.api import Completion, Facts
 from harness.engine_api import CallsTools, ContinuesText, Engine, Request
 from harness.engines.budget import Usage
 from harness.engines.priority import PriorityGate
-from harness.engines.width import Width
 from harness.errors import BudgetSpentError, ContextLengthError, EngineError, EngineFatalError, SetupError
+
+if TYPE_CHECKING:
+    from harness.engines.width import Width
 
 _COUNTS, _COUNTED_CHARS = 1024, 20_000
 """How many texts, and of how many characters at most, have their tokens remembered: all that hear one ask the same."""
@@ -80,6 +82,12 @@ class Switcher(Protocol):
 
     async def close(self) -> None:
         """Switch no more."""
+
+
+def _width(most: int) -> Width:
+    from harness.engines.width import Width  # what only a server needs
+
+    return Width(most)
 
 
 given_up: list[str] = []
@@ -192,7 +200,7 @@ class Gate(Wrapper):
         self.answered = 0
         self.broken: str | None = None
         self._most = max_concurrency
-        self._width = Width(max_concurrency) if adapts and engine.queues_unseen else None
+        self._width = _width(max_concurrency) if adapts and engine.queues_unseen else None
         self._queue = PriorityGate(lambda in_flight: in_flight < self.most_in_flight)
         self._last: deque[bool] = deque(maxlen=self.WINDOW)
         self._failed = self._unanswered = 0

@@ -10,7 +10,6 @@ one.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -19,15 +18,13 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from .characters import BLANK, WRAPPING, end_of, first_word, marker_pattern
-from .fields import BEFORE_KEY, json_fields
-from .literals import masked, objects, read
+from .fields import json_fields
+from .literals import masked, objects
 
 T = TypeVar("T")
 
 ANSWER = ("answer", "final answer", "preferred answer", "result", "solution")
 """Names under which replies give an answer."""
-_json = json.JSONEncoder(ensure_ascii=False).encode
-_JOINTS = re.compile(r"[\s_-]+")
 _EDGE = r"^[ \t>#*_`([\d.)•|-]{0,12}(?:my[ \t]+)?"
 _BEFORE = re.compile(_EDGE.removeprefix("^"), re.IGNORECASE)
 """What may precede the name on its line."""
@@ -320,27 +317,22 @@ def _names(called: tuple[str, ...]) -> _Names:
 
 def _in_objects(text: str, names: _Names) -> tuple[list[tuple[int, int]], Statement | None]:
     """Where the JSON objects of a text are, and the field of the last one that has it."""
+    from .members import as_json, member_of  # what only a text with an object needs
+
     spans, field = [], None
     for start, end, value in objects(text):
         spans.append((start, end))
-        if (member := _member(value, names)) is not None:
-            field = Statement(member[0], start, end, _json(member[1]))
+        if (member := member_of(value, names.key)) is not None:
+            field = Statement(member[0], start, end, as_json(member[1]))
     return spans, field
 
 
-def _member(value: dict[str, Any], names: _Names) -> tuple[str, dict[str, Any]] | None:
-    """What an object says under one of these names, and the object without it; None if it does not have it."""
-    without = dict(value)
-    inner: Any = without
-    while isinstance(inner, dict):
-        key = next((key for key in inner if _is_named(key, names)), None)
-        if key is not None:
-            return _as_text(inner.pop(key)), without
-        nested = next((key for key in inner if isinstance(inner[key], dict)), None)  # {"response": {…}}
-        if nested is not None:
-            inner[nested] = dict(inner[nested])
-        inner = inner.get(nested)
-    return None
+def _in_broken_object(text: str, names: _Names) -> Statement | None:
+    """The field after its key, where no parser of JSON reads the object."""
+    from .members import in_broken_object
+
+    found = in_broken_object(text, names.key)
+    return None if found is None else Statement(*found)
 
 
 def members_of(text: str, names: Sequence[str]) -> tuple[list[str], str] | None:
@@ -350,34 +342,15 @@ def members_of(text: str, names: Sequence[str]) -> tuple[list[str], str] | None:
     found = list(objects(text)) if named else []
     if len(found) != 1:
         return None
+    from .members import as_json, member_of
+
     start, end, rest = found[0]
     around, said = masked(text, [(start, end)]), list[str]()
     for name in names:
-        if _may_have(around, (name,)) or (member := _member(rest, _names((name,)))) is None:
+        if _may_have(around, (name,)) or (member := member_of(rest, _names((name,)).key)) is None:
             return None
         said, rest = [*said, member[0]], member[1]
-    return said, f"{text[:start]}{_json(rest)}{text[end:]}"
-
-
-def _is_named(key: str, names: _Names) -> bool:
-    return names.key.fullmatch(_JOINTS.sub("", key)) is not None
-
-
-_KEY = re.compile(rf"{BEFORE_KEY}[\"'“‘`][ \t]*+([\w -]{{1,60}}?)[ \t]*+[\"'”’`][ \t]*+[:：]\s*+")
-
-
-def _in_broken_object(text: str, names: _Names) -> Statement | None:
-    """The field after its key, where no parser of JSON reads the object."""
-    keys = list(_KEY.finditer(text))
-    for i, key in reversed(list(enumerate(keys))):
-        if _is_named(key[1], names):
-            end = keys[i + 1].start() if i + 1 < len(keys) else len(text)
-            closing = "}" if i + 1 < len(keys) else ""  # before another key a value is whole
-            values = json_fields(f'{{"{key[1]}": {text[key.end() : end]}{closing}', (key[1],))
-            if key[1] not in values:  # its string is never closed
-                return None
-            return Statement(_as_text(values[key[1]]), key.start() + 1, end, "" if closing else "}")
-    return None
+    return said, f"{text[:start]}{as_json(rest)}{text[end:]}"
 
 
 def _element(text: str, names: _Names) -> Statement | None:
@@ -418,6 +391,8 @@ def _below(text: str, lines: str, at: int, others: tuple[str, ...] = ()) -> Stat
         return _fenced(text, lines, *fence)
     start = end_of(BLANK, text, line_end(lines, at))
     if text[start : start + 1] == "{" and lines[start : start + 1] == " ":  # an object, which may be the field's text
+        from .members import text_in
+
         end = line_end(text, end_of(BLANK, lines, start) - 1)
         if text_in(text[start:end]) is not None:
             return Statement(text[start:end], start, end)
@@ -462,37 +437,12 @@ def _fenced(text: str, lines: str, start: int, begin: int, stop: int) -> Stateme
         elif stop == len(lines):  # never closed
             begin = end_of(BLANK, lines, begin)
             end = stop = line_end(lines, begin)
-        if not lines[begin:stop].strip(WRAPPING) and text_in(text[begin:stop]) is None:
-            return None  # an object in which another field stands
+        if not lines[begin:stop].strip(WRAPPING):
+            from .members import text_in
+
+            if text_in(text[begin:stop]) is None:
+                return None  # an object in which another field stands
     return Statement(text[begin:stop], start, end) if text[begin:stop].strip(WRAPPING) else None
-
-
-_SAYS = frozenset(("message", "content", "text", "body", "msg", "value"))
-
-
-def text_in(said: str) -> str | None:
-    """The text that an object says which has one: {"to": "all", "text": "I go first"}, or a list of such an object.
-
-    None if `said` is no such object, or has several texts or none.
-    """
-    bare = said.strip()
-    if not bare.startswith(("{", "[")) or not bare.endswith(("}", "]")):
-        return None
-    value = read(bare)
-    while isinstance(value, (dict, list)):
-        items = list(value)
-        if isinstance(value, dict):
-            items = [item for key, item in value.items() if key.strip().casefold() in _SAYS]
-        if len(items) != 1:
-            return None
-        value = items[0] if isinstance(value, dict) else value[0]
-    return _as_text(value) if value is None or isinstance(value, str) else None
-
-
-def _as_text(value: Any) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else _json(value)
 
 
 def line_end(text: str, start: int) -> int:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from harness.api import Action, Parsed, Reply, ReplyField
 
 from .aside import without_thinking
+from .call_marks import has_envelope
 from .characters import is_placeholder, markers, says_nothing, valid
-from .written_calls import only_text, without_calls
 
 _MARKS_BEFORE = re.compile(r"[*_]{1,3}$")
 
@@ -42,9 +42,13 @@ class FreeText(Reply):
 
     def parse(self, text: str) -> Parsed:
         """The text. An error if nothing is left."""
-        text, calls = without_calls(without_thinking(text))
-        label = (self.marker or "").strip(" \t:：#*").casefold()
-        said = only_text(calls, (label, "answer", "text", "message", "content", "response")) if calls else None
+        said, text = None, without_thinking(text)
+        if has_envelope(text):
+            from .written_calls import only_text, without_calls
+
+            text, calls = without_calls(text)
+            label = (self.marker or "").strip(" \t:：#*").casefold()
+            said = only_text(calls, (label, "answer", "text", "message", "content", "response"))
         if said is not None:
             text = said
         elif self.marker:

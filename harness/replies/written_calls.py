@@ -1,5 +1,7 @@
 """Calls of tools that a model writes as text, in the formats of chat templates: `calls_in`.
 
+Loaded for such texts alone: `call_marks` says whether a text may be one.
+
 A server that knows a model's format takes such calls out of its text; where it does not, they are the reply. Every
 format is an envelope (`ENVELOPES`) around one of a few kinds of bodies: JSON, elements, Python.
 """
@@ -13,6 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from .call_marks import ARGUMENTS, LINE, has_envelope
 from .literals import NoValueError, objects, value_at
 
 
@@ -73,14 +76,6 @@ _STRAY = re.compile(
     r"|<\|tool_call_(?:begin|end|argument_begin)\|>|</?｜DSML｜[^<>]{0,100}>|<escape>|<\|\"\|>"
 )
 """Marks of formats that are left where nothing can be read."""
-_LEADS = (
-    "<tool_call", "</tool_call", "<tool_call|>", "<|tool_call", "<|/tool_call", "<function", "</function", "<invoke",
-    "</invoke", "<parameter", "</parameter", "<arg_", "</arg_", "<tool_name", "</tool_name", "<seed:t", "</seed:t",
-    "<minimax:", "</minimax:", "<longcat", "</longcat", "<TOOLCALL", "</TOOLCALL", "<start_func", "<end_func",
-    "[TOOL_CALLS", "[/TOOL_CALLS", "[ARGS", "<|python_", "<|tool▁", "<｜tool", "<｜DSML", "</｜DSML", "<|START_ACT",
-    "<|END_ACT", "<|action_", "<|plugin", "```tool_", "<escape>", '<|"|>',
-)  # fmt: skip
-"""One of these is in each text that has an envelope, or the end of one."""
 
 
 class WrittenCall(NamedTuple):
@@ -124,11 +119,6 @@ class Written:
     body: str = ""
 
 
-def has_envelope(text: str) -> bool:
-    """Whether a mark of an envelope may be in a text."""
-    return any(lead in text for lead in _LEADS)
-
-
 @lru_cache(maxsize=64)
 def calls_in(text: str) -> tuple[Written, ...]:
     """The calls that a text writes, from left to right. Linear.
@@ -137,8 +127,8 @@ def calls_in(text: str) -> tuple[Written, ...]:
     that are lists of calls: `[reply(message="I wait", action="WAIT")]`. A function in mathematics is no call.
     """
     found = list(_enclosed(text)) if has_envelope(text) else []
-    bare = [*_bare_objects(text)] if "{" in text and any(f'"{key}"' in text for key in _ARGUMENTS) else []
-    bare += [*_bare_lines(text)] if "(" in text and (_LINE.search(text) is not None) else []
+    bare = [*_bare_objects(text)] if "{" in text and any(f'"{key}"' in text for key in ARGUMENTS) else []
+    bare += [*_bare_lines(text)] if "(" in text and (LINE.search(text) is not None) else []
     spans, taken = sorted([*found, *bare], key=lambda one: (one.start, -one.end)), 0
     kept = []
     for one in spans:
@@ -282,7 +272,6 @@ def _tag_from(part: str, at: int) -> int:
 
 
 # -------------------------------------------------------------------------------------------------------- JSON
-_ARGUMENTS = ("arguments", "parameters", "args", "input", "tool_input", "kwargs", "params")
 _NAMES = ("name", "tool_name", "tool", "function", "recipient_name")
 _OTHERS = frozenset(("id", "type", "index", "call_id", "tool_call_id"))
 _WRAPPERS = ("tool_calls", "function_call", "tool_call", "function", "tool_uses")
@@ -325,7 +314,7 @@ def _shaped(value: dict[str, Any], depth: int = 4) -> list[WrittenCall]:
             items = inner if isinstance(inner, list) else [inner]
             return [call for one in items if isinstance(one, dict) for call in _shaped(one, depth - 1)]
     name = next((key for key in _NAMES if isinstance(value.get(key), str)), None)
-    given = next((key for key in _ARGUMENTS if key in value), None)
+    given = next((key for key in ARGUMENTS if key in value), None)
     if name is None or not value.keys() <= {name, given, *_OTHERS}:
         return []
     arguments = value[given] if given else {}
@@ -341,17 +330,12 @@ def _shaped(value: dict[str, Any], depth: int = 4) -> list[WrittenCall]:
 def _bare_objects(text: str) -> Iterator[Written]:
     for start, end, value in objects(text):
         if calls := _shaped(value):
-            if not any(key in value for key in _ARGUMENTS) and not any(key in value for key in _WRAPPERS):
+            if not any(key in value for key in ARGUMENTS) and not any(key in value for key in _WRAPPERS):
                 continue  # an object with a name and no arguments may be anything
             yield Written(tuple(calls), start, end, False)
 
 
 # ------------------------------------------------------------------------------------------------------ Python
-_LINE = re.compile(
-    r"^[ \t]*+(?:(?:[-*+•]|\d{1,3}[.)])[ \t]++)?`{0,2}+(?:\[[ \t]*+|print\()?(?:[A-Za-z_]\w{0,60}\.){0,4}"
-    r"[A-Za-z_]\w{0,60}\((?=[ \t\n]*+(?:[A-Za-z_]\w{0,60}[ \t]*+=(?!=)|\)))",
-    re.MULTILINE,
-)
 _CALLED = re.compile(r"(?:print\(\s{0,9})?(?:[A-Za-z_]\w{0,60}\.){0,4}([A-Za-z_]\w{0,60})\(")
 _KEYWORD = re.compile(r"\s*+([A-Za-z_]\w{0,60})\s{0,9}=(?!=)")
 _SPACE = re.compile(r"\s*+")
@@ -392,7 +376,7 @@ def _python_call(text: str, called: re.Match[str]) -> tuple[WrittenCall, int]:
 def _bare_lines(text: str) -> Iterator[Written]:
     """Lines that are calls with named arguments only, or lists of calls."""
     at, budget = 0, 2 * len(text) + 4096
-    while budget > 0 and (line := _LINE.search(text, at)) is not None:
+    while budget > 0 and (line := LINE.search(text, at)) is not None:
         at, calls = line.end(), list[WrittenCall]()
         start = _SPACE.match(text, line.start()).end()  # type: ignore[union-attr]
         called = _CALLED.search(text, start, line.end())

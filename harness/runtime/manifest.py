@@ -26,8 +26,7 @@ from harness.config import yamls
 from harness.config.keys import measured
 from harness.config.plan import Plan, without_later_metrics
 from harness.errors import DataError
-from harness.manifests import offers
-from harness.runtime import used_extensions
+from harness.manifests import of_third_parties, offers
 from harness.runtime.options import Options
 from harness.runtime.sources import code, commit, readers
 from harness.storage.redaction import without_secrets
@@ -168,7 +167,7 @@ def _describe(plan: Plan, folder: Path, adopted: Mapping[str, str]) -> dict[str,
         "identity": identity(plan, adopted),
         "code": code(plan),
         "reply_code": readers(),
-        "extensions": used_extensions.described(plan),
+        "extensions": _extensions(plan),
         "git": commit(plan.project.root),
         "engine_args": {name: without_secrets(engine.describe()) for name, engine in plan.engines.items()},
         "command": list(map(without_secrets, sys.argv)),
@@ -240,8 +239,17 @@ def _public(plan: Plan) -> dict[str, Any]:
     return data
 
 
+def _extensions(plan: Plan) -> dict[str, dict[str, Any]]:
+    """What run.json says of the extensions of third parties."""
+    if not of_third_parties():
+        return {}
+    from harness.runtime.used_extensions import described
+
+    return described(plan)
+
+
 def _of_extensions(plan: Plan) -> dict[str, str]:
-    described = used_extensions.described(plan).values()
+    described = _extensions(plan).values()
     return {str(one["package"]): str(one["version"]) for one in described if one["version"] is not None}
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from harness.approvals import DIGEST, MOUNT
 from harness.config.plan import Plan
-from harness.runtime import used_extensions
+from harness.manifests import of_third_parties
 
 Hashes = dict[str, str]
 """File, relative to its project → SHA-256 of its content, as hexadecimal digits."""
@@ -56,6 +56,10 @@ def code(plan: Plan) -> dict[str, Hashes]:
     read = functools.cache(_source)
     hashes = {part: _hashes_by_name(_closure(_modules(plugins), read), names) for part, plugins in parts.items()}
     hashes["play"] |= _programs(plan)
+    if not of_third_parties():
+        return hashes
+    from harness.runtime import used_extensions
+
     # An extension may have to do with all: its keys change specs, and its tables have numbers of their own.
     others = used_extensions.files(plan)
     return {part: {**one, **others} for part, one in hashes.items()}

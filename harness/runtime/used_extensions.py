@@ -17,7 +17,7 @@ from typing import Any, Final
 from harness import manifests
 from harness.approvals import MOUNT
 from harness.config.plan import Plan
-from harness.manifests import SHIPPED, Extension
+from harness.manifests import Extension
 
 _ALWAYS: Final = ("gates", "abilities", "confinement")
 """What takes part in every run, whatever its spec says."""
@@ -27,8 +27,7 @@ _NAMED: Final = ("keys", "tables", "table_keys", "engines", "executors", "after"
 
 def used(plan: Plan) -> dict[str, Extension]:
     """Name → extension of a third party that the plan's spec, its plugins or all runs use."""
-    foreign = {n: one for n, one in manifests.extensions().items() if not one.file.is_relative_to(SHIPPED)}
-    return {name: one for name, one in foreign.items() if _is_used(one, plan)} if foreign else {}
+    return {name: one for name, one in manifests.of_third_parties().items() if _is_used(one, plan)}
 
 
 def _is_used(one: Extension, plan: Plan) -> bool:

@@ -16,8 +16,8 @@ from harness.api import Action, Parsed
 from harness.extensions.contracts.patterns import lines
 from harness.extensions.networks.calls import Calls, Verb, filled_in
 from harness.replies.aside import without_thinking
+from harness.replies.call_marks import has_envelope
 from harness.replies.characters import literal, valid
-from harness.replies.written_calls import has_envelope
 
 FENCE = "```"
 _TAG = re.compile(r"[^\n`]*\n")

@@ -10,7 +10,8 @@ from typing import Any
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
 from harness.replies.aside import spoken, unfenced
 from harness.replies.characters import WRAPPING, Parsing, is_placeholder, literal, valid
-from harness.replies.extract import Statement, field_of, line_end, text_in
+from harness.replies.extract import Statement, field_of, line_end
+from harness.replies.members import text_in
 
 from .contract import Contract, Value
 
