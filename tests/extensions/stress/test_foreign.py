@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -70,7 +71,7 @@ def forms(style: Foreign, values: tuple[str, ...]) -> list[Reply]:
 
 def all_trials(style: Foreign) -> Iterator[Trial]:
     options = tuple(style.options or ()) if style.kind in ("choice", "message_action") else ()
-    many = [(options * 3)[:3]] if options else VALUES.get(style.kind, [])
+    many: Any = [(options * 3)[:3]] if options else VALUES.get(style.kind, [])
     many = VALUES["integer"] if style.more.get("vtype") == "integer" else many
     for values in many:
         for form in forms(style, values):

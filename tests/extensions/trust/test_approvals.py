@@ -553,7 +553,11 @@ def test_a_foreign_spec_reads_below_its_own_folder_only(
     given = json.loads(
         json.dumps(READERS[name]).replace("HOME", str(private)).replace("STRANGER", str(stranger.folder))
     )
-    body = {"name": "x", "task": {"use": "dataset_qa", "doc_to_text": "q", "doc_to_target": "a"}, "protocol": "single"}
+    body: dict[str, Any] = {
+        "name": "x",
+        "task": {"use": "dataset_qa", "doc_to_text": "q", "doc_to_target": "a"},
+        "protocol": "single",
+    }
     file = stranger.folder / "s.yaml"
     swept = {
         **body,
