@@ -9,8 +9,9 @@ from typing import Final
 from harness import approvals
 from harness.approvals import NeededApproval
 from harness.config.building import Reference, make, parts_of, split
+from harness.config.foreign_data import readings
 from harness.config.keys import keys_of
-from harness.config.permissions import engine_approvals, readings
+from harness.config.permissions import engine_approvals
 from harness.config.project import Project
 from harness.config.spec import Spec
 from harness.errors import UserError
