@@ -12,7 +12,8 @@ from typing import NoReturn
 
 from harness.absent import bringer, missing_module
 from harness.approvals import BUILTIN, MARKER
-from harness.config.project import PROMPT_SET, SUFFIX, Project, builtin, is_file
+from harness.config.project import PROMPT_SET, Project, builtin, is_file
+from harness.config.prompts import SUFFIX
 from harness.errors import Place, PluginError, SpecError, near
 from harness.manifests import offers
 

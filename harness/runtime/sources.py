@@ -20,16 +20,12 @@ from typing import Any
 
 from harness.approvals import DIGEST, MOUNT
 from harness.config.plan import Plan
-from harness.manifests import of_third_parties
+from harness.manifests import SHIPPED, of_third_parties
 
 Hashes = dict[str, str]
 """File, relative to its project → SHA-256 of its content, as hexadecimal digits."""
 _PATIENCE = 5.0
 """Seconds that git may take."""
-
-
-_WITH_FORMS = ("contracts", "datasets", "declared", "judges", "networks", "panels", "sharded", "tools", "worlds")
-"""The extensions that define forms of replies."""
 
 
 @dataclass(frozen=True)
@@ -79,11 +75,12 @@ def _programs(plan: Plan) -> Hashes:
 
 @functools.cache
 def readers() -> str:
-    """A digest of the code of harness that reads replies: the forms that ship, and what they use."""
+    """A digest of the code of harness that reads replies: what all forms share, and the extensions that use it."""
     package, digest = Path(__file__).resolve().parent.parent, hashlib.sha256()
-    for room in ("replies", *(f"extensions/{name}" for name in _WITH_FORMS)):
-        for file in sorted((package / room).glob("*.py")):
-            digest.update(hashlib.sha256(file.read_bytes()).digest())
+    shared = (file.read_bytes() for file in sorted((package / "replies").glob("*.py")))
+    others = (file.read_bytes() for file in sorted(SHIPPED.glob("*/*.py")))
+    for content in (*shared, *(content for content in others if b"harness.replies" in content)):
+        digest.update(hashlib.sha256(content).digest())
     return digest.hexdigest()
 
 

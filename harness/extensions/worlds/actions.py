@@ -299,8 +299,8 @@ class Actions(Reply):
         if last is not None:
             return None
         option = read_option(text, tuple(form.name for form in self.forms), f"{self.label}:", self.label.lower())
-        form = None if option is None else self._named(option)
-        return None if form is None or form.parameters else (form, {})
+        chosen = None if option is None else self._named(option)
+        return None if chosen is None or chosen.parameters else (chosen, {})
 
     def _named(self, name: str) -> ActionForm:
         return next(form for form in self.forms if form.name == name)
