@@ -20,7 +20,7 @@ from typing import Any
 
 from harness.approvals import DIGEST, MOUNT
 from harness.config.plan import Plan
-from harness.manifests import SHIPPED, of_third_parties
+from harness.manifests import of_third_parties
 
 Hashes = dict[str, str]
 """File, relative to its project → SHA-256 of its content, as hexadecimal digits."""
@@ -75,12 +75,13 @@ def _programs(plan: Plan) -> Hashes:
 
 @functools.cache
 def readers() -> str:
-    """A digest of the code of harness that reads replies: what all forms share, and the extensions that use it."""
+    """A digest of the code of harness that reads replies: what the forms share, and every module that has to do with
+    a form (`Reply`)."""
     package, digest = Path(__file__).resolve().parent.parent, hashlib.sha256()
-    shared = (file.read_bytes() for file in sorted((package / "replies").glob("*.py")))
-    others = (file.read_bytes() for file in sorted(SHIPPED.glob("*/*.py")))
-    for content in (*shared, *(content for content in others if b"harness.replies" in content)):
-        digest.update(hashlib.sha256(content).digest())
+    shared = sorted((package / "replies").glob("*.py"))
+    forms = (file.read_bytes() for file in sorted((package / "extensions").glob("*/*.py")))
+    for code in (*(file.read_bytes() for file in shared), *(code for code in forms if b"Reply" in code)):
+        digest.update(hashlib.sha256(code).digest())
     return digest.hexdigest()
 
 

@@ -26,8 +26,8 @@ KNOWN: dict[str, int] = {
     "engine_api.py": 1,
     "engines/sampling.py": 2,
     "evaluation.py": 5,
-    "replies/answers.py": 1,  # a speaker of a transcript: "Human:"
-    "replies/extract.py": 2,  # labels that models write: "Rating:", "Confidence rating:"
+    "replies/answers.py": 1,  # these two: words that models write
+    "replies/extract.py": 2,
     "runtime/record.py": 1,
     "runtime/_tool_calls.py": 1,
     "runtime/manifest.py": 6,

@@ -52,7 +52,7 @@ def played(folder: Path, cluster: Any) -> harness.Run:
     return harness.evaluate(spec, Mock(function=right_about_rivers), output_path=folder / "run", project=builtin())
 
 
-@pytest.fixture(scope="module", params=CLUSTERS.values(), ids=CLUSTERS)
+@pytest.fixture(scope="module", params=[*CLUSTERS.values()], ids=[*CLUSTERS])
 def clustered(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> harness.Run:
     return played(tmp_path_factory.mktemp("clustered"), request.param)
 
