@@ -7,7 +7,7 @@ import contextlib
 import json
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from harness import after
@@ -18,7 +18,7 @@ from harness.report import render
 from harness.report.provenance import in_one_line
 from harness.results import Run
 from harness.storage import write_atomically
-from harness.storage.error_log import ERRORS, tracebacks
+from harness.storage.error_log import ERRORS
 from harness.tables import EpisodeScore, Table
 from harness.tables.reads import by_named_model, in_percent
 from harness.tables.table import words_of
@@ -39,9 +39,9 @@ def print_tables(run: Run, options: argparse.Namespace, *, tables_too: bool = Tr
             print(f"{clean_name(in_one_line(run.meta))}\n")
         show(readable(tables, options), options.format, run.spec.name)
     print_after(run)
-    failed, log = run.failed, run.folder / ERRORS
+    failed = run.failed
     if options.debug:
-        for text in tracebacks(run.folder):
+        for text in _tracebacks(run):
             print(text, file=sys.stderr)
     for line in turns_in_words(run.scores, run.folder):
         print(line, file=sys.stderr)
@@ -49,14 +49,20 @@ def print_tables(run: Run, options: argparse.Namespace, *, tables_too: bool = Tr
         print(f"{len(failed)} of {len(run.scores)} episodes failed and are not in the numbers; e.g.", file=sys.stderr)
         for score in failed[:3]:
             print(f"  {score.id}: {score.error}", file=sys.stderr)
-        if not options.debug and any(tracebacks(run.folder)):
-            print(f"  The tracebacks are in {log}; --debug prints them.", file=sys.stderr)
+        if not options.debug and any(_tracebacks(run)):
+            print(f"  The tracebacks are in {run.folder / ERRORS}; --debug prints them.", file=sys.stderr)
     # Lines behind data would make it unreadable for what reads it.
     with contextlib.redirect_stdout(sys.stdout if options.format in ("text", "markdown") else sys.stderr):
         if missing := _missing(run, tables, getattr(options, "limit", None)):
             print(missing)
         print(f"to look at it: {shlex.join(['harness', 'view', str(run.folder)])}")
         print(f"results: {run.folder}")
+
+
+def _tracebacks(run: Run) -> Iterator[str]:
+    from harness.storage.errors_on_disk import tracebacks  # what only a failed episode needs
+
+    return tracebacks(run.folder)
 
 
 def _missing(run: Run, tables: Sequence[Table], limit: int | None) -> str | None:

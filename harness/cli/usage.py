@@ -7,8 +7,6 @@ import sys
 from collections.abc import Generator, Sequence
 from typing import Any, NoReturn
 
-MISSING = "the following arguments are required: "
-
 
 class _Help(argparse.RawDescriptionHelpFormatter):
     """Help beside the options rather than below them; of a list of commands the commands alone."""
@@ -77,37 +75,18 @@ class Parser(argparse.ArgumentParser):
             if len(name) > 2 and name[1].isalpha() and name.startswith("-") and f"-{name}" in options:
                 self.error(f"unknown option {name}. Did you mean -{name}?")
             if name.startswith("--") and " " not in name and not any(option.startswith(name) for option in options):
-                import difflib
+                from harness.cli.mistakes import unknown_option
 
-                from harness.absent import bringer
-
-                if (advice := bringer(name.removeprefix("--"), "options", "lists")) is None:
-                    long_options = [option for option in options if option.startswith("--")]
-                    close = " or ".join(difflib.get_close_matches(name, long_options, n=3, cutoff=0.65))
-                    advice = f"Did you mean {close}?" if close else None
-                self.error(f"unknown option {name}{f'. {advice}' if advice else ''}")
+                self.error(unknown_option(name, options))
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
-            from harness.absent import bringer
-            from harness.errors import near
+            from harness.cli.mistakes import unknown_value
 
-            choices = [str(choice) for choice in action.choices]
-            name = action.metavar if isinstance(action.metavar, str) else action.dest
-            what = "command" if isinstance(action, argparse._SubParsersAction) else name.lower()
-            where = f"{action.option_strings[0]}: " if action.option_strings else ""
-            advice = bringer(str(value), f"{what}s") or near(str(value), choices)
-            raise argparse.ArgumentError(None, f"{where}there is no {what} {value!r}. {advice}")
+            raise argparse.ArgumentError(None, unknown_value(action, value))
 
     def error(self, message: str) -> NoReturn:
         """Usage, then the error: the last line is what to read."""
-        missing = message.removeprefix(MISSING)
-        if missing != message:
-            teach = {
-                "COMMAND": "",
-                "--spec": ": the name or file of one; `harness list specs` names those that there are",
-            }
-            message = f"{missing} is missing{teach.get(missing, '')}"
-        self.exit(
-            2, f"{self.format_usage()}`{self.prog} --help` says more\nerror: {message.removeprefix('argument ')}\n"
-        )
+        from harness.cli.mistakes import in_words
+
+        self.exit(2, f"{self.format_usage()}`{self.prog} --help` says more\nerror: {in_words(message)}\n")

@@ -13,7 +13,6 @@ import importlib
 import itertools
 import os
 import sys
-import traceback
 import types
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -106,7 +105,7 @@ class Project:
         if not _names_one(kind, name.split("/")):
             return None
         below = f"{name}/{PROMPT_SET}" if kind == "prompts" else f"{name}{'.yaml' if kind == 'specs' else '.py'}"
-        own = next((file for home in self._homes(kind) if _is_file(file := home / below)), None)
+        own = next((file for home in self._homes(kind) if is_file(file := home / below)), None)
         return own or (offer.source if (offer := _offered(kind).get(name)) is not None else None)
 
     def _homes(self, kind: str) -> list[Path]:
@@ -130,10 +129,9 @@ class Project:
     def _import(self, kind: str, name: str, place: Place | None) -> type[Any]:
         word, file = offers("kinds")[kind].value["singular"], self.file(kind, name)
         if file is None:
-            from harness.absent import bringer
+            from harness.config.absent_names import no_plugin
 
-            hint = bringer(name, kind) or self._near(name, [listed.name for listed in self.listing(kind)], kind)
-            raise PluginError(f"there is no {word} {name!r}", place=place, hint=hint)
+            raise no_plugin(self, kind, name, place)
         before = len(sys.modules)
         try:
             module_name = self._module(kind, file)
@@ -142,15 +140,9 @@ class Project:
         except HarnessError:
             raise
         except (Exception, SystemExit) as error:
-            from harness.absent import missing_module
+            from harness.config.absent_names import raise_import_error
 
-            if (why := missing_module(error)) is not None:
-                raise PluginError(f"{word} {name!r} {why}", place=place) from None
-            raise PluginError(
-                f"{word} {name!r} cannot be imported: {type(error).__name__}: {error}",
-                place=_line_in(error, file),
-                hint="Fix the file, or install what it imports." if isinstance(error, ImportError) else None,
-            ) from error
+            raise_import_error(f"{word} {name!r}", error, file, place)
         return _tagged(module, offers("kinds")[kind], name, file)
 
     def _module(self, kind: str, file: Path) -> str:
@@ -185,10 +177,9 @@ class Project:
         while current:
             file = self.file("prompts", current)
             if file is None:
-                hint = self._near(current, self.files("prompts"), "prompts")
-                if builtin().file("prompts", current) is None:
-                    hint = self._templates_at(current, place) or hint
-                raise PluginError(f"there is no prompt set {current!r}", place=place, hint=hint)
+                from harness.config.absent_names import no_prompt_set
+
+                raise no_prompt_set(self, current, place)
             folder = file.parent
             if folder in chain:
                 raise PluginError(f"prompt set {name!r} is its own base", place=place)
@@ -199,19 +190,6 @@ class Project:
             current, place = found.data.get("base") or "", found.place("base")
         return PromptSet(name, chain, description, **form)
 
-    def _templates_at(self, name: str, place: Place | None) -> str | None:
-        """What makes a prompt set of a folder of that name; None if there is no such folder with templates."""
-        own = [project.root / "prompts" for project in self.lineage()]
-        near_spec = Path(place.file).parent if place is not None else Path()
-        for home in (*own, near_spec / "prompts", near_spec.parent / "prompts"):
-            folder = home / name
-            if _has_templates(folder):
-                if home in own:
-                    return f"{folder} has no {PROMPT_SET}. Write one, such as base: network/standard."
-                why = f"{home} counts in a project only: put a {MARKER} beside it, with parents: [{BUILTIN}]"
-                return f"{why}." if _is_file(folder / PROMPT_SET) else f"{why}, and a {PROMPT_SET} into {folder}."
-        return None
-
     def spec(self, name: str, place: Place | None = None) -> Path:
         """The file of a spec given as a path or as a name. Raises `SpecError` with near matches.
 
@@ -219,26 +197,15 @@ class Project:
         """
         beside = [Path(place.file).parent / name] if place else []
         for path in (*beside, Path(name)):
-            if _is_file(path):
+            if is_file(path):
                 return path
         # `specs/agentsnet.yaml` also works where the built-in project is not the working directory.
         short = name.removeprefix("specs/").removesuffix(".yaml")
         if (file := self.file("specs", short)) is not None:
             return file
-        hint = self._near(short, self.files("specs"), "specs")
-        if name.endswith((".yaml", ".yml")) or "/" in name:
-            is_folder = not name.endswith((".yaml", ".yml")) and Path(name).is_dir()
-            message = f"{name} is a folder, not a spec" if is_folder else f"file not found: {name}"
-            raise SpecError(f"{message}, and there is no spec of that name", place=place, hint=hint)
-        raise SpecError(f"there is no spec {name!r}", place=place, hint=hint)
+        from harness.config.absent_names import no_spec
 
-    def _near(self, name: str, names: Iterable[str], kind: str) -> str:
-        """What to do about a name that is not there; where only the built-in project has it: how to take it over."""
-        own = builtin()
-        if any(project.root == own.root for project in self.lineage()) or own.file(kind, name) is None:
-            return near(name, names)
-        how = f"add {BUILTIN} to parents: in {self.root / MARKER}, as in parents: [{BUILTIN}]."
-        return f"The built-in project has it, and this one does not build on that: {how}"
+        raise no_spec(self, name, short, place)
 
     def published(self) -> list[Path]:
         """Folders of published figures: `results/published` of the project and its parents."""
@@ -313,17 +280,10 @@ def _names_one(kind: str, parts: Sequence[str]) -> bool:
     return not any(part in ("", ".", "..") for part in parts)
 
 
-def _is_file(path: Path) -> bool:
+def is_file(path: Path) -> bool:
     try:
         return path.is_file()
     except (OSError, ValueError):  # a name of 5,000 letters, or with a NUL
-        return False
-
-
-def _has_templates(folder: Path) -> bool:
-    try:
-        return folder.is_dir() and any(folder.glob(f"*{SUFFIX}"))
-    except OSError:
         return False
 
 
@@ -403,13 +363,6 @@ def about(file: Path) -> yamls.Document:
         hint = f"It holds {', '.join(PromptSetEntry.__annotations__)}; templates end in {SUFFIX}."
         raise SpecError(f"not a prompt set's description: {what}", place=document.place(*path), hint=hint)
     return document
-
-
-def _line_in(error: BaseException, file: Path) -> Place:
-    if isinstance(error, SyntaxError) and error.filename:
-        return Place(error.filename, error.lineno or 1, error.offset or 1)
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(file)]
-    return Place(str(file), frames[-1].lineno or 1, 1) if frames else Place(str(file))
 
 
 def _parameters_of(cls: type[Any]) -> list[str]:

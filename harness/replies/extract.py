@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from .characters import BLANK, WRAPPING, end_of, first_word, marker_pattern
+from .characters import WRAPPING, first_word, marker_pattern
 from .fields import json_fields
 from .literals import masked, objects
 
@@ -78,7 +78,7 @@ KNOWN = re.compile("|".join(_KNOWN), re.IGNORECASE)
 
 
 @lru_cache(maxsize=64)
-def _next(others: tuple[str, ...] = ()) -> re.Pattern[str]:
+def next_field(others: tuple[str, ...] = ()) -> re.Pattern[str]:
     """A line that begins another field: a heading, or one of these names or a known one as a label."""
     name = "|".join([*_KNOWN, *(re.escape(one).replace(r"\ ", "[ _-]?") for one in others)])
     label = rf"[>*_`#\[<| \t•-]{{0,10}}(?:my[ \t]+)?(?:{name})(?![^\W_])"
@@ -112,13 +112,7 @@ _ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     ),
 }
 """Field → its name in other languages and words."""
-_NEXT = _next()
-_LINES = 20
-"""Lines of a field below its heading."""
-_NEXT_LINE = re.compile(f"^(?:{_NEXT.pattern})", re.MULTILINE | re.IGNORECASE)
-_FENCE = re.compile(r"[ \t*_]*+`{3,}\w*+[ \t]*+$")
 _OBJECT_BELOW = re.compile(r"[\s*_]*+(?:`{3,}\w*+\s*+)?\{")
-_CLOSING = re.compile(r"^[ \t]*+`{3,}[ \t]*+$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +190,8 @@ def field_of(text: str, *called: str, others: tuple[str, ...] = (), whole: bool 
     called = tuple(dict.fromkeys(word for name in called for word in (name, *_ELSEWHERE.get(name.lower(), ()))))
     if not _may_have(text, called):
         return None
+    from .below import fenced_block, lines_end, statement_below  # what only a reply with a label needs
+
     names = _names(called)
     spans, member = _in_objects(text, names) if "{" in text else ([], None)
     element = _element(text, names) if "<" in text else None
@@ -211,8 +207,8 @@ def field_of(text: str, *called: str, others: tuple[str, ...] = (), whole: bool 
         label = within[0]
     if label is not None:
         end = line_end(lines, label.end())
-        if lines[label.end() : end].strip(WRAPPING) and _fenced_block(lines, label.end()) is None:
-            end = _lines_end(lines, end, others) if whole else end
+        if lines[label.end() : end].strip(WRAPPING) and fenced_block(lines, label.end()) is None:
+            end = lines_end(lines, end, others) if whole else end
             return Statement(text[label.end() : end], label.end(), end, inline=True, label=label.start())
         bare = not lines[label.end() : end].strip(WRAPPING)
         if member is None and bare and text[label.end() : end].strip(WRAPPING):  # a message that is itself an object
@@ -222,7 +218,7 @@ def field_of(text: str, *called: str, others: tuple[str, ...] = (), whole: bool 
         member = _in_broken_object(text, names)
     return (
         member
-        or (_below(text, lines, label.end(), others) if label is not None else None)
+        or (statement_below(text, lines, label.end(), others) if label is not None else None)
         or element
         or _dashed(text, lines, names, begin)
         or _headed(text, lines, names, begin, others)
@@ -370,79 +366,12 @@ def _dashed(text: str, lines: str, names: _Names, begin: int) -> Statement | Non
 
 
 def _headed(text: str, lines: str, names: _Names, begin: int, others: tuple[str, ...] = ()) -> Statement | None:
+    from .below import statement_below
+
     for heading in reversed(deque(names.heading.finditer(lines, begin), 9)):
-        if field := _below(text, lines, heading.end(), others):
+        if field := statement_below(text, lines, heading.end(), others):
             return field
     return None
-
-
-def _lines_end(lines: str, end: int, others: tuple[str, ...]) -> int:
-    """Where the lines of a field end whose first one ends at `end`: before the next field, if one follows."""
-    following = re.compile(f"^(?:{_next(others).pattern})", re.MULTILINE | re.IGNORECASE).search(lines, end)
-    if following is None or lines.count("\n", end, following.start()) > _LINES:
-        return end
-    return max(end, len(lines[: following.start()].rstrip(" \t\n>*_`-")))
-
-
-def _below(text: str, lines: str, at: int, others: tuple[str, ...] = ()) -> Statement | None:
-    """What is below a line that ends behind `at`: what a fence encloses, else the next line, or all lines up to
-    that of another field."""
-    if (fence := _fenced_block(lines, at)) is not None:
-        return _fenced(text, lines, *fence)
-    start = end_of(BLANK, text, line_end(lines, at))
-    if text[start : start + 1] == "{" and lines[start : start + 1] == " ":  # an object, which may be the field's text
-        from .members import text_in
-
-        end = line_end(text, end_of(BLANK, lines, start) - 1)
-        if text_in(text[start:end]) is not None:
-            return Statement(text[start:end], start, end)
-    start = end_of(BLANK, lines, line_end(lines, at))
-    following = _next(others)
-    if start >= len(lines) or following.match(lines, start, line_end(lines, start)):
-        return None
-    first = end = line_end(lines, start)
-    for _ in range(_LINES):
-        begin = end + 1
-        stop = line_end(lines, begin) if begin < len(lines) else begin
-        if begin >= len(lines) or _FENCE.match(lines, begin, stop):
-            break
-        if following.match(lines, begin, stop):
-            return Statement(text[start:end], start, end)
-        end = stop
-    return Statement(text[start:first], start, first) if text[start:first].strip(WRAPPING) else None
-
-
-def _fenced_block(lines: str, at: int) -> tuple[int, int, int] | None:
-    """The fence that opens behind `at` on its line, or on the next one that is not empty, as (where it starts, where
-    what it encloses does, where that ends); one that opens behind `at` must be closed."""
-    end = line_end(lines, at)
-    inline = _FENCE.match(lines, at, end) is not None
-    start = at if inline else end_of(BLANK, lines, end)
-    opened = line_end(lines, start)
-    if not inline and not _FENCE.match(lines, start, opened):
-        return None
-    closing = _CLOSING.search(lines, opened + 1)
-    if closing is None and inline:
-        return None
-    return start, min(opened + 1, len(lines)), closing.start() if closing else len(lines)
-
-
-def _fenced(text: str, lines: str, start: int, begin: int, stop: int) -> Statement | None:
-    """What a fence encloses: all of it where another field follows after it, else what precedes another field."""
-    end = line_end(lines, stop)
-    if not _NEXT_LINE.search(lines, end):
-        following = _NEXT_LINE.search(lines, begin, stop)
-        if following is not None:
-            end = stop = following.start()
-        elif stop == len(lines):  # never closed
-            begin = end_of(BLANK, lines, begin)
-            end = stop = line_end(lines, begin)
-        if not lines[begin:stop].strip(WRAPPING):
-            from .members import text_in
-
-            if text_in(text[begin:stop]) is None:
-                return None  # an object in which another field stands
-    return Statement(text[begin:stop], start, end) if text[begin:stop].strip(WRAPPING) else None
 
 
 def line_end(text: str, start: int) -> int:

@@ -1,0 +1,178 @@
+"""Which keys and prompts a foreign spec sends where, and which files it reads: none without approval."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import harness
+from harness.approvals import NotApprovedError
+from harness.cli import main
+from harness.engines.mock import Mock
+from harness.evaluation import rescored
+from harness.extensions.judges.finished import judge
+from harness.results import Run
+from tests.helpers.strangers import Stranger, find_with, needed_by, trust
+
+# ------------------------------------------------------------------------------------------ keys
+
+
+ADDRESS = "http://evil.example/v1"
+TO = f"prompts to {ADDRESS}"
+PAIRS: list[tuple[dict[str, Any], list[str]]] = [
+    ({"base_url": ADDRESS}, [TO, f"OPENAI_API_KEY to {ADDRESS}"]),
+    ({"base_url": ADDRESS, "api_key_env": ""}, [TO]),
+    ({"base_url": ADDRESS, "api_key_env": "AWS_SECRET"}, [TO, f"AWS_SECRET to {ADDRESS}"]),
+    (
+        {"base_url": [ADDRESS, "http://b/v1"]},
+        [TO, f"OPENAI_API_KEY to {ADDRESS}", "prompts to http://b/v1", "OPENAI_API_KEY to http://b/v1"],
+    ),
+    ({"api_key_env": "AWS_SECRET"}, ["AWS_SECRET to the provider's own address"]),
+    ({"base_url": "http://me:you@evil.example/v1?x=1"}, [TO, f"OPENAI_API_KEY to {ADDRESS}"]),
+    ({}, []),
+]
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize(("fields", "pairs"), PAIRS)
+def test_a_foreign_spec_chooses_no_key_and_no_address(
+    stranger: Stranger, fields: dict[str, Any], pairs: list[str]
+) -> None:
+    model = {"use": "openai", "model": "x", **fields}
+    file = stranger.folder / "s.yaml"
+    file.write_text(yaml.safe_dump({"extends": "agentsnet_quick", "name": "x", "models": {"m": model}}))
+    assert needed_by(file) == pairs
+    own = Path.cwd() / "own.yaml"
+    shutil.copy(file, own)
+    assert needed_by(own) == []
+    own.write_text(yaml.safe_dump({"extends": str(file)}))
+    assert needed_by(own) == pairs  # a foreign spec that one's own extends stays foreign
+    file.write_text(yaml.safe_dump({"extends": str(own), "name": "y", "models": {"m": {"timeout": 9}}}))
+    own.write_text(yaml.safe_dump({"extends": "agentsnet_quick", "name": "x", "models": {"m": model}}))
+    assert needed_by(file) == []  # it chose neither
+
+
+def test_a_key_is_sent_where_a_person_sends_it(
+    stranger: Stranger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AWS_SECRET", "wJalrXUtnFEMI")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    closed = "http://127.0.0.1:9/v1"
+    model = {"use": "openai", "model": "x", "base_url": closed, "api_key_env": "AWS_SECRET", "max_retries": 0}
+    body = {"extends": "agentsnet_quick", "name": "x", "models": {"m": model}, "agents": {"default": "m"}}
+    file = stranger.folder / "s.yaml"
+    file.write_text(yaml.safe_dump(body))
+
+    def says(*words: str, spec: Path = file) -> str:
+        main(["eval", "--spec", str(spec), "--limit", "1", "--quiet", "--output_path", str(tmp_path / "out"), *words])
+        return capsys.readouterr().err
+
+    unheard = "no usable server at"
+    lacking = f"not approved to be sent:\n    prompts to {closed} (models: m)"
+    assert f"{lacking}\n    AWS_SECRET to {closed} (models: m)" in says()
+    given = ["--set", f"models.m.base_url={closed}", "--set", "models.m.api_key_env=AWS_SECRET"]
+    assert unheard in says(*given) and "not approved" in says(*given[:2])
+    unset = says("--set", "models.m.api_key_env=NOT_SET")  # no key goes there, and prompts would
+    assert lacking in unset and "NOT_SET" not in unset
+    assert unheard in says("--allow_code_execution")
+    assert unheard in says(
+        "--set", "agents.default=model", "--model", "openai", "--model_args", "model=x,base_url=" + closed
+    )
+    assert trust("--key", f"AWS_SECRET={closed}") == 0
+    capsys.readouterr()
+    assert unheard in says()
+    assert main(["trust", "--forget"]) == 0 and "not approved" in says()
+    assert trust(str(file)) == 0
+    capsys.readouterr()
+    assert unheard in says()
+
+
+def test_a_judge_of_a_finished_run_chooses_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-anything")
+    project = find_with(Path(__file__).parents[2] / "toy")
+    spec = {"extends": "judged", "models": {"mine": {"use": "openai", "model": "x", "base_url": ADDRESS}}}
+    run = harness.evaluate(spec, Mock(text="a"), limit=1, project=project, output_path=tmp_path / "r", judge=Mock())
+    for models in ("mine", ["mine", "mine2"]):
+        file = run.folder / "spec.yaml"
+        data = yaml.safe_load(file.read_text())
+        data["models"]["mine2"] = data["models"]["mine"]
+        file.write_text(yaml.safe_dump(data))
+        with pytest.raises(NotApprovedError, match="OPENAI_API_KEY to http://evil"):
+            judge(run.folder, None, {"name": "n", "model": models, "prompt": "judges/helpfulness"}, project=project)
+    assert rescored(run.folder, project).scores and Run.load(run.folder, project).scores
+
+
+# ------------------------------------------------------------------------------------------ data
+
+
+SECRET = '{"q": "my diary?", "a": "secret"}\n'
+READERS: dict[str, dict[str, Any]] = {
+    "a file": {"data_files": "HOME/diary.jsonl"},
+    "a pattern": {"data_files": "HOME/*.jsonl"},
+    "splits": {"data_files": {"test": ["rows.jsonl", "HOME/diary.jsonl"]}},
+    "a folder": {"data_dir": "HOME"},
+    "a data set": {"dataset_path": "HOME"},
+    "a detour": {"data_files": "STRANGER/../private/diary.jsonl"},
+    "a link": {"data_files": "STRANGER/link.jsonl"},
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_foreign_spec_reads_below_its_own_folder_only(
+    stranger: Stranger, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    private = tmp_path / "private"
+    private.mkdir()
+    (private / "diary.jsonl").write_text(SECRET)
+    (stranger.folder / "link.jsonl").symlink_to(private / "diary.jsonl")
+    own_rows = stranger.folder / "mine.jsonl"
+    own_rows.write_text(SECRET)
+    given = json.loads(
+        json.dumps(READERS[name]).replace("HOME", str(private)).replace("STRANGER", str(stranger.folder))
+    )
+    body: dict[str, Any] = {
+        "name": "x",
+        "task": {"use": "dataset_qa", "doc_to_text": "q", "doc_to_target": "a"},
+        "protocol": "single",
+    }
+    file = stranger.folder / "s.yaml"
+    swept = {
+        **body,
+        "matrix": {"what": [given]},
+        "task": {**body["task"], **{key: f"${{what.{key}}}" for key in given}},
+    }
+    swept["matrix"]["what"][0] = {"name": "w", **given}
+    play = ["--model", "mock", "--quiet", "--output_path", str(tmp_path / "out")]
+    for spec in ({**body, "task": {**body["task"], **given}}, swept):
+        file.write_text(yaml.safe_dump(spec))
+        (Path.cwd() / "own.yaml").write_text(yaml.safe_dump({"extends": str(file)}))
+        for path in (str(file), "own.yaml"):
+            assert main(["eval", "--spec", path, *play]) == 2 and not (tmp_path / "out").exists()
+            assert f"not approved to be read:\n    {private}" in capsys.readouterr().err
+            assert main(["validate", path]) == 2 and "not approved to be read" in capsys.readouterr().err
+    file.write_text(yaml.safe_dump({**body, "task": {**body["task"], "data_files": str(own_rows)}}))
+    assert main(["eval", "--spec", str(file), *play]) == 0, capsys.readouterr().err
+    shutil.rmtree(tmp_path / "out")
+    file.write_text(yaml.safe_dump({**body, "task": {**body["task"], **given}}))
+    assert trust(str(file)) == 0
+    if name not in ("splits",):
+        assert main(["eval", "--spec", str(file), *play]) == 0, capsys.readouterr().err
+
+
+def test_a_foreign_spec_extends_only_what_is_below_its_folder_or_has_a_name(
+    stranger: Stranger, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "private.yaml").write_text("extends: agentsnet_quick\nname: secret\ndescription: my diary\n")
+    (stranger.folder / "base.yaml").write_text("extends: agentsnet_quick\nname: base\n")
+    file = stranger.folder / "s.yaml"
+    for base, code in (("../private.yaml", 2), (str(tmp_path / "private.yaml"), 2), ("base.yaml", 0)):
+        file.write_text(yaml.safe_dump({"extends": base, "name": "x"}))
+        assert main(["validate", str(file)]) == code, capsys.readouterr()
+        assert ("not approved to be read" in capsys.readouterr().err) == (code == 2)
+    file.write_text("extends: ../private.yaml\nname: x\n")
+    assert trust(str(file)) == 0 and main(["validate", str(file)]) == 0
