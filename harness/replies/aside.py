@@ -1,7 +1,7 @@
 """Text in a reply that is not meant as part of it: thinking, comments, and what a chat template puts around it.
 
 The tolerant forms read what `spoken` leaves of a text; other agents see what `without_thinking` leaves. Most texts have
-no mark of these: `thoughts` and `written_calls` are loaded for those that do.
+no mark of these: `thoughts`, `written_calls` and `layout` are loaded for those that do.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 
 from .call_marks import may_call
-from .layout import plain
 
 _FENCED = re.compile(
     r"\s*+```(?:text|txt|plaintext|markdown|md|xml|html|yaml)?[ \t]*\n((?:[^`]|`(?!``))*+)```\s*+", re.IGNORECASE
@@ -18,6 +17,10 @@ _FENCED = re.compile(
 
 _SIGNS = ("<", "THINK]", "◁", "analysis", "my thought process:", "my response:", "[|", "[e~[")
 """One of these is in every text with a mark."""
+
+
+_LAYOUT = ("<", "\\textbf{", "--", "==", "__", "**")
+"""One of these is in every text with layout that `layout.plain` takes out."""
 
 
 def spoken(text: str) -> str:
@@ -29,7 +32,11 @@ def spoken(text: str) -> str:
         from .written_calls import as_objects
 
         text = as_objects(text)
-    return plain(text)
+    if any(sign in text for sign in _LAYOUT):
+        from .layout import plain
+
+        text = plain(text)
+    return text
 
 
 def without_thinking(text: str) -> str:
