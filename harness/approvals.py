@@ -122,10 +122,10 @@ class NotApprovedError(SetupError):
     """
 
     def __init__(self, needed: Iterable[NeededApproval], place: Place | None = None) -> None:
-        from harness.refusals import advice, listed
+        from harness.refusals import advice, listing
 
         self.needed = tuple(dict.fromkeys(needed))
-        super().__init__(listed(self.needed), place=place, hint=advice(self.needed, place))
+        super().__init__(listing(self.needed), place=place, hint=advice(self.needed, place))
 
     def line(self) -> str:
         """It in one line."""

@@ -371,13 +371,13 @@ def rescored(
     from harness.runtime.earlier import graded_again
     from harness.runtime.record import check_journals
     from harness.runtime.rescoring import rescore
-    from harness.runtime.used_extensions import advice, gone
+    from harness.runtime.used_extensions import advice, missing_extensions
     from harness.runtime.verification import same_readers
 
     project = project or find()
     before = load_unscored(folder, project)  # the scores may be what is damaged
     folder = before.folder
-    if missing := gone(before.meta):
+    if missing := missing_extensions(before.meta):
         raise SetupError(f"{folder} cannot be graded again: {advice(missing)}")
     check_journals(before.meta, folder)
     with approvals.allowing(allow_code_execution):

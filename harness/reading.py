@@ -15,7 +15,7 @@ from harness.errors import DataError, near
 from harness.results import Run
 from harness.runtime.manifest import META, SPEC
 from harness.runtime.record import check_journals, read_meta, why_stopped
-from harness.runtime.used_extensions import advice, gone, without
+from harness.runtime.used_extensions import advice, missing_extensions, without
 from harness.tables import EpisodeScore, load_scores
 
 
@@ -49,7 +49,7 @@ def load_unscored(folder: Path | str, project: Project | None = None, *, unfinis
         raise DataError(f"the run in {folder} is not finished{why}", hint=hint)
     if not (folder / SPEC).is_file():
         raise DataError(f"the run in {folder} has lost its {SPEC}", hint="Give the same eval command again.")
-    missing = gone(meta)
+    missing = missing_extensions(meta)
     resolved = spec.load(str(folder / SPEC), project, reduce=without(missing) if missing else None)
     if missing:
         warnings.warn(f"{folder}: {advice(missing)}. What it added is left out.", stacklevel=2)

@@ -20,7 +20,7 @@ _IN_ERROR: Final = 8
 """Things that one error lists."""
 
 
-def listed(needed: Sequence[NeededApproval]) -> str:
+def listing(needed: Sequence[NeededApproval]) -> str:
     """All that lacks approval, by what would happen with it: a line each."""
     parts = []
     for does, words in _TITLES.items():

@@ -26,10 +26,10 @@ _CONFINED = "what confines programs that models wrote, which run confined only,"
 def engine_approvals(spec: Spec, name: str, engine: Engine) -> list[NeededApproval]:
     """What a model of the spec would run or send that the user's own documents do not permit."""
     documents = functools.partial(spec.documents, "models", name)
-    return list(approvals.foreign(approvals.of(engine), documents, f"models: {named(name)}"))
+    return list(approvals.foreign(approvals.of(engine), documents, f"models: {in_quotes(name)}"))
 
 
-def named(text: str) -> str:
+def in_quotes(text: str) -> str:
     """A text of a spec within a sentence: in quotes, unless it is a plain word, so that it cannot pass for ours."""
     return text if re.fullmatch(r"[\w./-]{1,60}", text) else json.dumps(clean_name(text), ensure_ascii=False)
 

@@ -31,7 +31,7 @@ from .statements import (
     WINDOW,
     boxes,
     last_labels,
-    last_said,
+    last_statement,
     line_behind,
 )
 
@@ -332,7 +332,7 @@ def _at_end(text: str, read: Read[T]) -> T | None:
         said = read(last_line(text[: explained.start()]), False)
         if said.value is not None:
             return said.value
-    line = last_said(text)
+    line = last_statement(text)
     said = read(line, False)
     if said.value is None or "\n" not in text:
         return said.value

@@ -120,7 +120,7 @@ _FROM_END = 12
 """Lines at a reply's end that may only say good-bye, or explain."""
 
 
-def last_said(text: str) -> str:
+def last_statement(text: str) -> str:
     """The last line of a reply that says anything, without what only says good-bye ("I hope this helps.") or, below
     another line, only explains in one line ("Reason: …")."""
     end = len(text)

@@ -243,9 +243,9 @@ def _extensions(plan: Plan) -> dict[str, dict[str, Any]]:
     """What run.json says of the extensions of third parties."""
     if not of_third_parties():
         return {}
-    from harness.runtime.used_extensions import described
+    from harness.runtime.used_extensions import descriptions
 
-    return described(plan)
+    return descriptions(plan)
 
 
 def _of_extensions(plan: Plan) -> dict[str, str]:

@@ -25,7 +25,7 @@ _NAMED: Final = ("keys", "tables", "table_keys", "engines", "executors", "after"
 """The names by which a spec refers to an extension; run.json keeps them, for when the extension is gone."""
 
 
-def used(plan: Plan) -> dict[str, Extension]:
+def extensions_of(plan: Plan) -> dict[str, Extension]:
     """Name → extension of a third party that the plan's spec, its plugins or all runs use."""
     return {name: one for name, one in manifests.of_third_parties().items() if _is_used(one, plan)}
 
@@ -69,12 +69,12 @@ def files(plan: Plan) -> dict[str, str]:
     """`extension:file` → SHA-256, for every Python file and manifest of the extensions that the plan uses."""
     return {
         f"{name}:{file.relative_to(one.file.parent)}": hashlib.sha256(file.read_bytes()).hexdigest()
-        for name, one in used(plan).items()
+        for name, one in extensions_of(plan).items()
         for file in [one.file, *sorted(one.file.parent.rglob("*.py"))]
     }
 
 
-def described(plan: Plan) -> dict[str, dict[str, Any]]:
+def descriptions(plan: Plan) -> dict[str, dict[str, Any]]:
     """What run.json says of them: name → package, its version, and the names that a spec may use of it."""
     return {
         name: {
@@ -82,7 +82,7 @@ def described(plan: Plan) -> dict[str, dict[str, Any]]:
             "version": _version(one.distribution),
             **{point: sorted(one.points[point]) for point in _NAMED if one.points[point]},
         }
-        for name, one in used(plan).items()
+        for name, one in extensions_of(plan).items()
     }
 
 
@@ -94,7 +94,7 @@ def _version(distribution: str) -> str | None:
         return None
 
 
-def gone(meta: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def missing_extensions(meta: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Of the extensions that a run.json names, those that cannot be used here."""
     here = manifests.extensions()
     return {name: dict(one) for name, one in (meta.get("extensions") or {}).items() if name not in here}

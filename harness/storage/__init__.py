@@ -3,7 +3,7 @@
 `redaction` keeps keys out of all of them. Nothing here knows plans, engines or tables.
 """
 
-from .files import file_name, read_json, read_kept, write_atomically
+from .files import file_name, read_json, read_own, write_atomically
 from .journal import (
     JOURNAL,
     MARKS,
@@ -50,7 +50,7 @@ __all__ = [
     "outcome_line",
     "outcome_of",
     "read_json",
-    "read_kept",
+    "read_own",
     "refusals_line",
     "sealed",
     "whole",

@@ -53,7 +53,7 @@ def no_pipe(path: str | os.PathLike[str], flags: int) -> int:
     return file
 
 
-def _listened(path: str, flags: int) -> int:
+def _pipe_with_reader(path: str, flags: int) -> int:
     """Open a pipe, a device or a terminal to write to. Raises `OSError` where nothing reads the pipe: none waits."""
     try:
         file = os.open(path, (flags | getattr(os, "O_NONBLOCK", 0)) & ~(os.O_CREAT | os.O_TRUNC))
@@ -88,7 +88,7 @@ def write_atomically(path: Path, text: str) -> None:
     temporary = path.with_name(f".{path.name}.part")
     try:
         if path.exists() and not path.is_file():
-            with open(path, "w", encoding="utf-8", errors="backslashreplace", opener=_listened) as file:
+            with open(path, "w", encoding="utf-8", errors="backslashreplace", opener=_pipe_with_reader) as file:
                 file.write(text)
             return
         temporary.unlink(missing_ok=True)  # of a process that was killed
@@ -101,7 +101,7 @@ def write_atomically(path: Path, text: str) -> None:
         raise StorageError(f"cannot write {path}: {error.strerror or error}") from None
 
 
-def read_kept(path: Path, most: int) -> bytes | None:
+def read_own(path: Path, most: int) -> bytes | None:
     """What a file holds that the harness itself once wrote; None where there is none.
 
     Args:

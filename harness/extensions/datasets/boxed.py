@@ -15,7 +15,7 @@ from harness.replies.characters import first_word, is_placeholder, says_nothing,
 from harness.replies.extract import ANSWER, stated
 from harness.replies.fields import broken_object, json_fields
 from harness.replies.literals import masked
-from harness.replies.statements import LABEL, boxes, declines, labelled, last_said
+from harness.replies.statements import LABEL, boxes, declines, labelled, last_statement
 
 from .mathematics import math_canonical
 
@@ -169,7 +169,7 @@ def _stated(statement: str) -> str:
 
 
 def _mathematical_line(text: str) -> str:
-    line = last_said(text)[: 2 * MAX_LINE]
+    line = last_statement(text)[: 2 * MAX_LINE]
     line = line.strip(" \t*_`").rstrip(".;,*_`")
     if (says := deque(_SAYS.finditer(line), 1)) and _plain_words(line[: says[0].start()]):
         line = line[says[0].end() :].strip(" \t*_`")

@@ -61,7 +61,7 @@ class Judging:
     @property
     def folder(self) -> str:
         """Where the judges' run is, below the folder of the run that they judge. Another judge has another one."""
-        return f"{FOLDER}/{named(self.name)}-{self.digest[:8]}"
+        return f"{FOLDER}/{folder_name(self.name)}-{self.digest[:8]}"
 
     def located(self, run: Path) -> Plan:
         """The plan, for the answers in the folder of a run."""
@@ -71,7 +71,7 @@ class Judging:
         return self.plan
 
 
-def named(metric: str) -> str:
+def folder_name(metric: str) -> str:
     """What the folder's name of a metric's judges begins with."""
     return (re.sub(r"[^\w.-]+", "-", metric).strip("-.") or "judge")[:60]
 

@@ -13,7 +13,7 @@ from harness.errors import DataError
 from harness.extensions.judges.tasks import COUNTS, RATING, JudgedMetric, read_lines
 from harness.tables import EpisodeScore, load_scores
 
-from .plans import CASES, FOLDER, Judging, named
+from .plans import CASES, FOLDER, Judging, folder_name
 
 Numbers = dict[str, float | None]
 
@@ -208,7 +208,7 @@ def missing_in_words(run: Path, metrics: Iterable[Sequence[str]]) -> Iterable[st
     """
     for names in metrics:
         rated, planned = 0, 0
-        for file in run.glob(f"{FOLDER}/{named(names[0])}-*/run.json"):
+        for file in run.glob(f"{FOLDER}/{folder_name(names[0])}-*/run.json"):
             rated = max(rated, len(storage.JournalState(*storage.journals(file.parent)).ends))
             planned = max(planned, int(storage.read_json(file).get("planned") or 0))
         what = f"{rated:,} of {planned:,} answers are rated, {planned - rated:,} ratings are missing"

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .single_task import SingleTask
 
-_asked: ContextVar[Any] = ContextVar("asked", default=None)
-_shown: ContextVar[list[bool] | None] = ContextVar("shown", default=None)
+_question: ContextVar[Any] = ContextVar("question", default=None)
+_sightings: ContextVar[list[bool] | None] = ContextVar("sightings", default=None)
 
 
 def watch(task: Any, leaves_out: bool) -> None:
@@ -25,7 +25,7 @@ def watch(task: Any, leaves_out: bool) -> None:
         return
 
     def sample(n: int, eval_doc: Any = None, **more: Any) -> Any:
-        asked, shown = _asked.get(), _shown.get()
+        asked, shown = _question.get(), _sightings.get()
         drawn = draw(n, eval_doc=asked if leaves_out and eval_doc is None else eval_doc, **more)
         if shown is not None and asked is not None:
             shown.append(any(document == asked for document in drawn))
@@ -38,12 +38,12 @@ def watch(task: Any, leaves_out: bool) -> None:
 def asking(document: Any) -> Iterator[list[bool]]:
     """The document that is asked about; gives whether each draw of examples within showed it."""
     shown: list[bool] = []
-    tokens = _asked.set(document), _shown.set(shown)
+    tokens = _question.set(document), _sightings.set(shown)
     try:
         yield shown
     finally:
-        _asked.reset(tokens[0])
-        _shown.reset(tokens[1])
+        _question.reset(tokens[0])
+        _sightings.reset(tokens[1])
 
 
 def may_show(leaf: SingleTask) -> bool:

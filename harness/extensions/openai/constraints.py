@@ -52,11 +52,11 @@ def _for_llama(constraint: Mapping[str, Any]) -> dict[str, Any]:
     if "grammar" in constraint:
         return {"grammar": constraint["grammar"]}
     if "choice" in constraint:
-        return {"grammar": f"root ::= {' | '.join(map(quoted, constraint['choice']))}"}
+        return {"grammar": f"root ::= {' | '.join(map(gbnf_string, constraint['choice']))}"}
     return {"grammar": f"root ::= {gbnf(constraint['regex'])}"}
 
 
-def quoted(text: str) -> str:
+def gbnf_string(text: str) -> str:
     """A text as a literal of GBNF."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\x7F")
 
@@ -86,13 +86,13 @@ def _sequence(parts: Iterable[tuple[Any, Any]]) -> str:
             literal += chr(value)
             continue
         if literal:
-            texts.append(quoted(literal))
+            texts.append(gbnf_string(literal))
             literal = ""
         texts.append(_PARTS[str(kind)](value))
-    return " ".join(filter(None, [*texts, quoted(literal) if literal else ""])) or '""'
+    return " ".join(filter(None, [*texts, gbnf_string(literal) if literal else ""])) or '""'
 
 
-def _repeated(value: tuple[int, Any, Any]) -> str:
+def _repetition(value: tuple[int, Any, Any]) -> str:
     low, high, item = value
     one = f"({_sequence(item)})"
     if high is _parser.MAXREPEAT:
@@ -131,8 +131,8 @@ _PARTS: Mapping[str, Callable[[Any], str]] = {
     "IN": _one_of,
     "BRANCH": lambda value: f"({' | '.join(map(_sequence, value[1]))})",
     "SUBPATTERN": lambda value: f"({_sequence(value[-1])})",
-    "MAX_REPEAT": _repeated,
-    "MIN_REPEAT": _repeated,
+    "MAX_REPEAT": _repetition,
+    "MIN_REPEAT": _repetition,
     "AT": lambda value: {"AT_BEGINNING": "", "AT_END": ""}[str(value)],
 }
 """Parts of an expression, by Python's names."""

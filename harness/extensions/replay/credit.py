@@ -231,7 +231,7 @@ def _key(metric: CreditMetric, headline: HeadlineSpec) -> str:
 
 def _read(folder: Path) -> dict[str, Credits]:
     """What is known; what is damaged counts as unknown. Raises `DataError` where it is no file, or huge."""
-    raw = storage.read_kept(folder / FILE, _LARGEST)
+    raw = storage.read_own(folder / FILE, _LARGEST)
     try:
         found = json.loads(raw or b"{}")
     except (ValueError, RecursionError):

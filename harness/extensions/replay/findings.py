@@ -202,7 +202,7 @@ def _parsed(file: Path, time: int, size: int) -> Mapping[str, Any]:
 
 def _load(file: Path) -> Mapping[str, Any]:
     """As `_read`, without a cache."""
-    raw = storage.read_kept(file, _LARGEST)
+    raw = storage.read_own(file, _LARGEST)
     if raw is None:
         return {}
     try:

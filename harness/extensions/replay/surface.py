@@ -54,7 +54,7 @@ def leading_zero(turns: Sequence[ShownTurn]) -> list[int]:
     return [one.number for one in turns if any(len(n) > 1 and n[0] == "0" for n in _NUMBER.findall(one.text))]
 
 
-def unheard(turns: Sequence[ShownTurn]) -> list[int]:
+def lone_word(turns: Sequence[ShownTurn]) -> list[int]:
     """Turns with a word or a short number that no other agent says in the whole transcript."""
     speakers: dict[str, set[str]] = {}
     said = [{*_WORD.findall(one.said), *(n for n in _NUMBER.findall(one.said) if len(n) < _LONG)} for one in turns]
@@ -70,7 +70,7 @@ def strange_key(turns: Sequence[ShownTurn]) -> list[int]:
     return [one.number for one in turns if any(counts[key] == 1 for key in _KEY.findall(one.text))]
 
 
-def repeated(turns: Sequence[ShownTurn]) -> list[int]:
+def repetition(turns: Sequence[ShownTurn]) -> list[int]:
     """The later one of two turns in which different agents say the same long number first."""
     first: dict[str, str] = {}
     found = []
@@ -121,8 +121,8 @@ FORMATS: Mapping[str, Cue] = {
     "leading zero": leading_zero,
     "strange key": strange_key,
     "rarest shape": rarest_shape,
-    "unheard": unheard,
-    "repeated": repeated,
+    "lone_word": lone_word,
+    "repetition": repetition,
 }
 ODD: Mapping[str, Cue] = {
     "differs from all": differs_from_all,
