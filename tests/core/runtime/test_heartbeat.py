@@ -83,7 +83,7 @@ def test_calls_of_one_turn_count_once(tries: int, total: int) -> None:
     made = 10 * played + 5 * (total - played)
     line = run.after(made, made * tries, 0, played, turns=made)
     left = 5 * (total - played)
-    assert line.endswith(f"about {left} s left" if left < 30 else f"about {round(left / 60)} min left")
+    assert line.endswith(f"about {left} s left" if left <= 30 else f"about {round(left / 60)} min left")
 
 
 def test_open_episodes_that_are_longer_than_others_are_not_over() -> None:
