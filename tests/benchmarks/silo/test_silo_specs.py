@@ -64,7 +64,7 @@ def results(folder: Path, protocol: str) -> list[str]:
         ("SFS", f'<write_file path="{"x" * 500}">1</write_file>', "a path has 1 to 200 printable characters", 3),
         ("P2P", "<submit_result>I do not know</submit_result>", "the answer must be one integer and nothing else", 3),
         ("P2P", "<submit_result>1,202</submit_result>", "the answer must be one integer and nothing else; [1, 202]", 3),
-        ("P2P", "<submit_result>answer</submit_result>", "the answer must be one integer and nothing else", 3),
+        ("P2P", "<submit_result>answer</submit_result>", "write your own in place of answer", 3),
     ],
 )
 def test_what_is_wrong_is_answered_in_words_and_counted(
