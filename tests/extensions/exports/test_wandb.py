@@ -17,6 +17,7 @@ from harness.extensions.exports import export
 from harness.extensions.exports.weights_and_biases import folder_name
 from tests.helpers.commands import invoke
 from tests.helpers.disk import full_disk
+from tests.helpers.toy import run
 
 pytestmark = pytest.mark.export
 BLOCK = 1 << 15
@@ -57,6 +58,9 @@ class Offline:
     def of(self, kind: str) -> list[Any]:
         return [getattr(record, kind) for record in self.records if record.WhichOneof("record_type") == kind]
 
+    def values(self) -> dict[str, Any]:
+        return {u.key: json.loads(u.value_json) for record in self.of("summary") for u in record.update if u.key}
+
     def table(self, name: str) -> list[dict[str, Any]]:
         (file,) = self.file.parent.glob(f"files/media/table/{name}_*.table.json")
         table = json.loads(file.read_text("utf-8"))
@@ -76,11 +80,19 @@ def test_the_configuration_is_what_was_run(offline: Offline, done: harness.Run) 
 
 
 def test_the_summary_has_every_metric(offline: Offline, done: harness.Run) -> None:
-    summary = {u.key: json.loads(u.value_json) for record in offline.of("summary") for u in record.update if u.key}
+    summary = offline.values()
     numbers = [score.number("agreed") for score in done.scores]
     assert summary["agreed"] == sum(numbers) / 8 and summary["agreed/n"] == summary["episodes"] == 8
-    assert summary["headline"] == summary["agreed"] and summary["headline/low"] <= summary["headline"]
     assert summary["failed"] == 0 and "agreed/stderr" in summary
+
+
+def test_a_headline_is_there_where_enough_turns_were_read(offline: Offline, done: harness.Run, tmp_path: Path) -> None:
+    assert done.headline_missing and "headline" not in offline.values()
+    (started,) = offline.of("run")
+    config = {update.key: json.loads(update.value_json) for update in started.config.update}
+    assert config["headline"]["missing"] == done.headline_missing
+    summary = Offline(run(tmp_path / "r", overrides=("headline.cell=agreed",)), tmp_path / "x").values()
+    assert summary["headline"] == summary["agreed"] and summary["headline/low"] <= summary["headline"]
 
 
 def test_tables(offline: Offline, done: harness.Run) -> None:
