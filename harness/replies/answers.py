@@ -162,20 +162,21 @@ def answer_of(
         also: further labels, each with the words with which it begins.
     """
     text = plain(text)
-    if places := places_of(text, read, marker, names, also):
-        rank = max(place.rank for place in places)
-        chosen = _chosen(text, [place for place in places if place.rank == rank])
-        for place in places:  # "The answer is (A). No wait, the answer is (C)."
-            if (
-                chosen is not None
-                and place.start > chosen.start
-                and _TAKES_BACK.search(text, chosen.start, place.start)
-            ):
-                chosen = place
-        if chosen is not None:
-            return chosen.stated.value if not _taken_back(text, chosen, read) else _corrected(text, chosen, read)
+    return answer_at(text, places_of(text, read, marker, names, also), read)
+
+
+def answer_at(text: str, places: Sequence[AnswerPlace[T]], read: Read[T]) -> T | None:
+    """The answer that `answer_of` takes from the places of a text (`places_of`); from its last line if it has none."""
+    if not places:
+        return _at_end(text, read)
+    rank = max(place.rank for place in places)
+    chosen = _chosen(text, [place for place in places if place.rank == rank])
+    if chosen is None:
         return None
-    return _at_end(text, read)
+    for place in places:  # "The answer is (A). No wait, the answer is (C)."
+        if place.start > chosen.start and _TAKES_BACK.search(text, chosen.start, place.start):
+            chosen = place
+    return chosen.stated.value if not _taken_back(text, chosen, read) else _corrected(text, chosen, read)
 
 
 def places_of(

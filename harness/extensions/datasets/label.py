@@ -11,7 +11,7 @@ from typing import Any
 
 from harness.api import Parsed, Reply, ReplyField
 from harness.extensions.datasets.denials import singles
-from harness.replies.answers import answer_of, places_of, plain
+from harness.replies.answers import answer_at, answer_of, places_of, plain
 from harness.replies.aside import spoken
 from harness.replies.characters import WRAPPING, end_of, last_line
 from harness.replies.fields import broken_object
@@ -122,8 +122,8 @@ class _Labels:
     def read(self, text: str) -> str | None:
         """The label that `text` states."""
         text = plain(text)
-        if places_of(text, self._options.read, names=FIELDS, also=LABELS):
-            return answer_of(text, self._options.read, names=FIELDS, also=LABELS)
+        if places := places_of(text, self._options.read, names=FIELDS, also=LABELS):
+            return answer_at(text, places, self._options.read)
         return (
             plain_option(text, self._options.exactly, lambda said: self._options.read(said).value)
             or self._opening(text)
