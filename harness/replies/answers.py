@@ -18,6 +18,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Generic, TypeVar
 
 from .characters import WRAPPING, last_line, markers
@@ -188,8 +189,38 @@ def places_of(
 ) -> list[AnswerPlace[T]]:
     """The places that say something of an answer, without what the reply runs on with. The arguments are those of
     `answer_of`."""
-    found = sorted(_places(text, read, marker, names, also), key=lambda place: place.start)
-    return _without_run_on(text, [one for one in found if not one.stated.is_open])
+    found = [one for one in _asked_places(text, read, marker) if not one.stated.is_open] if marker else []
+    if found and found[-1].rank == ASKED and _ends_text(text, found[-1]) and not _goes_on(text, found[-1]):
+        return found  # nothing weaker counts, as in most replies that do as they are asked
+    found += [one for one in _labelled_places(text, read, also) if not one.stated.is_open]
+    found.sort(key=_start)
+    if not _is_last_line(text, found):
+        found += [one for one in _field_places(text, read, names) if not one.stated.is_open]
+        found.sort(key=_start)
+    return _without_run_on(text, found)
+
+
+_start = attrgetter("start")
+
+
+def _ends_text(text: str, place: AnswerPlace[T]) -> bool:
+    """Whether nothing follows what stands at a place."""
+    return place.end >= len(text.rstrip())
+
+
+def _goes_on(text: str, place: AnswerPlace[T]) -> bool:
+    """Whether the reply may run on with something else, or take a place back on its own line."""
+    return RUN_ON.search(text) is not None or _TAKES_BACK.search(text, place.start) is not None
+
+
+def _is_last_line(text: str, places: list[AnswerPlace[T]]) -> bool:
+    """Whether the place that counts is the last line of a plain reply: a field would have to begin behind it."""
+    if not places or "{" in text or "<" in text:
+        return False
+    rank = max(place.rank for place in places)
+    last = [place for place in places if place.rank == rank][-1]
+    is_line = rank >= LINE and _ends_text(text, last) and text.find("\n", last.start, last.end) < 0
+    return is_line and RUN_ON.search(text) is None
 
 
 def is_settled(text: str, marker: str, read: Read[T]) -> bool:
@@ -203,23 +234,24 @@ def is_settled(text: str, marker: str, read: Read[T]) -> bool:
     return chosen is not None and not _taken_back(text, chosen, read)
 
 
-def _places(
-    text: str,
-    read: Read[T],
-    marker: str | None,
-    names: tuple[str, ...],
-    also: Sequence[tuple[re.Pattern[str], tuple[str, ...]]],
-) -> Iterator[AnswerPlace[T]]:
-    for match in deque(markers(text, marker), MAX_LABELS) if marker else ():
+def _asked_places(text: str, read: Read[T], marker: str) -> Iterator[AnswerPlace[T]]:
+    """Behind the label that was asked for."""
+    has_hashes = marker.startswith("#")
+    for match in deque(markers(text, marker), MAX_LABELS):
         before = _line_before(text, match.start())
-        if marker and marker.startswith("#"):
+        if has_hashes:
             if not before.rstrip(" \t*_`").endswith("##"):
                 continue
             before = before.rstrip("#* _`\t")
         if _OTHER_LABEL.search(before):
             continue
-        rank = ASKED if _begins_line(before) else LINE if marker and marker.startswith("#") else PROSE
-        yield _place(text, match, rank, read)
+        yield _place(text, match, ASKED if _begins_line(before) else LINE if has_hashes else PROSE, read)
+
+
+def _labelled_places(
+    text: str, read: Read[T], also: Sequence[tuple[re.Pattern[str], tuple[str, ...]]]
+) -> Iterator[AnswerPlace[T]]:
+    """Behind all other labels, and in boxes."""
     for label, words in ((LABEL, LABEL_WORDS), *also):
         for match in last_labels(text, label, words):
             before = _line_before(text, match.start())
@@ -231,6 +263,10 @@ def _places(
     for start, content in boxes(text)[-MAX_LABELS:]:
         line = _TEX.sub(r"\1", content[:WINDOW])
         yield AnswerPlace(start, text.find(content, start) + len(content), LINE, "box", line, False, read(line, True))
+
+
+def _field_places(text: str, read: Read[T], names: tuple[str, ...]) -> Iterator[AnswerPlace[T]]:
+    """In the field of one of these names, where that is not behind a label."""
     field = field_of(text, *names)
     if field is not None and not field.inline:
         line = field.value.strip(" \t\r\n|")
