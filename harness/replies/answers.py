@@ -210,7 +210,16 @@ def _ends_text(text: str, place: AnswerPlace[T]) -> bool:
 
 def _goes_on(text: str, place: AnswerPlace[T]) -> bool:
     """Whether the reply may run on with something else, or take a place back on its own line."""
-    return RUN_ON.search(text) is not None or _TAKES_BACK.search(text, place.start) is not None
+    return _runs_on(text) or _TAKES_BACK.search(text, place.start) is not None
+
+
+def _runs_on(text: str) -> bool:
+    at = 0
+    while RUN_ON.match(text, at) is None:
+        at = text.find("\n", at) + 1
+        if not at:
+            return False
+    return True
 
 
 def _is_last_line(text: str, places: list[AnswerPlace[T]]) -> bool:
@@ -220,7 +229,7 @@ def _is_last_line(text: str, places: list[AnswerPlace[T]]) -> bool:
     rank = max(place.rank for place in places)
     last = [place for place in places if place.rank == rank][-1]
     is_line = rank >= LINE and _ends_text(text, last) and text.find("\n", last.start, last.end) < 0
-    return is_line and RUN_ON.search(text) is None
+    return is_line and not _runs_on(text)
 
 
 def is_settled(text: str, marker: str, read: Read[T]) -> bool:

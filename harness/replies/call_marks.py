@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from .characters import has_any
+
 LEADS = (
     "<tool_call", "</tool_call", "<tool_call|>", "<|tool_call", "<|/tool_call", "<function", "</function", "<invoke",
     "</invoke", "<parameter", "</parameter", "<arg_", "</arg_", "<tool_name", "</tool_name", "<seed:t", "</seed:t",
@@ -26,7 +28,7 @@ LINE = re.compile(
 
 def has_envelope(text: str) -> bool:
     """Whether a mark of an envelope may be in a text."""
-    return any(sign in text for sign in _SIGNS) and any(lead in text for lead in LEADS)
+    return has_any(text, _SIGNS) and has_any(text, LEADS)
 
 
 def may_call(text: str) -> bool:

@@ -77,8 +77,7 @@ class Label(Reply):
     def parse(self, text: str) -> Parsed:
         """The label that `text` states."""
         text = spoken(text)
-        by_letter = {canonical_label(label).upper(): label for label in self.labels}
-        if set(by_letter) <= set(ascii_uppercase):
+        if by_letter := _by_letter(self.labels):
             letter = letters("".join(sorted(by_letter))).read(text)
             label = by_letter[letter] if letter else None
         else:
@@ -156,6 +155,13 @@ class _Labels:
 
 def _ends_clause(text: str, end: int) -> bool:
     return not text.startswith("?", end) and _ENDS.match(text, end) is not None
+
+
+@lru_cache(maxsize=256)
+def _by_letter(labels: tuple[str, ...]) -> Mapping[str, str]:
+    """Letter → label, if all labels are letters; else empty."""
+    by_letter = {canonical_label(label).upper(): label for label in labels}
+    return by_letter if set(by_letter) <= set(ascii_uppercase) else {}
 
 
 @lru_cache(maxsize=256)
