@@ -44,13 +44,12 @@ ASKED, LINE, PROSE = 3, 2, 1
 _TEX = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mathit)\s*\{([^{}]*)\}")
 _STRUCK = re.compile(r"~~[^~\n]{1,300}~~")
 _PLAIN = str.maketrans("（）［］【】｛｝＜＞：．＝，＊", "()[][]{}<>:.=,*")
-RUN_ON = re.compile(
+_RUN_ON = re.compile(
     r"^[ \t>#*_`\[]{0,6}(?:question|problem|exercise|example|human|user|system|input|q"
     r"|(?:agent|player|participant)[ \t]?\w{1,12}"
     r"|<\|?im_start\|?>[ \t]*\w*)[ \t]*\d{0,4}[*_`\]]{0,3}[ \t]*[:：]",
     re.IGNORECASE | re.MULTILINE,
 )
-"""A line with which another question begins, or the turn of someone else."""
 _OTHER_LABEL = re.compile(
     r"(?<!\w)(?:long(?:er)?|detailed|full|draft|initial|first|tentative|preliminary|previous|earlier"
     r"|wrong|incorrect|old|your"
@@ -210,16 +209,17 @@ def _ends_text(text: str, place: AnswerPlace[T]) -> bool:
 
 def _goes_on(text: str, place: AnswerPlace[T]) -> bool:
     """Whether the reply may run on with something else, or take a place back on its own line."""
-    return _runs_on(text) or _TAKES_BACK.search(text, place.start) is not None
+    return run_on(text) is not None or _TAKES_BACK.search(text, place.start) is not None
 
 
-def _runs_on(text: str) -> bool:
-    at = 0
-    while RUN_ON.match(text, at) is None:
-        at = text.find("\n", at) + 1
-        if not at:
-            return False
-    return True
+def run_on(text: str, begin: int = 0) -> re.Match[str] | None:
+    """The first line from `begin` on with which another question begins, or the turn of someone else."""
+    at = begin if begin == 0 else text.find("\n", begin - 1) + 1
+    while at or begin == 0:
+        if (match := _RUN_ON.match(text, at)) is not None:
+            return match
+        begin, at = 1, text.find("\n", at) + 1
+    return None
 
 
 def _is_last_line(text: str, places: list[AnswerPlace[T]]) -> bool:
@@ -229,7 +229,7 @@ def _is_last_line(text: str, places: list[AnswerPlace[T]]) -> bool:
     rank = max(place.rank for place in places)
     last = [place for place in places if place.rank == rank][-1]
     is_line = rank >= LINE and _ends_text(text, last) and text.find("\n", last.start, last.end) < 0
-    return is_line and not _runs_on(text)
+    return is_line and run_on(text) is None
 
 
 def is_settled(text: str, marker: str, read: Read[T]) -> bool:
@@ -319,8 +319,8 @@ def _without_run_on(text: str, places: list[AnswerPlace[T]]) -> list[AnswerPlace
     if len(places) < 2:
         return places
     first = min(places, key=lambda place: place.start)
-    run_on = RUN_ON.search(text, first.end)
-    return [place for place in places if run_on is None or place.start < run_on.start()]
+    following = run_on(text, first.end)
+    return [place for place in places if following is None or place.start < following.start()]
 
 
 def _chosen(text: str, places: list[AnswerPlace[T]]) -> AnswerPlace[T] | None:

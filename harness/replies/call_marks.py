@@ -14,7 +14,7 @@ LEADS = (
     "<|END_ACT", "<|action_", "<|plugin", "```tool_", "<escape>", '<|"|>',
 )  # fmt: skip
 """One of these is in each text that has an envelope, or the end of one."""
-_SIGNS = ("<", "[", "```tool_")
+_SIGNS = ("<", "[TOOL", "[/TOOL", "[ARGS", "```tool_")
 """With one of these each of them begins; most replies have none."""
 ARGUMENTS = ("arguments", "parameters", "args", "input", "tool_input", "kwargs", "params")
 """Under which key an object of JSON has the arguments of a call."""
