@@ -16,7 +16,7 @@ from harness.replies.arguments import parameters
 from harness.replies.characters import is_placeholder, literal, valid
 from harness.replies.dialects import END, NEVER_CLOSED, of_channels
 from harness.replies.literals import read
-from harness.replies.thoughts import CLOSINGS, MARKS, OPENINGS, THINKING, Thinking
+from harness.replies.thoughts import CLOSINGS, FIRST_SIGNS, MARKS, OPENINGS, THINKING, Thinking
 from harness.replies.written_calls import WrittenCall, calls_in
 
 from .mentions import Mentions
