@@ -133,7 +133,7 @@ def without_examples(text: str) -> str:
     found = list(objects(text)) if text.count("{") > 1 else []
     if len(found) < 2:
         return text
-    mentioned = [(begin, end) for begin, end, _ in found if _EXAMPLE.search(_line_before(text, begin))]
+    mentioned = {(begin, end) for begin, end, _ in found if _EXAMPLE.search(_line_before(text, begin))}
     meant = [one for one in found if one[:2] not in mentioned]
     if len(meant) > 1:
         (_, end, first), (begin, _, second) = meant[-2:]
@@ -141,7 +141,7 @@ def without_examples(text: str) -> str:
             key in second and second[key] != first[key] for key in first if key.strip().casefold() in _GIVEN
         ):
             return masked(text, [one[:2] for one in found])
-    return masked(text, mentioned) if meant and mentioned else text
+    return masked(text, [*mentioned]) if meant and mentioned else text
 
 
 def answer_of(
