@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from harness.engine_api import Request
 
 SPECS = Path(harness.__file__).resolve().parent.parent / "specs"
-SCHEMA = 2
+SCHEMA = 3
 SMALL_SILO = ("matrix.agents=[2, 5]", "protocol.max_rounds=8")
 SMALL_MAS = ("matrix.agents=[1, 3]", "matrix.items=[1, 5]", "matrix.family=[random, desc]", "protocol.max_rounds=6")
 LEVELS = "matrix.problem=[global_maximum, prefix_sum, distributed_sort, word_frequency, graph_components]"
@@ -317,7 +317,7 @@ def record(names: Sequence[str], limit: int | None) -> dict[str, Json]:
                 text = f"{entries[job.name]['count']} episodes"
             except (Exception, SystemExit) as error:  # what cannot be played is part of the record
                 text = f"cannot be played: {type(error).__name__}: {str(error).splitlines()[0]}"
-                entries[job.name] = {"cannot": text.replace(folder, "")}
+                entries[job.name] = {"cannot": text.replace(folder, "").replace(str(SPECS.parent), "")}
         print(f"{job.name}: {text}, {time.perf_counter() - began:.1f} s", flush=True)
     return entries
 
@@ -386,7 +386,7 @@ def figures(data: Json) -> Json:
         results = [figures(value) for value in data.values()]
         return sorted((value for value in results if value not in (None, [])), key=_text)
     if isinstance(data, list | tuple):
-        return [figures(value) for value in data]
+        return [value for value in map(figures, data) if value is not None]  # notes and titles are texts
     return data if isinstance(data, int | float) else None
 
 

@@ -87,9 +87,10 @@ class Run:
         entries = self.table_specs
         if figures := [*published]:
             entries = [report_part("beside", "what shows published figures")(table, figures) for table in entries]
-        tables = (build(table, self.scores, self.metrics) for table in entries)
-        more = (*self.headline.unread(self.scores).values(), *filter(None, [self.unfinished]))
-        return [replace(table, notes=(*table.notes, *more)) for table in tables]
+        tables = [build(table, self.scores, self.metrics) for table in entries]
+        if tables:
+            tables = self.headline.explained(entries, tables, self.scores)
+        return [replace(table, notes=(*table.notes, *filter(None, [self.unfinished]))) for table in tables]
 
     def published(self) -> list[Any]:
         """Published figures; those in this run's tables say how the run differs from the published one."""

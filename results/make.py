@@ -28,6 +28,8 @@ from harness.tables import Cell, Column, HeadlineSpec, Row, Table
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "results" / "leaderboards"
 FIRST: Mapping[str, str] = {"use": "expression", "label": "first action", "act": "options[0]"}
+OWN: Sequence[Any] = (None,)
+"""The spec's own `baseline:`, a panel of declared skill. Such a spec studies panels: its tables are of this one."""
 GROUPS: dict[str, dict[str, Sequence[Any]]] = {
     "Benchmarks": {
         "agentsnet": (),
@@ -58,8 +60,8 @@ GROUPS: dict[str, dict[str, Sequence[Any]]] = {
         "tournament": (),
     },
     "Discussions and teams": {
-        "discussion_quick": (),
-        **{f"teams/{name}": () for name in ("chain", "dag_scaling", "graph", "importance", "star", "tree")},
+        "discussion_quick": OWN,
+        **{f"teams/{name}": OWN for name in ("chain", "dag_scaling", "graph", "importance", "star", "tree")},
     },
     "Declared tasks": {
         **{
@@ -116,14 +118,16 @@ def board(name: str, project: Project, work: Path) -> tuple[Standings, list[Tabl
     loaded = spec.load(name, project, limit=LIMITS.get(name))
     runs: list[RunScores] = []
     ends: list[tuple[Role, RunScores]] = []
+    own: list[RunScores] = []
     for role, policy in players(name, loaded.data):
         plan = resolve.plan(loaded if policy is None else resolve.with_baseline(loaded, policy), project)
         played = execute(plan, Options(output_path=work / f"{stem(name)}-{len(runs)}"))
         meta = {**played.meta, "run": f"{name}-{plan.model}"}
         runs.append(RunScores(meta, played.scores, played.table_specs, played.metrics, {}, played.headline))
         ends += [(role, runs[-1])] if role in ENDS else []
+        own += [runs[-1]] if policy is None else []
     ranked = standings(runs, ends)
-    tables = [table for table in leaderboard(runs) if not table.figure and _has_numbers(table)]
+    tables = [table for table in leaderboard(own or runs) if not table.figure and _has_numbers(table)]
     tables = [table for table in tables if len(table.rows) <= MOST]
     return ranked, tables
 

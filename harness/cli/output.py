@@ -8,6 +8,7 @@ import json
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from harness import after
@@ -20,6 +21,7 @@ from harness.results import Run
 from harness.storage import write_atomically
 from harness.storage.error_log import ERRORS
 from harness.tables import EpisodeScore, Table
+from harness.tables.headline import UNREAD
 from harness.tables.reads import by_named_model, in_percent
 from harness.tables.table import words_of
 
@@ -37,7 +39,7 @@ def print_tables(run: Run, options: argparse.Namespace, *, tables_too: bool = Tr
     if tables_too:
         if options.format in ("text", "markdown"):
             print(f"{clean_name(in_one_line(run.meta))}\n")
-        show(readable(tables, options), options.format, run.spec.name)
+        show(with_reasons(readable(tables, options), tables), options.format, run.spec.name)
     print_after(run)
     failed = run.failed
     if options.debug:
@@ -122,6 +124,15 @@ def readable(tables: Sequence[Table], options: argparse.Namespace) -> list[Table
     for table in empty:
         print(f"table left out, as it has no numbers: {table.title}", file=sys.stderr)
     return [table for table in candidates if table not in empty]
+
+
+def with_reasons(shown: Sequence[Table], tables: Sequence[Table]) -> list[Table]:
+    """The tables that are shown, the first with the reasons for a missing headline that stand below none of them."""
+    stand = [note for table in shown for note in table.notes]
+    lost = dict.fromkeys(
+        note for table in tables for note in table.notes if note.endswith(UNREAD) and note not in stand
+    )
+    return [replace(table, notes=(*table.notes, *lost)) if i == 0 and lost else table for i, table in enumerate(shown)]
 
 
 def show(tables: Sequence[Table], form: str, title: str, file: str | None = None) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness import after
 from harness.cli.evaluate import interrupted
-from harness.cli.output import print_after, print_tables, readable, show, write
+from harness.cli.output import print_after, print_tables, readable, show, with_reasons, write
 from harness.errors import DataError
 from harness.evaluation import rescored
 from harness.manifests import report_part
@@ -87,5 +87,5 @@ def _show(tables: Sequence[Table], run: Run, options: argparse.Namespace) -> int
     """Show the tables that the options name; without a name those that have something to read."""
     named = report_part("named", "--table") if options.table else None
     selected = named(tables, run.table_specs, options.table) if named else readable(tables, options)
-    show(selected, options.format, run.spec.name, options.output)
+    show(with_reasons(selected, tables), options.format, run.spec.name, options.output)
     return 0

@@ -3,49 +3,81 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from harness import approvals
 from harness.approvals import NeededApproval
+from harness.config.keys import keys_of
 from harness.config.spec import Spec
 
 _LONGEST = 4096
 """Characters of a path."""
+_MOST = 100
+"""Matches of a part of a pattern that are followed."""
 _MAGIC = re.compile(r"[*?\[]")
+_SHOWN = frozenset({"name", "description", "tables", "headline", "cluster"})
+"""Keys of specs that no plugin of an episode gets."""
+_PATHS = frozenset({"data_files", "data_dir", "dataset_path"})
+"""Parameters that hold paths: a bare word counts too where it names something."""
 
 
 def readings(spec: Spec) -> list[NeededApproval]:
     """The files and folders that foreign documents name in the spec, and that are not theirs to read.
 
-    Any text of a spec may be the path that some plugin reads. It counts as one if something is there: in the working
-    directory, or where it says itself. What a pattern may match counts as the folder that it begins with.
+    Any text that a plugin gets may be a path that it opens. It counts as one if something is there: from the working
+    directory, as plugins open it, or where it says itself. What a pattern matches counts as the folder that it begins
+    with. A key says which of its paths are not opened (`SpecKey.unopened`).
     """
+    unopened = {(key.name, entry) for key in keys_of(spec) for entry in key.unopened}
     found: dict[NeededApproval, None] = {}
     for variant in spec.variants():
-        waiting: list[tuple[tuple[Hashable, ...], Any]] = [((), variant.data)]
+        waiting: list[tuple[tuple[Hashable, ...], Any]] = [
+            ((key,), value) for key, value in variant.data.items() if key not in _SHOWN
+        ]
         while waiting:
             path, value = waiting.pop()
             if isinstance(value, Mapping):
                 waiting += [((*path, key), one) for key, one in value.items()]
             elif isinstance(value, list):
                 waiting += [((*path, i), one) for i, one in enumerate(value)]
-            elif isinstance(value, str) and (there := _there(value)) is not None:
-                document = spec.place_in(variant, *path).file
-                if not approvals.may_read(there, document):
+            elif isinstance(value, str) and path not in unopened:
+                there = _there(value, not _PATHS.isdisjoint(path))
+                if there is not None and not approvals.may_read(there, spec.place_in(variant, *path).file):
                     found[NeededApproval.reading(there, ".".join(map(str, path)))] = None
     return list(found)
 
 
-def _there(text: str) -> Path | None:
-    """The file or folder that a text names; None if it names none. A bare word is none, unless it has a suffix."""
-    if (not text.startswith("~") and "/" not in text and not Path(text[:_LONGEST]).suffix) or len(text) > _LONGEST:
+def _there(text: str, is_path: bool) -> Path | None:
+    """The file or folder that a text names; None if it names none.
+
+    A bare word is none, unless it has a suffix or stands where only paths do (`is_path`).
+    """
+    if not text or len(text) > _LONGEST:
         return None
     try:
         path = Path(text).expanduser()
-        if magic := next((i for i, part in enumerate(path.parts) if _MAGIC.search(part)), 0):
-            path = Path(*path.parts[:magic])
-        return path.resolve() if path.exists() else None
-    except (OSError, ValueError, RuntimeError):  # no path at all: a NUL, or the home of a user that is not there
-        return None
+        if not (is_path or "/" in text or text.startswith("~") or path.suffix):
+            return None
+        magic = next((i for i, part in enumerate(path.parts) if _MAGIC.search(part)), None)
+        if magic is None:
+            return path.resolve() if path.exists() else None
+        base = Path(*path.parts[:magic])
+        return base.resolve() if _has_match(base, path.parts[magic:]) else None
+    except (OSError, ValueError, RuntimeError, NotImplementedError):
+        return None  # no path at all: a NUL, or the home of a user that is not there
+
+
+def _has_match(base: Path, parts: Sequence[str]) -> bool:
+    """Whether a pattern matches anything below a folder, as far as a few folders of each level say."""
+    folders = [base] if base.is_dir() else []
+    for part in parts:
+        if part == "**":
+            break  # all that lies below
+        if _MAGIC.search(part):
+            folders = list(islice(chain.from_iterable(folder.glob(part) for folder in folders), _MOST))
+        else:
+            folders = [folder / part for folder in folders if (folder / part).exists()]
+    return bool(folders)

@@ -35,6 +35,7 @@ class SpecKey:
         without_numbers: metrics that no plain table shows, whether a spec has the key or not.
         seats_agents: whether it says who plays; then it replaces `agents:`.
         takes_model: advice on how to let the model under test play, for messages.
+        unopened: which of its entries name files or folders that playing the spec does not open.
     """
 
     entry: ClassVar[Any]
@@ -42,6 +43,7 @@ class SpecKey:
     without_numbers: ClassVar[tuple[str, ...]] = ()
     seats_agents: ClassVar[bool] = False
     takes_model: ClassVar[str] = ""
+    unopened: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, name: str, value: Any, spec: Spec) -> None:
         self.name, self.value, self.spec = name, value, spec

@@ -154,8 +154,9 @@ class Project:
         raise PluginError(f"{file} lies outside the project")
 
     def _home(self, file: Path) -> Path | None:
-        """The root of the project that a file belongs to."""
-        return next((project.root for project in self.lineage() if file.is_relative_to(project.root)), None)
+        """The root of the project that a file belongs to: the innermost one, as packages may lie within a project."""
+        roots = [project.root for project in self.lineage() if file.is_relative_to(project.root)]
+        return max(roots, key=lambda root: len(root.parts), default=None)
 
     def elsewhere(self) -> set[Path]:
         """The roots of those parents whose plugins need approval: neither below this project's root nor installed."""

@@ -27,7 +27,7 @@ _DENIED_BEFORE = re.compile(
     r"|reject(?:s|ed|ing)?|discard(?:s|ed|ing)?|avoid(?:s|ed|ing)?|at[ \t](?:least|most)|up[ \t]to)(?!\w)"
     r"|n['’]t(?!\w))"
     r"(?:[\W_]|(?<!\w)(?:be|being|an?|the|really|option|choice|answer|number|just|simply|also|with|for|to|go|pick"
-    r"|choose|select|say)(?!\w))*$",
+    r"|choose|select|say)(?!\w))*(?:(?<=[ \t])[^\W\d_]{1,20}[ \t]{1,4})?$",
     re.IGNORECASE,
 )
 _DENIED_BEHIND = re.compile(

@@ -136,6 +136,12 @@ _JOINED = re.compile(
 _ENDS = re.compile(r"[\s*_`\"'”’)\]}]{0,6}(?:[.,;:!?|/+]|\Z)|[ \t]*\n")
 _JOINT = re.compile(r"(?<=[^\W\d_])[\s_-]+(?=[^\W\d_])")
 """What joins the words of an option, such as the underscore of GRAB_LEFT."""
+_NUMBERS = re.compile(
+    r"(?<!\w)(\d{1,9})[ \t*_`\"']{0,4}(?:\bor\b|\band\b|[/&])[ \t*_`\"']{0,4}(?:[^\W\d_]{1,20}[ \t]{1,4}){0,2}(\d{1,9})"
+    r"[ \t*_`\"')]{0,6}(?=[.,;:!?]|$)",
+    re.IGNORECASE,
+)
+"""Two numbers that are offered together: "1 or 2", "Group 1 and Group 2"."""
 MARKS = re.compile(rf"{DECORATION.pattern}(?:\\text\{{)?")
 
 
@@ -160,6 +166,7 @@ class OptionTable:
             unique = joined[_JOINT.sub("", name).casefold()] == 1
             words = [r"\s+".join(map(re.escape, part.split())) for part in (_JOINT.split(name) if unique else [name])]
             patterns.append(r"[\s_\\-]{0,3}".join(words))
+        self._numbered = all(name.isdecimal() for name in names)
         any_of = f"(?:({')|('.join(patterns)}))" if patterns else "(?!)"
         self.pattern = re.compile(
             rf"(?<![^\W_])(?<!\w-)(?<!\d\.){any_of}(?![^\W_]|%|\.\d|[_'’-][^\W_])",
@@ -222,6 +229,9 @@ class OptionTable:
                 return Stated(None, False)
             said = stated_in(line, mentions, lambda before: _BEGINS.fullmatch(before) is not None)
             first = next((one for one in mentions if one.value == said.value), None)
+            offers = _NUMBERS.finditer(line) if self._numbered and first is not None else ()
+            if any(pair[1] != pair[2] and said.value in pair.groups() for pair in offers):
+                return Stated(None, False)  # "1 or 2", of which one is no option
             if first is not None and THEN.match(line, first.end) and len({one.value for one in mentions}) > 1:
                 return Stated(None, False)
             return said

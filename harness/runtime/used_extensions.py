@@ -17,6 +17,7 @@ from typing import Any, Final
 from harness import manifests
 from harness.approvals import MOUNT
 from harness.config.plan import Plan
+from harness.errors import SetupError
 from harness.manifests import Extension
 
 _ALWAYS: Final = ("gates", "abilities", "confinement")
@@ -81,9 +82,17 @@ def descriptions(plan: Plan) -> dict[str, dict[str, Any]]:
             "package": one.distribution,
             "version": _version(one.distribution),
             **{point: sorted(one.points[point]) for point in _NAMED if one.points[point]},
+            **({"metrics": metrics} if (metrics := _metrics(one, plan)) else {}),
         }
         for name, one in extensions_of(plan).items()
     }
+
+
+def _metrics(one: Extension, plan: Plan) -> list[str]:
+    """Which of the spec's metrics an extension defines, by the names that tables have for them."""
+    return sorted(
+        name for name, metric in plan.metrics.items() if any(_comes_from(cls, one) for cls in type(metric).__mro__)
+    )
 
 
 @functools.cache
@@ -109,18 +118,54 @@ def advice(missing: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def without(missing: Mapping[str, Mapping[str, Any]]) -> Callable[[dict[str, Any]], None]:
-    """What takes all that extensions that are gone have added out of a spec's data."""
-    names = {point: {text for one in missing.values() for text in one.get(point, ())} for point in _NAMED}
+    """What takes all that extensions that are gone have added out of a spec's data.
+
+    Their metrics go with the cells that show them, and with tables and a headline that show nothing else: their code
+    knew how numbers of episodes become one.
+    """
+    names = {point: {text for one in missing.values() for text in one.get(point, ())} for point in (*_NAMED, "metrics")}
+    kinds, keys, metrics = names["tables"], names["tables"] | names["table_keys"], names["metrics"]
+
+    def shown(entry: Any) -> bool:
+        """Whether a table or a headline still shows something, once what is gone is out of it."""
+        if not isinstance(entry, dict):
+            return True
+        if entry.get("kind") in kinds or keys & entry.keys():
+            return False
+        for key, value in entry.items() if metrics else ():
+            if key in ("cell", "beside") and isinstance(value, list):
+                entry[key] = [name for name in value if name not in metrics]
+            elif key in ("unit", "digits", "error") and isinstance(value, dict):
+                entry[key] = {name: one for name, one in value.items() if name not in metrics}
+        said = {key: value for key, value in entry.items() if key not in ("title", "labels", "order", "note")}
+        return entry.get("cell") != [] and metrics.isdisjoint(_texts(said))
 
     def reduce(data: dict[str, Any]) -> None:
         for key in names["keys"] & data.keys():
             del data[key]
-        kinds, keys = names["tables"], names["tables"] | names["table_keys"]
         if isinstance(tables := data.get("tables"), list):
-            data["tables"] = [
-                table
-                for table in tables
-                if not (isinstance(table, dict) and (table.get("kind") in kinds or keys & table.keys()))
-            ]
+            data["tables"] = [table for table in tables if shown(table)]
+        if not shown(data.get("headline")):
+            del data["headline"]
+        if metrics and isinstance(entries := data.get("metrics"), list):
+            data["metrics"] = [entry for entry in entries if _called(entry) not in metrics]
+            if not data["metrics"]:
+                raise SetupError(f"there is no number to show: {advice(missing)}")
+            cells = [_called(entry) for entry in data["metrics"]]
+            data["tables"] = data.get("tables") or [{"title": "Scores", "rows": "model", "cell": cells}]
 
     return reduce
+
+
+def _texts(data: Any) -> Iterator[str]:
+    """Every text in plain data, but for keys."""
+    if isinstance(data, dict | list):
+        for value in data.values() if isinstance(data, dict) else data:
+            yield from _texts(value)
+    elif isinstance(data, str):
+        yield data
+
+
+def _called(entry: Any) -> str:
+    """The name that tables have for an entry of `metrics:`."""
+    return str(entry.get("name", entry.get("use")) if isinstance(entry, dict) else entry)

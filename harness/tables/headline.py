@@ -23,6 +23,10 @@ BESIDE: Final = ("parse_failures", "tokens_total")
 """The metrics that standings show beside the headline where a spec has them and says nothing else."""
 
 
+UNREAD: Final = "(`min_read` of the headline)."
+"""How a note ends that says why a model has no headline."""
+
+
 class HeadlineEntry(TypedDict, total=False):
     """A spec's `headline:` in YAML."""
 
@@ -162,10 +166,22 @@ class HeadlineSpec:
         found = by_model(self.selected(scores))
         return {
             model: f"{model} has no {self.name}: {in_percent(reads.read, reads.asked)} of its {reads.asked:,} turns "
-            f"were answered and read, fewer than {100 * self.min_read:g} % (`min_read` of the headline)."
+            f"were answered and read, fewer than {100 * self.min_read:g} % {UNREAD}"
             for model, reads in found.items()
             if reads.share is not None and reads.share < self.min_read
         }
+
+    def explained(
+        self, entries: Sequence[TableSpec], tables: Sequence[Table], scores: Iterable[EpisodeScore]
+    ) -> list[Table]:
+        """The tables of these entries, one of them with the reasons of `unread` as notes: the first that shows the
+        headline's metric, else the first of all."""
+        reasons = self.unread(scores).values()
+        at = next((i for i, entry in enumerate(entries) if self.metric in entry.cells), 0)
+        return [
+            replace(table, notes=(*table.notes, *reasons)) if i == at and reasons else table
+            for i, table in enumerate(tables)
+        ]
 
     def readable(self, scores: Iterable[EpisodeScore]) -> list[EpisodeScore]:
         """The episodes that the headline covers, of models that have one."""

@@ -93,14 +93,13 @@ def leaderboard(runs: Sequence[RunScores], published: Iterable[PublishedTable] =
     scores, prices_by_name, disputed = combined(runs)
     published = list(published)
     tables, differing = [], differences(runs)
-    unread = runs[0].headline.unread(scores).values() if runs[0].headline is not None else ()
     for entry in runs[0].tables:
         table = build(cited(priced(entry, prices_by_name), published), scores, runs[0].metrics)
         has_costs = any(derived.kind == "cost" for derived in entry.derived.values())
         has_headline = runs[0].headline is not None and runs[0].headline.metric in entry.cells
         further = (disputed if has_costs else None, differing, readers_in_words(runs) if has_headline else None)
-        tables.append(replace(table, notes=(*table.notes, *unread, *filter(None, further))))
-    return tables
+        tables.append(replace(table, notes=(*table.notes, *filter(None, further))))
+    return tables if runs[0].headline is None else runs[0].headline.explained(runs[0].tables, tables, scores)
 
 
 def by_readers(runs: Sequence[RunScores]) -> dict[str, tuple[float, float]]:

@@ -58,6 +58,7 @@ class ReplayKey(SpecKey):
     """Conditions are left with the chosen cases, and their agents with the changed policies and moves."""
 
     entry = ReplayEntry
+    unopened = ("run",)
 
     def conditions(self, whole: Condition, before: int) -> Iterable[Condition]:
         """The condition with the chosen cases alone; nothing where it has none of them."""

@@ -107,6 +107,9 @@ CALLS: dict[str, Callable[[str, Arguments], str]] = {
 BARE = frozenset(("pythonic", "OpenAI", "OpenAI, one function"))
 """Formats without an envelope, in which a free text may be meant as it is."""
 
+PYTHONIC = frozenset(("Llama 4", "LFM2", "Gemma 3", "pythonic"))
+"""Formats that are calls in Python, whose arguments have identifiers for names."""
+
 
 def _draft(form: str) -> Callable[[Meant], str | None]:
     def write(meant: Meant) -> str | None:
@@ -134,7 +137,8 @@ def written_in(name: str, form: Any, action: Any) -> str | None:
     if set(said) == {"calls"}:
         calls = [(call["name"], json.loads(call["arguments"])) for call in form.calls_of(action)]
         return "\n".join(CALLS[name](tool, given) for tool, given in calls)
-    return CALLS[name]("reply", said) if said else None
+    applies = name not in PYTHONIC or all(key.isidentifier() for key in said)
+    return CALLS[name]("reply", said) if said and applies else None
 
 
 DIALECTS: tuple[Style, ...] = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,8 @@ from harness.api import Action, Facts, Parsed, Reply, ReplyField
 from harness.replies import fields_of, spoken
 
 LOWEST, HIGHEST = 1, 5
+_LONGEST = 4000
+"""Characters of a text of numbers alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +61,21 @@ class PeerRatings(Reply):
 
     def parse(self, text: str) -> Parsed:
         """Parse the ratings; an error says what is missing."""
-        fields = fields_of(spoken(text), self.names)
+        said = spoken(text)
+        fields = self._pairs(said) or fields_of(said, self.names)
         ratings = {name: _number(fields.get(name)) for name in self.names}
         if self.allows(ratings):
             return Parsed(ratings)
         return Parsed(error=f"write one JSON object with a number from 1 to 5 for each of: {', '.join(self.names)}")
+
+    def _pairs(self, text: str) -> dict[str, str]:
+        """What a text without words says that names each label once, and a number after it; {} for any other.
+
+        Labels are numbers as ratings are: a 1 below the heading 1 is its value, and no heading.
+        """
+        numbers = [] if re.search(r"[^\W\d_]|\d\.\d|-\d", text[:_LONGEST]) else re.findall(r"\d+", text[:_LONGEST])
+        found = dict(zip(numbers[::2], numbers[1::2], strict=False))
+        return found if len(numbers) == 2 * len(self.names) and found.keys() == {*self.names} else {}
 
     def constraint(self) -> Mapping[str, Any]:
         """One whole number for each name."""

@@ -1,6 +1,7 @@
 """A model whose turns are not answered and read has no headline, anywhere; players that play nothing win nothing."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import harness
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.extensions.exports.hub import model_index
+from harness.tables import Table
 from tests.helpers.commands import invoke
 
 WORDS = "turns were answered and read, fewer than"
@@ -17,6 +19,11 @@ WORDS = "turns were answered and read, fewer than"
 
 def played(folder: Path, model: Any, overrides: tuple[str, ...] = ()) -> harness.Run:
     return harness.evaluate("dpbench_quick", model, overrides=[*overrides], output_path=folder)
+
+
+def reasons(tables: Sequence[Table]) -> list[int]:
+    """How often the notes of each table say why a model has no headline."""
+    return [sum(WORDS in note for note in table.notes) for table in tables]
 
 
 def right_at_times(request: Request) -> str:
@@ -57,7 +64,7 @@ def test_reports_comparisons_and_exports_say_it_too(
     runs: dict[str, harness.Run], capsys: pytest.CaptureFixture[str]
 ) -> None:
     mute = runs["mute"]
-    assert all(any(WORDS in note for note in table.notes) for table in mute.tables)
+    assert reasons(mute.tables) == [1, *[0] * (len(mute.tables) - 1)]
     written = json.loads((mute.folder / "tables.json").read_text())["headline"]
     assert written["value"] is None and WORDS in written["why"] and written["text"] == "–"
     assert {row["read"] for row in mute.rows} == {0}
@@ -68,6 +75,26 @@ def test_reports_comparisons_and_exports_say_it_too(
     headline = next(row for row in tables[1]["rows"] if row["key"]["metric"] == "dpbench/success")
     assert all(cell["value"] is None for cell in headline["cells"][:5])
     assert any(WORDS in note for note in tables[1]["notes"])
+
+
+def test_a_report_says_it_once(runs: dict[str, harness.Run], capsys: pytest.CaptureFixture[str]) -> None:
+    mute, some = str(runs["mute"].folder), str(runs["some"].folder)
+    for words, times in ((["report", mute], 1), (["report", mute, some], 2)):
+        code, out, _ = invoke(capsys, *words)
+        assert code == 0 and out.count(WORDS) == times, words
+
+
+@pytest.mark.parametrize("shown", ["dpbench/success", "timesteps"])
+def test_the_reason_stands_where_the_headline_would(
+    tmp_path: Path, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tables = [{"title": text, "rows": "model", "cell": cell} for text, cell in (("A", "calls"), ("B", shown))]
+    changes = ("repeats=2", "protocol.parse_retries=0", f"tables={json.dumps(tables)}")
+    run = played(tmp_path / "run", Mock(text=""), changes)
+    assert reasons(run.tables) == ([0, 1] if shown == "dpbench/success" else [1, 0])
+    for name in "AB":
+        code, out, _ = invoke(capsys, "report", str(run.folder), "--table", name)
+        assert code == 0 and out.count(WORDS) == 1
 
 
 @pytest.mark.parametrize(("least", "has_number"), [(0, True), (0.2, True), (0.9, False)])

@@ -40,6 +40,19 @@ class Tally(TableKind):
     def build(self, table, scores, metrics):
         raise NotImplementedError
 """
+METRIC = """from dataclasses import dataclass
+
+from harness.api import Metric, plugin
+
+
+@plugin
+@dataclass(kw_only=True)
+class Length(Metric):
+    needs = ("score",)
+
+    def measure(self, episode):
+        return 3.0
+"""
 Install = Callable[..., Path]
 Capture = pytest.CaptureFixture[str]
 
@@ -97,9 +110,7 @@ def test_a_run_whose_extension_is_gone_prints_its_scores(package: Path, capsys: 
     spec = Path("r/spec.yaml")
     spec.write_text(spec.read_text() + ("" if "tables:" in spec.read_text() else f"tables: [{table}]\n"))
     capsys.readouterr()
-    (package.parent / "harness_echo-1.0.dist-info" / "entry_points.txt").unlink()
-    forget()
-    assert "echo" not in manifests.extensions()
+    lose(package)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         assert main(["report", "r"]) == 0
@@ -108,3 +119,67 @@ def test_a_run_whose_extension_is_gone_prints_its_scores(package: Path, capsys: 
         assert "echo of the package harness-echo 1.0, which is not here: pip install harness-echo" in printed.err
         assert main(["score", "r"]) == 2
     assert "cannot be graded again: this run used the extension echo" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        "[{title: T, rows: model, cell: length}]",
+        "[{title: T, rows: model, cell: [score, length], unit: {length: thousands}, labels: {length: Long}}]",
+        "[{title: T, rows: model, cell: [score, quotient], ratio: {quotient: [length, score]}}]",
+    ],
+)
+@pytest.mark.parametrize("headline", ["length", "score"])
+def test_a_run_whose_metric_is_gone_prints_the_others(
+    package: Path, tables: str, headline: str, capsys: Capture
+) -> None:
+    bring(package, {"metrics/length.py": METRIC})
+    head = f"metrics: [score, length], headline: {{cell: {headline}}}"
+    spec = f"{{extends: arithmetic, name: loud, {head}, tables: {tables}}}"
+    Path("loud.yaml").write_text(spec)
+    assert play("r") == 0 and capsys.readouterr().out
+    assert json.loads(Path("r/run.json").read_text())["extensions"]["echo"]["metrics"] == ["length"]
+    lose(package)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        assert main(["report", "r"]) == 0
+    printed = capsys.readouterr()
+    assert "0.00" in printed.out and "3.00" not in printed.out
+    assert "echo of the package harness-echo 1.0, which is not here: pip install harness-echo" in printed.err
+
+
+def test_a_run_all_of_whose_metrics_are_gone_says_what_to_install(package: Path, capsys: Capture) -> None:
+    bring(package, {"metrics/length.py": METRIC})
+    Path("loud.yaml").write_text("{extends: arithmetic, name: loud, metrics: [length], headline: null, tables: null}")
+    assert play("r") == 0
+    lose(package)
+    assert main(["report", "r"]) == 2
+    assert "there is no number to show: this run used the extension echo" in capsys.readouterr().err
+
+
+def test_a_run_whose_task_is_gone_prints_its_scores(package: Path, capsys: Capture) -> None:
+    task = Path(__file__).parents[3] / "registry" / "tasks" / "arithmetic.py"
+    bring(package, {"registry/tasks/sums.py": task.read_text()})
+    Path("loud.yaml").write_text("{extends: arithmetic, name: loud, task: {use: sums, terms: '${terms}'}}")
+    assert play("r") == 0
+    lose(package)
+    for words in (["report", "r"], ["leaderboard", "r"], ["report", "r", "--format", "html"]):
+        with warnings.catch_warnings():
+            warnings.simplefilter("default")
+            assert main(words) == 0
+        assert "pip install harness-echo" in capsys.readouterr().err
+
+
+def bring(package: Path, files: dict[str, str]) -> None:
+    """Let the extension bring a project with these files."""
+    (package / "extension.toml").write_text(f'{MANIFEST}\n[projects]\necho = "plugins"\n')
+    for name, text in {"harness.yaml": "name: echo\n", **files}.items():
+        (package / "plugins" / name).parent.mkdir(parents=True, exist_ok=True)
+        (package / "plugins" / name).write_text(text)
+    forget()
+
+
+def lose(package: Path) -> None:
+    (package.parent / "harness_echo-1.0.dist-info" / "entry_points.txt").unlink()
+    forget()
+    assert "echo" not in manifests.extensions()

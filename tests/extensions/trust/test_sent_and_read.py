@@ -120,6 +120,14 @@ READERS: dict[str, dict[str, Any]] = {
     "a detour": {"data_files": "STRANGER/../private/diary.jsonl"},
     "a link": {"data_files": "STRANGER/link.jsonl"},
 }
+HERE: dict[str, dict[str, Any]] = {
+    "a file": {"data_files": "diary.jsonl"},
+    "a pattern": {"data_files": "*.jsonl"},
+    "a bare word": {"data_dir": "private"},
+    "a word of a data set": {"dataset_path": "private"},
+    "a folder's pattern": {"data_files": "./private/*.jsonl"},
+    "all below": {"data_files": "private/**/*.jsonl"},
+}
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -162,6 +170,69 @@ def test_a_foreign_spec_reads_below_its_own_folder_only(
     assert trust(str(file)) == 0
     if name not in ("splits",):
         assert main(["eval", "--spec", str(file), *play]) == 0, capsys.readouterr().err
+
+
+@pytest.fixture
+def elsewhere(stranger: Stranger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory in no project."""
+    folder = tmp_path / "elsewhere"
+    (folder / "private").mkdir(parents=True)
+    for place in (folder, folder / "private"):
+        (place / "diary.jsonl").write_text(SECRET)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def foreign_questions(stranger: Stranger, **task: Any) -> Path:
+    """A foreign spec of questions."""
+    (stranger.folder / "rows.jsonl").write_text(SECRET)
+    file = stranger.folder / "s.yaml"
+    given = {"data_files": str(stranger.folder / "rows.jsonl"), **task}
+    given |= {"data_files": None} if "data_files" not in task and task.keys() & {"data_dir", "dataset_path"} else {}
+    questions = {"use": "dataset_qa", "doc_to_text": "q", "doc_to_target": "a", **given}
+    file.write_text(yaml.safe_dump({"name": "x", "task": questions, "protocol": "single"}))
+    return file
+
+
+@pytest.mark.parametrize("name", HERE)
+def test_a_foreign_spec_reads_nothing_of_a_working_directory(stranger: Stranger, elsewhere: Path, name: str) -> None:
+    [needed] = needed_by(foreign_questions(stranger, **HERE[name]))
+    assert needed.startswith(str(elsewhere))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["paid / (2 * n)", "What is a/b?", "run / x?", "[a, b] / 2 ** 3", "x ** 2 / y", "{{ q }} run/", "Dist. Max", "run"],
+)
+@pytest.mark.parametrize("key", ["doc_to_text", "description"])
+def test_a_text_that_is_no_path_needs_no_approval(stranger: Stranger, elsewhere: Path, key: str, text: str) -> None:
+    for folder in ("run", "run ", "a", "paid ", "[a, b] ", "x ** 2 ", "What is a"):
+        (elsewhere / folder).mkdir()
+        (elsewhere / folder / "b").touch()
+    assert needed_by(foreign_questions(stranger, **{key: text})) == []
+
+
+def test_what_no_plugin_gets_names_no_file(stranger: Stranger, elsewhere: Path) -> None:
+    file = foreign_questions(stranger)
+    data = yaml.safe_load(file.read_text())
+    file.write_text(yaml.safe_dump({**data, "description": "diary.jsonl", "cluster": "case"}))
+    assert needed_by(file) == []
+
+
+def test_a_replay_does_not_open_the_run_that_it_names(
+    tmp_path: Path, stranger: Stranger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs, other = stranger.folder / "runs", tmp_path / "other" / "here"
+    harness.evaluate("arithmetic", limit=1, output_path=runs / "run")
+    replay = runs / "again" / "spec.yaml"
+    replay.parent.mkdir()
+    data = yaml.safe_load((runs / "run" / "spec.yaml").read_text())
+    entry = {"run": "../run", "moves": "0", "episodes": ["terms=2/0/0"]}
+    replay.write_text(yaml.safe_dump({**data, "replay": entry}))
+    (other.parent / "run").mkdir(parents=True)
+    other.mkdir()
+    monkeypatch.chdir(other)
+    assert needed_by(replay) == [], "its moves are in the spec; the name is for readers of the run"
 
 
 def test_a_foreign_spec_extends_only_what_is_below_its_folder_or_has_a_name(
