@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from harness.api import Episode, Metric
 from harness.errors import SpecError
-from harness.extensions.pages.html import page
+from harness.extensions.charts.page_html import page
 from harness.extensions.papers.beside import cited
 from harness.extensions.papers.figures import PublishedTable, Record
 from harness.report import FORMATS, render

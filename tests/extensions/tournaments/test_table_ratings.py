@@ -19,7 +19,7 @@ from openskill.models import PlackettLuce
 from harness.cli import main
 from harness.config.project import builtin
 from harness.errors import SpecError
-from harness.extensions.pages.html import page
+from harness.extensions.charts.page_html import page
 from harness.extensions.tournaments.ratings_model import ELO
 from harness.report import FORMATS, render
 from harness.tables import CorpusRecord, EpisodeScore, Table, TableSpec, build, check

@@ -15,9 +15,9 @@ from harness.report.render import number
 from harness.results import Run
 from harness.tables import SIMULATED, Table
 
-from .examples import examples_html
-from .html import document, plain_table, safe, table_html
-from .record import record_html
+from .page_examples import examples_html
+from .page_html import document, plain_table, safe, table_html
+from .page_record import record_html
 
 _CARDS: Final = 8
 """Up to so many models have a card each; more are in the table alone."""
@@ -53,7 +53,7 @@ def report_page(material: Material, tables: Iterable[Table], description: str = 
     body = "".join(f'<section id="{_anchor(name)}"><h2>{name}</h2>\n{html}</section>\n' for name, html in shown.items())
     about = f"<p>{safe(description)}</p>" if description else ""
     head = f'<header><h1>{safe(title)}</h1>{about}<p class="dim">{safe(summary)}</p><nav>{links}</nav></header>\n'
-    return document(f"{title} · report", head + f"<main>{body}</main>", _file("report.css"), _file("report.js"))
+    return document(f"{title} · report", head + f"<main>{body}</main>", _file("page.css"), _file("page.js"))
 
 
 def _file(name: str) -> str:

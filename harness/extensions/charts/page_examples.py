@@ -15,7 +15,7 @@ from harness.extensions.transcripts.view_api import RecordedTurn, Transcript
 from harness.printable import clean
 from harness.tables import HeadlineSpec, text
 
-from .html import safe
+from .page_html import safe
 
 _TURNS: Final = (16, 6)
 """How many turns of a long episode are shown from its beginning and from its end."""

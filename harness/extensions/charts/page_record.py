@@ -13,7 +13,7 @@ from harness.extensions.charts import Material
 from harness.printable import clean, cut
 from harness.tables import text
 
-from .html import plain_table, safe
+from .page_html import plain_table, safe
 
 _LONGEST: Final = 2_000
 _SPEC: Final = 20_000
