@@ -38,7 +38,7 @@ BROUGHT = {
     "viewer": ("view",),
     "charts": ("plot", "results/none", "--kind", "scaling"),
     "openai": ("eval", "--spec", "agentsnet_quick", "--model", "openai"),
-    "people": ("eval", "--spec", "agentsnet_quick", "--model", "human"),
+    "agents": ("eval", "--spec", "agentsnet_quick", "--model", "human"),
     "calls": ("eval", "--spec", "agentsnet_quick", "--max_calls", "1"),
     "ray": ("eval", "--spec", "agentsnet_quick", "--executor", "ray"),
     "worlds": ("validate", "worlds/commons"),
@@ -188,8 +188,8 @@ def test_no_table_is_without_a_note_on_who_played_whatever_is_missing() -> None:
     scores = [EpisodeScore("c/0/0", "c", {"model": f"{name} + random"}) for name in ("human (Ann)", "human")]
     for hidden, says in (
         ((), "a person played. This measures no model."),
-        (("agents",), "a person played. This measures no model."),  # people needs it
-        (("people",), "'human' comes with the extension people, which is not installed: pip"),
+        (("openai",), "a person played. This measures no model."),  # agents needs it
+        (("agents",), "'human' comes with the extension agents, which is not installed: pip"),
     ):
         with hiding(*hidden):
             [note] = of_episodes(scores)

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from harness.errors import SetupError
+from harness.extensions.agents._human_ends import ended
 from harness.extensions.games.ends import winners
-from harness.extensions.people._ends import ended
 from harness.results import Run
 from tests.helpers.commands import ROOT, TOY, eval_toy, invoke
 from tests.helpers.toy import TOY as PROJECT

@@ -11,12 +11,12 @@ from harness.api import Completion, Facts, Outcome, Reply, plugin
 from harness.config.plan import Plan
 from harness.engine_api import Engine, Request
 from harness.errors import EngineFatalError, SetupError
+from harness.extensions.agents._human_ends import end_state, ended
+from harness.extensions.agents._human_terminal import SharedTerminal, can_read, is_terminal
 from harness.extensions.agents.conversations import LONGEST, Conversations
 from harness.extensions.calls.tool_calls import storable
 from harness.extensions.estimates.estimate import estimate
 from harness.extensions.games.ends import alike
-from harness.extensions.people._ends import end_state, ended
-from harness.extensions.people._shared_terminal import SharedTerminal, can_read, is_terminal
 from harness.printable import clean_name
 from harness.replies.reading import read
 from harness.runtime.players import ModelPlayer
