@@ -23,8 +23,8 @@ from harness.extensions.declared.expressions import (
 from harness.extensions.declared.fields import ReplyEntry, ReplyFields
 from harness.extensions.declared.tasks import DeclaredTask
 from harness.extensions.declared.wordings import Wording
-from harness.extensions.sharded import Items, ShardedTask, credit_for, cuts
-from harness.extensions.sharded.answers import (
+from harness.extensions.networks import cuts
+from harness.extensions.networks.answers import (
     INTEGER,
     INTEGERS,
     NUMBER,
@@ -38,6 +38,7 @@ from harness.extensions.sharded.answers import (
     one_of,
     same,
 )
+from harness.extensions.networks.sharded import Items, ShardedTask, credit_for
 
 FORMS = {
     "integer": INTEGER, "number": NUMBER, "text": TEXT, "truth": TRUTH, "integers": INTEGERS, "numbers": NUMBERS,

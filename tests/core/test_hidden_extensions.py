@@ -43,7 +43,6 @@ BROUGHT = {
     "ray": ("eval", "--spec", "agentsnet_quick", "--executor", "ray"),
     "worlds": ("validate", "worlds/commons"),
     "datasets": ("validate", "math"),
-    "sharded": ("validate", "silo_quick"),
     "declared": ("validate", "networks/coloring"),
     "sandbox": ("validate", "humaneval"),
     "effects": ("validate", "agentsnet_camoc"),
@@ -61,6 +60,8 @@ BROUGHT = {
     "row_groups": ("eval", "--spec", "agentsnet_quick", "--set", "tables.0.groups=[{title: all, of: [4]}]"),
 }
 """Extension → a command that needs it."""
+SECOND = {"networks": ("validate", "silo_quick")}
+"""Extension → another command, which needs another part of it."""
 
 
 def without(folder: Path, hidden: Iterable[str]) -> Path:
@@ -117,8 +118,8 @@ def test_what_lacks_an_extension_says_its_name(name: str, tmp_path: Path) -> Non
     if name not in FOR_FIRST:
         done = run(path, *FIRST, "--output_path", str(tmp_path / "run"))
         assert done.returncode == 0, done.stderr
-    if name in BROUGHT:
-        refused = run(path, *BROUGHT[name])
+    for command in (one[name] for one in (BROUGHT, SECOND) if name in one):
+        refused = run(path, *command)
         assert refused.returncode == 2 and "Traceback" not in refused.stderr
         assert f"comes with the extension {name}, which is not installed: pip install" in refused.stderr
 

@@ -17,9 +17,9 @@ from harness.extensions.datasets.letter import Letter
 from harness.extensions.datasets.number import Number
 from harness.extensions.declared.contract import ActWithFields
 from harness.extensions.games.legal import LegalAction
+from harness.extensions.networks.answers import INTEGER, NUMBER, NUMBERS, TEXT, Answer, one_of
 from harness.extensions.panels.ballots import Ranking
 from harness.extensions.panels.with_confidence import AnswerWithConfidence
-from harness.extensions.sharded.answers import INTEGER, NUMBER, NUMBERS, TEXT, Answer, one_of
 from harness.extensions.stress.command import forms_of
 from harness.extensions.stress.foreign import Foreign, foreign_styles, foreign_trials, kind_of, tried
 from harness.extensions.stress.verdicts import Trial, is_exact

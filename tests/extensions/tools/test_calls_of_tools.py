@@ -30,8 +30,8 @@ from harness.extensions.contracts.patterns import lines, pattern
 from harness.extensions.contracts.with_message import ActionWithMessage, MessageLine
 from harness.extensions.declared.contract import ActWithFields
 from harness.extensions.likelihoods import likelihoods_of
+from harness.extensions.networks.answers import INTEGER, INTEGERS, TABLE, TEXT, TRUTH, Answer, AnswerForm, one_of
 from harness.extensions.networks.calls import Calls, Verb
-from harness.extensions.sharded.answers import INTEGER, INTEGERS, TABLE, TEXT, TRUTH, Answer, AnswerForm, one_of
 from harness.extensions.stress.stand_in import StandIn
 from harness.extensions.stress.styles import STYLES
 from harness.extensions.tools.called import TOOL, Called

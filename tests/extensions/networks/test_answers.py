@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.extensions import conformance
-from harness.extensions.sharded import credit_for
-from harness.extensions.sharded.answers import (
+from harness.extensions.networks.answers import (
     INTEGER,
     INTEGERS,
     NUMBERS,
@@ -23,6 +22,7 @@ from harness.extensions.sharded.answers import (
     one_of,
     same,
 )
+from harness.extensions.networks.sharded import credit_for
 from tests.helpers.samples import examples
 
 VALUES = st.recursive(

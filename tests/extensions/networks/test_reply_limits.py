@@ -12,7 +12,7 @@ from harness.config.plan import Plan
 from harness.engines.mock import Mock
 from harness.extensions.contracts import ActionWithMessage
 from harness.extensions.networks.calls import Calls
-from harness.extensions.sharded import ShardedTask, shard_text
+from harness.extensions.networks.sharded import ShardedTask, shard_text
 from tests.helpers.mas_commands import Commands
 
 BUILTIN = project.builtin()

@@ -4,7 +4,7 @@ import pytest
 
 from harness.api import Turn
 from harness.errors import PluginError
-from tests.extensions.sharded.test_action_rounds import Calls, channel, play, results, send, submit
+from tests.extensions.networks.test_action_rounds import Calls, channel, play, results, send, submit
 
 
 def test_a_message_is_received_once_however_often_it_is_looked_at() -> None:

@@ -19,7 +19,8 @@ from harness.api import Case, Outcome
 from harness.config import project, resolve, spec
 from harness.errors import UserError
 from harness.extensions.declared.expressions import ExpressionError
-from harness.extensions.sharded import ShardedTask, cuts
+from harness.extensions.networks import cuts
+from harness.extensions.networks.sharded import ShardedTask
 from tests.helpers.samples import examples
 
 BUILTIN = project.builtin()
