@@ -380,6 +380,33 @@ def test_an_extension_of_someone_else_says_what_to_install(install: Install) -> 
     assert absent.missing()["echo"] == why
 
 
+PARTS = f"""{TOP}
+[engines.parrot]
+run = "birds.parrot"
+extra = "birds"
+packages = ["no_such_parrot"]
+
+[lists.songs]
+run = "songs:songs"
+help = "what can be sung"
+packages = ["json", "no_such_song"]
+"""
+
+
+def test_an_engine_and_a_list_of_someone_else_say_what_they_alone_need(install: Install, capsys: Capture) -> None:
+    package = install(PARTS, {"songs.py": "import no_such_song\n"})
+    (package / "birds").mkdir()
+    (package / "birds/parrot.py").write_text("import no_such_parrot\n")
+    birds, songs = "pip install 'harness-echo[birds]'", "pip install --force-reinstall harness-echo"
+    why = f"needs no_such_parrot for engines.parrot: {birds}; no_such_song for lists.songs: {songs}"
+    assert absent.missing()["echo"] == why
+    assert main(["list", "tasks", "--songs"]) == 2
+    said = capsys.readouterr().err
+    assert "the extension echo needs no_such_song, which is not installed" in said and f"Install it: {songs}" in said
+    assert main(["eval", "--spec", "arithmetic", "--model", "parrot"]) == 2
+    assert "no_such_parrot" in capsys.readouterr().err
+
+
 def test_manifests_are_read_for_their_own_package(tmp_path: Path) -> None:
     file = tmp_path / "extension.toml"
     file.write_text(TOP)
