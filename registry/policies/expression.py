@@ -24,9 +24,9 @@ from harness.extensions.declared.expressions import (
     names,
     random_functions,
 )
+from harness.extensions.games.actions import Actions
 from harness.extensions.networks.calls import Calls, Verb
 from harness.extensions.networks.messages import Messages
-from harness.extensions.worlds.actions import Actions
 
 _WORD = re.compile(r"[^\W\d_]\w*")
 _OWN = ("facts", "options", "noop", "turn", "action")

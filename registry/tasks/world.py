@@ -13,7 +13,7 @@ from harness.extensions.declared.expressions import Expression, ExpressionError,
 from harness.extensions.declared.fields import ReplyEntry
 from harness.extensions.declared.tasks import DeclaredTask
 from harness.extensions.declared.wordings import Wording
-from harness.extensions.worlds import SteppedTask
+from harness.extensions.games.worlds import SteppedTask
 
 from ._world.rules import ActionEntry, Rules
 from ._world.states import DeclaredState

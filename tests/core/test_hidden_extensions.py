@@ -41,7 +41,7 @@ BROUGHT = {
     "agents": ("eval", "--spec", "agentsnet_quick", "--model", "human"),
     "calls": ("eval", "--spec", "agentsnet_quick", "--max_calls", "1"),
     "ray": ("eval", "--spec", "agentsnet_quick", "--executor", "ray"),
-    "worlds": ("validate", "worlds/commons"),
+    "games": ("validate", "worlds/commons"),
     "datasets": ("validate", "math"),
     "declared": ("validate", "networks/coloring"),
     "sandbox": ("validate", "humaneval"),
@@ -49,7 +49,6 @@ BROUGHT = {
     "calibration": ("eval", "--spec", "agentsnet_quick", "--set", "fit.limit=3"),
     "judges": ("eval", "--spec", "agentsnet_quick", "--judge", "mock"),
     "lm_eval": ("list", "tasks", "--include_path", "tasks"),
-    "textarena": ("list", "tasks", "--textarena"),
     "transcripts": ("list", "views"),
     "contracts": ("validate", "agentsnet_quick"),
     "trust": ("trust", "results/none"),
@@ -60,7 +59,7 @@ BROUGHT = {
     "row_groups": ("eval", "--spec", "agentsnet_quick", "--set", "tables.0.groups=[{title: all, of: [4]}]"),
 }
 """Extension → a command that needs it."""
-SECOND = {"networks": ("validate", "silo_quick")}
+SECOND = {"games": ("list", "tasks", "--textarena"), "networks": ("validate", "silo_quick")}
 """Extension → another command, which needs another part of it."""
 
 
@@ -246,10 +245,10 @@ def test_no_extension_needs_itself_by_way_of_others() -> None:
 
 
 def test_an_extension_that_lacks_another_is_not_offered() -> None:
-    with hiding("worlds"):
-        assert not {"declared", "games", "textarena"} & manifests.extensions().keys()
-        assert absent.missing()["games"] == "needs the extension worlds"
-        assert absent.missing()["worlds"].startswith("is not installed: pip install")
+    with hiding("games"):
+        assert not {"agents", "declared", "games"} & manifests.extensions().keys()
+        assert absent.missing()["agents"] == "needs the extension games"
+        assert absent.missing()["games"].startswith("is not installed: pip install")
 
 
 SHIP = {

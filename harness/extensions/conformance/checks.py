@@ -33,7 +33,7 @@ from harness.storage.plugin_errors import describe
 from . import leaks
 
 if TYPE_CHECKING:
-    from harness.extensions.worlds import SteppedTask
+    from harness.extensions.games.worlds import SteppedTask
 
 NASTY = (
     "",

@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.config.plan import Condition, Plan
 from harness.errors import Place
-from harness.extensions.worlds import SteppedTask
+from harness.extensions.games.worlds import SteppedTask
 from harness.runtime.seats import seats, without_models
 from harness.storage.plugin_errors import describe
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypedDict
 
 from harness.api import Range, Reply
 from harness.errors import KEY, PluginError
-from harness.extensions.worlds.actions import ActionParameter
+from harness.extensions.games.actions import ActionParameter
 
 from .contract import ActWithFields, format_line, is_of_moves
 

@@ -20,7 +20,7 @@ from harness.api import Action, Case, Outcome, Task, Turn, derive_seed
 from harness.config.plan import Condition, Plan
 from harness.errors import Place, SpecError, UserError
 from harness.extensions.conformance import check_task
-from harness.extensions.worlds import SteppedTask
+from harness.extensions.games.worlds import SteppedTask
 from harness.storage.plugin_errors import describe
 
 from .contract import with_fields

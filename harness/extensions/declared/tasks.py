@@ -11,7 +11,7 @@ _SHOWN = ("solved", "score", "success", "partial")
 
 
 class DeclaredTask:
-    """Marks a task that a spec declares, beside its base class (`harness.extensions.networks`, `sharded`, `worlds`).
+    """Marks a task that a spec declares, beside its base class (`NetworkTask`, `ShardedTask`, `SteppedTask`).
 
     Class attributes:
         prompts: the prompt set for a spec that names none.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from harness.cli.usage import Parser
 from harness.errors import DataError, near
-from harness.extensions.tournaments.tournament import LABELS as TOURNAMENT
+from harness.extensions.games.tournaments.tournament import LABELS as TOURNAMENT
 from harness.results import Run
 from harness.tables import EpisodeScore, text
 

@@ -12,7 +12,7 @@ from harness.api import Action, Range, Reply
 from harness.errors import KEY, PluginError, near
 from harness.extensions.declared.expressions import CompiledExpression, Expression, ExpressionError, Names, is_number
 from harness.extensions.declared.fields import ReplyFields
-from harness.extensions.worlds.actions import ActionForm, ActionParameter, Actions
+from harness.extensions.games.actions import ActionForm, ActionParameter, Actions
 from harness.replies import Labelled
 
 from .lines import AGENT, CLOCK, MEANINGS, Block, Compiler, Together

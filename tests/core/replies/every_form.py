@@ -16,7 +16,9 @@ from harness.extensions.datasets.letter import Letter
 from harness.extensions.datasets.number import Number
 from harness.extensions.datasets.pattern import Pattern
 from harness.extensions.declared.contract import ActWithFields
+from harness.extensions.games.actions import ActionForm, ActionParameter, Actions
 from harness.extensions.games.legal import LegalAction
+from harness.extensions.games.textarena.public import Public
 from harness.extensions.judges.rating import Preference, Rating
 from harness.extensions.networks.answers import INTEGER, NUMBERS, TABLE, TEXT, Answer, Integers
 from harness.extensions.networks.calls import Calls, Verb
@@ -26,9 +28,7 @@ from harness.extensions.panels.panels import Ballot
 from harness.extensions.panels.stance import AgreeOrCounter, NamesFlaw
 from harness.extensions.panels.with_confidence import AnswerWithConfidence
 from harness.extensions.sandbox.code import Code
-from harness.extensions.textarena.public import Public
 from harness.extensions.tools.called import Called
-from harness.extensions.worlds.actions import ActionForm, ActionParameter, Actions
 from harness.replies import Choice, FreeText, Labelled, WrappedReply
 from tests.helpers.mas_commands import Commands
 

@@ -13,8 +13,8 @@ from harness.config import project, resolve, spec
 from harness.engines.mock import Mock
 from harness.extensions import conformance
 from harness.extensions.consistency import examine
+from harness.extensions.games.worlds import SteppedTask, World
 from harness.extensions.judges.plans import judgings
-from harness.extensions.worlds import SteppedTask, World
 from harness.manifests import offers
 from harness.runtime.steps import drive
 from tests.helpers import shipped

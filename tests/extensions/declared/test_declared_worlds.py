@@ -19,7 +19,7 @@ from harness.errors import PluginError, UserError
 from harness.extensions.conformance import check_task, check_world
 from harness.extensions.declared.expressions import ExpressionError
 from harness.extensions.declared.proof import prove
-from harness.extensions.worlds import SteppedTask, World
+from harness.extensions.games.worlds import SteppedTask, World
 from harness.runtime.steps import drive
 from tests.helpers import shipped
 

@@ -12,9 +12,9 @@ from harness.api import Turn
 from harness.config.project import builtin
 from harness.errors import PluginError, UserError
 from harness.extensions.contracts import ActionWithMessage, MessageLine
+from harness.extensions.games.actions import ActionForm, ActionParameter, Actions
 from harness.extensions.networks.calls import Calls, Verb
 from harness.extensions.networks.messages import Messages
-from harness.extensions.worlds.actions import ActionForm, ActionParameter, Actions
 from harness.replies import Labelled
 from tests.helpers.commands import invoke
 

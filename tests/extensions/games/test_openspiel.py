@@ -19,7 +19,7 @@ from harness.config.project import builtin
 from harness.errors import UserError
 from harness.evaluation import rescored
 from harness.extensions.conformance import check_task, check_world
-from harness.extensions.worlds import SteppedTask, World
+from harness.extensions.games.worlds import SteppedTask, World
 from harness.runtime.steps import drive
 from tests.helpers.commands import invoke
 

@@ -87,7 +87,7 @@ MISTAKES = [
     (f"{TOP}[tables]\ntally = 3", "tables.tally: expected module:attribute"),
     (f'{TOP}[tables]\ntally = {{run = "a:b", key = "yes"}}', "tables.tally.key: expected true or false, found 'yes'"),
     (f"{TOP}[tables]\ntally = {{key = true}}", "tables.tally: missing required key 'run'"),
-    (f'{TOP}[tables]\nrating = "a:b"', "tables.rating: the extension tournaments ("),
+    (f'{TOP}[tables]\nrating = "a:b"', "tables.rating: the extension games ("),
     (f'{TOP}[after]\necho = "a:b"', "after.echo: expected a table with run"),
     (f'{TOP}[after.echo]\nrun = "a:b"\nparameters = "x"', "after.echo.parameters: expected a list of names"),
     (f'{TOP}[after.echo]\nrun = "a:b"\nparameters = ["judge"]', "after.parameters.judge: the extension judges ("),

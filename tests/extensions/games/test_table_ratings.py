@@ -20,7 +20,7 @@ from harness.cli import main
 from harness.config.project import builtin
 from harness.errors import SpecError
 from harness.extensions.charts.page_html import page
-from harness.extensions.tournaments.ratings_model import ELO
+from harness.extensions.games.tournaments.ratings_model import ELO
 from harness.report import FORMATS, render
 from harness.tables import CorpusRecord, EpisodeScore, Table, TableSpec, build, check
 

@@ -11,7 +11,7 @@ import pytest
 from harness.api import Action, Case, Move, Outcome, Turn
 from harness.config import project
 from harness.errors import PluginError
-from harness.extensions.worlds import SteppedTask, World
+from harness.extensions.games.worlds import SteppedTask, World
 from harness.replies import Choice, Labelled
 from harness.runtime.steps import Drive, drive
 

@@ -18,8 +18,8 @@ from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import PluginError
 from harness.extensions.conformance import NASTY, check_task, check_world
+from harness.extensions.games.textarena import ClockedGame, LiveGame, Position, catalog, clocked
 from harness.extensions.sandbox import clock
-from harness.extensions.textarena import ClockedGame, LiveGame, Position, catalog, clocked
 from harness.replies import FreeText
 from tests.helpers.commands import invoke
 
@@ -186,7 +186,7 @@ def test_games_side_by_side_do_not_disturb_one_another_or_the_process() -> None:
 def in_processes(tmp_path: Path, code: str, **environment: str) -> list[str]:
     """What a program prints with one hash seed, and with another."""
     (tmp_path / "play.py").write_text(
-        "from harness.extensions.textarena import ClockedGame, LiveGame, catalog\n" + code
+        "from harness.extensions.games.textarena import ClockedGame, LiveGame, catalog\n" + code
     )
     done = []
     for seed in ("1", "2"):

@@ -19,7 +19,7 @@ from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import RefusedError, UserError
 from harness.evaluation import rescored
-from harness.extensions.tournaments.swiss import Draw, draw, points
+from harness.extensions.games.tournaments.swiss import Draw, draw, points
 from harness.results import Run
 from harness.tables import CorpusRecord, EpisodeScore
 from tests.helpers.commands import invoke

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Protocol as Interface
 
 from harness.api import Action, Facts, Reply
-from harness.extensions.worlds import World
+from harness.extensions.games.worlds import World
 from harness.replies import FreeText
 
 from .live import Position

@@ -20,7 +20,7 @@ from harness.evaluation import execute
 from harness.results import Run
 from harness.runtime.options import Options
 from harness.runtime.runner import RunStoppedError
-from tests.extensions.tournaments.test_tournaments import BOLD, RANDOM, data
+from tests.extensions.games.test_tournaments import BOLD, RANDOM, data
 from tests.helpers.commands import invoke
 
 ALIVE = [{"model": "a"}, {"model": "b"}, BOLD, RANDOM]
