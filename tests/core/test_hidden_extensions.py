@@ -43,7 +43,7 @@ BROUGHT = {
     "ray": ("eval", "--spec", "agentsnet_quick", "--executor", "ray"),
     "games": ("validate", "worlds/commons"),
     "datasets": ("validate", "math"),
-    "declared": ("validate", "networks/coloring"),
+    "yaml_tasks": ("validate", "networks/coloring"),
     "sandbox": ("validate", "humaneval"),
     "effects": ("validate", "agentsnet_camoc"),
     "calibration": ("eval", "--spec", "agentsnet_quick", "--set", "fit.limit=3"),
@@ -200,8 +200,8 @@ def test_templates_of_other_people_are_not_rendered_without_bounds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "say.j2").write_text("{{ 1 + 1 }}")
-    with hiding("templating"):
-        with pytest.raises(SetupError, match="'templates' comes with the extension templating, which is not installed"):
+    with hiding("yaml_tasks"):
+        with pytest.raises(SetupError, match="'templates' comes with the extension yaml_tasks, which is not installed"):
             PromptSet("theirs", [tmp_path])
         (tmp_path / "harness.yaml").write_text("name: mine\n")
         monkeypatch.chdir(tmp_path)
@@ -246,7 +246,7 @@ def test_no_extension_needs_itself_by_way_of_others() -> None:
 
 def test_an_extension_that_lacks_another_is_not_offered() -> None:
     with hiding("games"):
-        assert not {"agents", "declared", "games"} & manifests.extensions().keys()
+        assert not {"agents", "games", "yaml_tasks"} & manifests.extensions().keys()
         assert absent.missing()["agents"] == "needs the extension games"
         assert absent.missing()["games"].startswith("is not installed: pip install")
 

@@ -15,7 +15,6 @@ from harness.extensions.datasets.label import Label
 from harness.extensions.datasets.letter import Letter
 from harness.extensions.datasets.number import Number
 from harness.extensions.datasets.pattern import Pattern
-from harness.extensions.declared.contract import ActWithFields
 from harness.extensions.games.actions import ActionForm, ActionParameter, Actions
 from harness.extensions.games.legal import LegalAction
 from harness.extensions.games.textarena.public import Public
@@ -29,6 +28,7 @@ from harness.extensions.panels.stance import AgreeOrCounter, NamesFlaw
 from harness.extensions.panels.with_confidence import AnswerWithConfidence
 from harness.extensions.sandbox.code import Code
 from harness.extensions.tools.called import Called
+from harness.extensions.yaml_tasks.contract import ActWithFields
 from harness.replies import Choice, FreeText, Labelled, WrappedReply
 from tests.helpers.mas_commands import Commands
 

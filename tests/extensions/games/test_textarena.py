@@ -17,9 +17,9 @@ from harness.config.project import builtin
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import PluginError
-from harness.extensions.conformance import NASTY, check_task, check_world
 from harness.extensions.games.textarena import ClockedGame, LiveGame, Position, catalog, clocked
 from harness.extensions.sandbox import clock
+from harness.extensions.yaml_tasks.conformance import NASTY, check_task, check_world
 from harness.replies import FreeText
 from tests.helpers.commands import invoke
 

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.extensions import conformance
 from harness.extensions.networks.answers import (
     INTEGER,
     INTEGERS,
@@ -23,6 +22,7 @@ from harness.extensions.networks.answers import (
     same,
 )
 from harness.extensions.networks.sharded import credit_for
+from harness.extensions.yaml_tasks import conformance
 from tests.helpers.samples import examples
 
 VALUES = st.recursive(

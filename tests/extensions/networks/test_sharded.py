@@ -18,9 +18,9 @@ import harness
 from harness.api import Case, Outcome
 from harness.config import project, resolve, spec
 from harness.errors import UserError
-from harness.extensions.declared.expressions import ExpressionError
 from harness.extensions.networks import cuts
 from harness.extensions.networks.sharded import ShardedTask
+from harness.extensions.yaml_tasks.expressions import ExpressionError
 from tests.helpers.samples import examples
 
 BUILTIN = project.builtin()

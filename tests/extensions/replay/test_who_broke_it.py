@@ -13,8 +13,8 @@ import harness
 from harness.api import Case, Outcome
 from harness.config.project import find
 from harness.errors import PluginError
-from harness.extensions.conformance import check_reply, check_task
 from harness.extensions.replay.teams import BrokenTeams
+from harness.extensions.yaml_tasks.conformance import check_reply, check_task
 from tests.helpers.samples import examples
 
 TASK = find().load("tasks", "who_broke_it", None)  # type: ignore[arg-type]

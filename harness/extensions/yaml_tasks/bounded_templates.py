@@ -23,7 +23,7 @@ from jinja2.runtime import LoopContext, markup_join, str_join
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.visitor import NodeTransformer
 
-from harness.extensions.templating.step_limits import LimitError, Supply, counted, room, supply, take, weight
+from harness.extensions.yaml_tasks.step_limits import LimitError, Supply, counted, room, supply, take, weight
 
 MAX_SOURCE = 200_000
 MAX_TEXT = 10_000_000

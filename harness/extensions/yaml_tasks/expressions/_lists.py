@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from harness.extensions.templating.step_limits import Supply, counted, room, take
+from harness.extensions.yaml_tasks.step_limits import Supply, counted, room, take
 
 from ._guards import MAX_SIZE, UnfitValueError, charge, nested, ordered, short
 from ._guards import _add as plus

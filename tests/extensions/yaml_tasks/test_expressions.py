@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import Place
-from harness.extensions.declared.expressions import (
+from harness.extensions.yaml_tasks.expressions import (
     FUNCTIONS,
     RANDOM,
     Expression,
@@ -263,7 +263,7 @@ def test_every_process_gives_the_same() -> None:
     text = (
         "[[x for x in set([set(['a', i]) for i in 'bcdefg'])], list(set([(i, 'b') for i in 'abc'] + [1.5, None, 'a']))]"
     )
-    code = f"from harness.extensions.declared.expressions import *; print(compiled({text!r}).value(names({{}})))"
+    code = f"from harness.extensions.yaml_tasks.expressions import *; print(compiled({text!r}).value(names({{}})))"
     runs = [
         subprocess.run([sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True, check=True)
         for seed in ("1", "2")

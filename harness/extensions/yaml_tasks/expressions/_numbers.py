@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Callable
 from typing import Any, Final
 
-from harness.extensions.templating.step_limits import Supply, room, take
+from harness.extensions.yaml_tasks.step_limits import Supply, room, take
 
 from ._guards import MAX_BITS, UnfitValueError, charge
 from ._guards import _add as plus

@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from harness.errors import PluginError
-from harness.extensions.declared.wordings import Wording
+from harness.extensions.yaml_tasks.wordings import Wording
 
 FACTS = ("name", "demand")
 

@@ -1,4 +1,4 @@
-"""Every plugin that ships keeps its contract: the extension conformance's checks, over all that is listed."""
+"""Every plugin that ships keeps its contract: the checks of `yaml_tasks.conformance`, over all that is listed."""
 
 import functools
 import itertools
@@ -11,10 +11,10 @@ import pytest
 from harness.api import Case, Metric, Move, Outcome, Policy, Protocol, Task
 from harness.config import project, resolve, spec
 from harness.engines.mock import Mock
-from harness.extensions import conformance
 from harness.extensions.consistency import examine
 from harness.extensions.games.worlds import SteppedTask, World
 from harness.extensions.judges.plans import judgings
+from harness.extensions.yaml_tasks import conformance
 from harness.manifests import offers
 from harness.runtime.steps import drive
 from tests.helpers import shipped

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.extensions.templating.step_limits import LimitError, supply
+from harness.extensions.yaml_tasks.step_limits import LimitError, supply
 from harness.printable import clean
 
 from . import _guards

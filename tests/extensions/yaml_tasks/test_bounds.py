@@ -5,7 +5,7 @@ import random
 import networkx as nx
 import pytest
 
-from harness.extensions.declared import graph_bounds as bounds
+from harness.extensions.yaml_tasks import graph_bounds as bounds
 
 
 def test_draws_are_those_of_a_plain_generator() -> None:

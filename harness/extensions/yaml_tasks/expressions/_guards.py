@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
-from harness.extensions.templating.step_limits import LimitError, Supply, counted, room, take, weight
+from harness.extensions.yaml_tasks.step_limits import LimitError, Supply, counted, room, take, weight
 
 T = TypeVar("T")
 MAX_SIZE: Final = 2_000_000

@@ -16,10 +16,10 @@ from harness.config.project import builtin
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import PluginError, UserError
-from harness.extensions.conformance import check_task, check_world
-from harness.extensions.declared.expressions import ExpressionError
-from harness.extensions.declared.proof import prove
 from harness.extensions.games.worlds import SteppedTask, World
+from harness.extensions.yaml_tasks.conformance import check_task, check_world
+from harness.extensions.yaml_tasks.expressions import ExpressionError
+from harness.extensions.yaml_tasks.proof import prove
 from harness.runtime.steps import drive
 from tests.helpers import shipped
 

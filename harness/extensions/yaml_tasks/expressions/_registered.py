@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from harness.extensions.templating.step_limits import Supply, counted
+from harness.extensions.yaml_tasks.step_limits import Supply, counted
 
 from ._guards import UnfitValueError, entries, short
 

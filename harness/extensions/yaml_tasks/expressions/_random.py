@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from harness.extensions.templating.step_limits import Supply, counted, take
+from harness.extensions.yaml_tasks.step_limits import Supply, counted, take
 
 from ._guards import UnfitValueError, entries
 

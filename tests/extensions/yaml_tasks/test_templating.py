@@ -15,7 +15,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from harness.config.prompts import PromptSet
 from harness.errors import PromptError, UserError
 from harness.extensions.consistency import unknown
-from harness.extensions.templating.environment import BoundedEnvironment
+from harness.extensions.yaml_tasks.bounded_templates import BoundedEnvironment
 from tests.extensions.datasets.documents_kit import BUILTIN, cases, graded, jsonl, task_of
 
 LOOP = "{% for i in range(99999) %}"

@@ -16,10 +16,10 @@ import harness
 from harness.engines.mock import Mock
 from harness.errors import HarnessError, PluginError
 from harness.extensions.datasets.letter import Letter
-from harness.extensions.declared.contract import ActWithFields, said_of
-from harness.extensions.declared.fields import ReplyFields
 from harness.extensions.networks.answers import TABLE, Answer
 from harness.extensions.panels.with_confidence import split_confidence
+from harness.extensions.yaml_tasks.contract import ActWithFields, said_of
+from harness.extensions.yaml_tasks.fields import ReplyFields
 from harness.replies import FreeText, Labelled, act_of
 from harness.replies.reading import read
 

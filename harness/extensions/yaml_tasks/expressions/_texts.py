@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from harness.extensions.templating.step_limits import Supply, room, take, weight
+from harness.extensions.yaml_tasks.step_limits import Supply, room, take, weight
 
 from ._guards import MAX_SIZE, UnfitValueError
 from ._registered import as_text, function, gone_through
