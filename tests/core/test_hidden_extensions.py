@@ -46,7 +46,7 @@ BROUGHT = {
     "yaml_tasks": ("validate", "networks/coloring"),
     "sandbox": ("validate", "humaneval"),
     "effects": ("validate", "agentsnet_camoc"),
-    "calibration": ("eval", "--spec", "agentsnet_quick", "--set", "fit.limit=3"),
+    "panels": ("eval", "--spec", "agentsnet_quick", "--set", "fit.limit=3"),
     "judges": ("eval", "--spec", "agentsnet_quick", "--judge", "mock"),
     "lm_eval": ("list", "tasks", "--include_path", "tasks"),
     "transcripts": ("list", "views"),
@@ -141,13 +141,13 @@ def hiding(*names: str) -> Iterator[None]:
 
 def test_an_option_of_an_extension_that_is_not_here_names_it(capsys: pytest.CaptureFixture[str]) -> None:
     """Of two extensions, in this process; the test above asks each."""
-    with hiding("calibration", "judges"):
+    with hiding("panels", "judges"):
         for command in (("eval", "--spec", "x", "--judge", "mock"), ("score", "x", "--judge_args=a=1")):
             with pytest.raises(SystemExit, match="2"):
                 main(command)
             assert "comes with the extension judges, which is not installed: pip" in capsys.readouterr().err
         assert main(["validate", "agentsnet_quick", "--set", "fit.limit=3"]) == 2
-        assert "'fit' comes with the extension calibration" in capsys.readouterr().err
+        assert "'fit' comes with the extension panels" in capsys.readouterr().err
         with pytest.raises(TypeError, match=r"no option 'judge'.*comes with the extension judges, which is not"):
             evaluate("agentsnet_quick", judge="mock")
 

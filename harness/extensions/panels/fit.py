@@ -24,8 +24,8 @@ from harness.config.spec import Spec, Variant, over
 from harness.engine_api import Engine
 from harness.errors import DataError, PluginError, SpecError
 from harness.evaluation import OnScore, execute
-from harness.extensions.calibration.files import SCHEMA, fingerprint, players, wordings
-from harness.extensions.calibration.protocols import CalibratedProtocol, CalibrationEpisode
+from harness.extensions.panels.calibrated import CalibratedProtocol, CalibrationEpisode
+from harness.extensions.panels.fitted_files import SCHEMA, fingerprint, players, wordings
 from harness.extensions.panels.questions import is_right, score_of
 from harness.runtime.manifest import identity, plain_folder
 from harness.runtime.options import Options

@@ -23,8 +23,8 @@ from harness.config.project import Project, find
 from harness.config.prompts import PromptSet
 from harness.engine_api import Engine
 from harness.errors import DataError, NotPreparedError, Place, PluginError
-from harness.extensions.calibration.protocols import CalibratedProtocol
 from harness.extensions.consistency import TemplateReading
+from harness.extensions.panels.calibrated import CalibratedProtocol
 from harness.extensions.panels.questions import QuestionTask
 from harness.parameters import OPEN, Keywords, problems
 

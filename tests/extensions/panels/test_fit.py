@@ -15,8 +15,8 @@ from harness.engine_api import Engine
 from harness.engines.mock import Mock
 from harness.errors import DataError, PluginError, SpecError
 from harness.evaluation import evaluate
-from harness.extensions.calibration import files as calibration
-from harness.extensions.calibration.fit import fit
+from harness.extensions.panels import fitted_files as calibration
+from harness.extensions.panels.fit import fit
 from harness.results import Run
 from harness.runtime.options import Options
 

@@ -2,7 +2,7 @@
 
 `harness fit` plays `calibration_protocol()` on the calibration rows, passes the results to `fit`, and writes the
 parameters to the file `calibration`. An evaluation reads the file, checks it, and passes them to `load_parameters`. See
-`harness.extensions.calibration.files`.
+`harness.extensions.panels.fitted_files`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class CalibratedProtocol(Protocol):
     @classmethod
     def prepare(cls, plan: Plan) -> Mapping[str, str]:
         """Read the files that protocols of this class name, and load their parameters (`files.load_parameters`)."""
-        from .files import load_parameters  # what only such runs need
+        from .fitted_files import load_parameters  # what only such runs need
 
         return load_parameters(plan, cls)
 

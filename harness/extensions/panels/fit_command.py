@@ -10,7 +10,7 @@ from harness.cli.progress import Progress
 from harness.cli.usage import Parser
 from harness.config import resolve
 from harness.config.project import find
-from harness.extensions.calibration.fit import fit as fitted
+from harness.extensions.panels.fit import fit as fitted
 
 
 def fit(options: argparse.Namespace) -> int:
