@@ -45,7 +45,7 @@ BROUGHT = {
     "datasets": ("validate", "math"),
     "yaml_tasks": ("validate", "networks/coloring"),
     "sandbox": ("validate", "humaneval"),
-    "effects": ("validate", "agentsnet_camoc"),
+    "analysis": ("validate", "agentsnet_camoc"),
     "panels": ("eval", "--spec", "agentsnet_quick", "--set", "fit.limit=3"),
     "judges": ("eval", "--spec", "agentsnet_quick", "--judge", "mock"),
     "lm_eval": ("list", "tasks", "--include_path", "tasks"),
@@ -177,9 +177,9 @@ def test_prompts_that_nothing_has_rendered_are_not_passed_in_silence(capsys: pyt
 def test_published_tables_that_nothing_has_looked_up_are_not_passed_in_silence(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with hiding("papers"):
+    with hiding("analysis"):
         assert main(["validate", "agentsnet_quick", "--set", "tables.0.published=agentsnet/tabel2"]) == 0
-        assert "'published' comes with the extension papers, which is not installed: pip" in capsys.readouterr().out
+        assert "'published' comes with the extension analysis, which is not installed: pip" in capsys.readouterr().out
         assert main(["validate", "arithmetic"]) == 0
         assert "published" not in capsys.readouterr().out, "there is nothing to check"
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.errors import DataError, UserError
+from harness.extensions.analysis.standings import standings
 from harness.extensions.charts import Chart, ChartOptions, Material, inline, kinds, styled
 from harness.extensions.charts.figures import draw
-from harness.extensions.leaderboards.standings import standings
 from harness.report.render import number
 from harness.results import Run
 from harness.tables import SIMULATED, Table

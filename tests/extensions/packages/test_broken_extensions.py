@@ -82,7 +82,7 @@ MISTAKES = [
     (f'{TOP}[starters]\nother = "nowhere"', "starters.other: there is no specs/__NAME__.yaml in 'nowhere'"),
     (f'{TOP}[starters]\nproject = "nowhere"', "starters.project: there is no harness.yaml in 'nowhere'"),
     (f'{TOP}[table_keys]\nrows = "a:b"', "table_keys.rows: the harness has one of that name"),
-    (f'{TOP}[table_keys]\ncompare = "a:b"', "table_keys.compare: the extension effects ("),
+    (f'{TOP}[table_keys]\ncompare = "a:b"', "table_keys.compare: the extension analysis ("),
     (f'{TOP}[tables]\ntitle = {{run = "a:b", key = true}}', "table_keys.title: the harness has one of that name"),
     (f"{TOP}[tables]\ntally = 3", "tables.tally: expected module:attribute"),
     (f'{TOP}[tables]\ntally = {{run = "a:b", key = "yes"}}', "tables.tally.key: expected true or false, found 'yes'"),

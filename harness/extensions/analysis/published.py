@@ -19,7 +19,7 @@ from harness.parameters import OPEN, fields, problems
 from harness.results import Run
 from harness.tables import text
 
-from .figures import PublishedTable, Record
+from .published_figures import PublishedTable, Record
 
 _Figure = Annotated[float, Range(ge=-1e15, le=1e15)]
 

@@ -23,13 +23,13 @@ from harness.config.project import find
 from harness.config.spec import Spec, load
 from harness.errors import DataError, UserError, near
 from harness.evaluation import execute
-from harness.extensions.leaderboards import comparison
-from harness.extensions.leaderboards.leaderboard import Comparable, RunScores, grouped
-from harness.extensions.leaderboards.leaderboard import leaderboard as merge
-from harness.extensions.leaderboards.overall import overall
-from harness.extensions.leaderboards.sides import RunPart, add_sides, two_sides
-from harness.extensions.leaderboards.standings import Role, Standings, standings
-from harness.extensions.papers.names import tables_named
+from harness.extensions.analysis import comparison
+from harness.extensions.analysis.leaderboard import Comparable, RunScores, grouped
+from harness.extensions.analysis.leaderboard import leaderboard as merge
+from harness.extensions.analysis.overall import overall
+from harness.extensions.analysis.sides import RunPart, add_sides, two_sides
+from harness.extensions.analysis.standings import Role, Standings, standings
+from harness.extensions.analysis.table_names import tables_named
 from harness.reading import run_folder
 from harness.report.provenance import as_table, facts
 from harness.results import Run

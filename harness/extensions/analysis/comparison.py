@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from harness.config.spec import SHOWN
 from harness.errors import DataError
-from harness.extensions.effects import paired
+from harness.extensions.analysis import paired
 from harness.printable import cut
 from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, NumberForm, Row, Table, stats, text
 from harness.tables.notes import clusters_in_words

@@ -10,8 +10,8 @@ import pytest
 
 from harness.api import Episode, Metric
 from harness.errors import DataError
-from harness.extensions.leaderboards.leaderboard import RunScores, leaderboard
-from harness.extensions.papers.figures import PublishedTable, Record
+from harness.extensions.analysis.leaderboard import RunScores, leaderboard
+from harness.extensions.analysis.published_figures import PublishedTable, Record
 from harness.tables import EpisodeScore, Table, TableSpec
 
 

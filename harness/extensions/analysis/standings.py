@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
+from harness.extensions.analysis import paired
+from harness.extensions.analysis.published_beside import other_coverage
+from harness.extensions.analysis.published_figures import PublishedTable
 from harness.extensions.costs.costs import Prices, cost
-from harness.extensions.effects import paired
-from harness.extensions.papers.beside import other_coverage
-from harness.extensions.papers.figures import PublishedTable
 from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Row, Table, stats, text
 from harness.tables.notes import clusters_in_words
 from harness.tables.reads import ReadShare

@@ -18,8 +18,8 @@ from harness.tables.scores import EpisodeScore, cluster_of, finite, observations
 from harness.tables.spec import TableSpec
 from harness.tables.table import Cell, Column, NumberForm, Row, Table, text
 
+from .effects_model import Fit, Term, fit, many_levels
 from .kinds import Effects
-from .model import Fit, Term, fit, many_levels
 
 _COLUMNS: Final[dict[str, tuple[str, NumberForm]]] = {
     "n": ("n", "count"),

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Episode, Metric
+from harness.extensions.analysis.leaderboard import RunScores
+from harness.extensions.analysis.overall import overall
+from harness.extensions.analysis.published_figures import PublishedTable, Record
+from harness.extensions.analysis.standings import standings
 from harness.extensions.charts.page_html import page
 from harness.extensions.costs.costs import Price
-from harness.extensions.leaderboards.leaderboard import RunScores
-from harness.extensions.leaderboards.overall import overall
-from harness.extensions.leaderboards.standings import standings
-from harness.extensions.papers.figures import PublishedTable, Record
 from harness.report import render
 from harness.tables import EpisodeScore, HeadlineSpec, TableSpec, check_headline
 

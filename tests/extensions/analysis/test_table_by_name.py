@@ -10,7 +10,7 @@ from harness.cli import main
 from harness.config import spec
 from harness.config.project import builtin
 from harness.evaluation import evaluate
-from harness.extensions.papers.names import called
+from harness.extensions.analysis.table_names import called
 from harness.tables import TableSpec
 
 QUICK = ["matrix.condition=[seq3c]"]

@@ -80,7 +80,7 @@ class Compare(TableKind):
 
     def build(self, table: TableSpec, scores: Sequence[EpisodeScore], metrics: Mapping[str, Metric]) -> Table:
         """As `compare.compare`."""
-        from .compare import compare
+        from .compare_table import compare
 
         return compare(table, self, scores)
 
@@ -131,13 +131,13 @@ class Effects(TableKind):
 
     def check(self, table: TableSpec, labels: Mapping[str, Sequence[str]], metrics: Iterable[str]) -> list[str]:
         """Labels of too many values: numbers that count, such as those of cases."""
-        from .model import many_levels
+        from .effects_model import many_levels
 
         return many_levels(self.factors, labels)
 
     def build(self, table: TableSpec, scores: Sequence[EpisodeScore], metrics: Mapping[str, Metric]) -> Table:
         """As `tables.effects`."""
-        from .tables import effects
+        from .effects_table import effects
 
         return effects(table, metrics, scores)
 

@@ -11,7 +11,7 @@ from harness.errors import SpecError, near
 from harness.tables import Cell, EpisodeScore, Row, TableKey, TableSpec, error_of, text
 from harness.tables.axis import Axis, Key
 
-from .figures import PublishedTable, Record
+from .published_figures import PublishedTable, Record
 
 Figures = dict[Key, dict[tuple[Key | None, str], Record]]
 """Row → (column, None for the overall one; metric) → figure."""

@@ -16,8 +16,8 @@ import scipy.stats
 
 from harness.api import Episode, Metric
 from harness.errors import SpecError
+from harness.extensions.analysis.effects_model import fit
 from harness.extensions.charts.page_html import page
-from harness.extensions.effects.model import fit
 from harness.report import FORMATS, render
 from harness.tables import EpisodeScore, Table, TableSpec, build, check
 

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from harness.api import Metric
 from harness.errors import DataError
+from harness.extensions.analysis.published_beside import cited
+from harness.extensions.analysis.published_figures import PublishedTable
 from harness.extensions.costs.costs import Price, Prices, cost, read_prices
 from harness.extensions.costs.key import priced
-from harness.extensions.papers.beside import cited
-from harness.extensions.papers.figures import PublishedTable
 from harness.printable import shortened
 from harness.results import Run
 from harness.tables import EpisodeScore, HeadlineSpec, Table, TableSpec, build, text

@@ -17,7 +17,7 @@ from harness.api import Episode, Parts, RatioMetric, linearised
 from harness.config.project import find
 from harness.errors import DataError
 from harness.evaluation import evaluate, rescored
-from harness.extensions.leaderboards.leaderboard import RunScores, leaderboard
+from harness.extensions.analysis.leaderboard import RunScores, leaderboard
 from harness.extensions.yaml_tasks.conformance import check_metric
 from harness.results import Run
 from harness.runtime.scoring import score

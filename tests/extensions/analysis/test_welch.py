@@ -8,8 +8,8 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.extensions.effects import paired
-from harness.extensions.effects.welch import welch_test
+from harness.extensions.analysis import paired
+from harness.extensions.analysis.welch import welch_test
 
 samples = st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=20)
 
