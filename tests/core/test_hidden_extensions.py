@@ -36,6 +36,8 @@ BROUGHT = {
     "networks": ("new", "a_new_project"),
     "starters": ("new", "a_new_project"),
     "viewer": ("view",),
+    "replay": ("replay", "results/none"),
+    "blame": ("blame", "results/none"),
     "charts": ("plot", "results/none", "--kind", "scaling"),
     "openai": ("eval", "--spec", "agentsnet_quick", "--model", "openai"),
     "agents": ("eval", "--spec", "agentsnet_quick", "--model", "human"),

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from harness.errors import DataError
-from harness.extensions.replay.blame import blamed
-from harness.extensions.replay.blame_tables import Blame
-from harness.extensions.replay.labels import BlameLabel
-from harness.extensions.replay.opinions import opinion_table, read_opinions
+from harness.extensions.blame.blame import blamed
+from harness.extensions.blame.blame_tables import Blame
+from harness.extensions.blame.labels import BlameLabel
+from harness.extensions.blame.opinions import opinion_table, read_opinions
 from harness.results import Run
 from tests.helpers.commands import invoke
 from tests.helpers.toy import TOY, run
@@ -80,7 +80,7 @@ def test_labels_are_checked_before_anything_is_played(
 ) -> None:
     monkeypatch.chdir(TOY.root)
     (tmp_path / "labels.csv").write_text("episode,agent\nagents=2/c9/0,S0\n")
-    monkeypatch.setattr("harness.extensions.replay.blame_command.blamed", pytest.fail)
+    monkeypatch.setattr("harness.extensions.blame.blame_command.blamed", pytest.fail)
     by = ("blame", str(coins.folder), "--by", "{use: coin, bias: 1.0}", "--quiet")
     code, _, err = invoke(capsys, *by, "--labels", str(tmp_path / "labels.csv"))
     assert code == 2 and "labels.csv:2:1: the run has no episode 'agents=2/c9/0'" in err and "Did you mean" in err

@@ -9,12 +9,12 @@ from harness.api import Completion, Move
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import DataError
+from harness.extensions.blame.blame import blamed
+from harness.extensions.blame.blame_chart import kind_of
+from harness.extensions.blame.blame_command import as_json
+from harness.extensions.blame.findings import keep
 from harness.extensions.charts import ChartOptions, chart
 from harness.extensions.charts.command import material
-from harness.extensions.replay.blame import blamed
-from harness.extensions.replay.blame_command import as_json
-from harness.extensions.replay.chart import kind_of
-from harness.extensions.replay.findings import keep
 from harness.results import Run
 from tests.helpers.toy import TOY, run
 

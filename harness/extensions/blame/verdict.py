@@ -9,12 +9,12 @@ from fractions import Fraction
 from typing import Literal
 
 from harness.errors import EngineFatalError
+from harness.extensions.replay.changes import receivers, without_messages
+from harness.extensions.replay.course import Course, Deviation, Rehearsal, Substitution, is_unanswered
 from harness.printable import clean_name
 from harness.runtime.episode import STOPS
 from harness.storage.plugin_errors import describe
 
-from .changes import receivers, without_messages
-from .course import Course, Deviation, Rehearsal, Substitution, is_unanswered
 from .shares import MOST_EXACT, AgentGame, Share
 
 Finding = Literal["blamed", "no_better", "alike", "unanswered", "too_many", "no_number", "fails"]

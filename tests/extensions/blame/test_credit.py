@@ -12,8 +12,8 @@ from harness.config import resolve
 from harness.config.project import Project, find
 from harness.errors import UserError
 from harness.evaluation import rescored
-from harness.extensions.replay.blame import blamed
-from harness.extensions.replay.credit import FILE, Crediting
+from harness.extensions.blame.blame import blamed
+from harness.extensions.blame.credit import FILE, Crediting
 from harness.results import Run
 from tests.helpers.commands import invoke
 from tests.helpers.toy import TOY

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import DataError
+from harness.extensions.blame import findings
+from harness.extensions.blame.findings import FILE, keep, kept_of, of_episode, verdicts_of
 from harness.extensions.exports import export
-from harness.extensions.replay import findings
-from harness.extensions.replay.findings import FILE, keep, kept_of, of_episode, verdicts_of
 from harness.extensions.transcripts.findings import findings as findings_of
 from harness.extensions.transcripts.view_api import Finding, Transcript
 from harness.results import Run

@@ -7,8 +7,8 @@ import pytest
 import harness
 from harness.config.project import Project, find
 from harness.errors import SpecError
+from harness.extensions.blame.blame import blamed
 from harness.extensions.replay.again import replayed
-from harness.extensions.replay.blame import blamed
 from harness.results import Run
 from harness.runtime.options import Options
 from tests.helpers.commands import invoke

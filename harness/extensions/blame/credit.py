@@ -23,6 +23,9 @@ from harness.config.plan import Plan
 from harness.config.project import Project
 from harness.errors import BudgetSpentError, SpecError, near
 from harness.evaluation import rescored
+from harness.extensions.replay.course import Rehearsal
+from harness.extensions.replay.parent import Parent
+from harness.extensions.replay.reference import engines_of, reference_of, try_policy
 from harness.parameters import PLUGIN, Keywords, Plugin
 from harness.results import Run
 from harness.runtime.options import Options
@@ -31,9 +34,6 @@ from harness.tables import EpisodeScore, HeadlineSpec
 from harness.tables.stats import t_quantile
 
 from .blame_tables import of_episodes
-from .course import Rehearsal
-from .parent import Parent
-from .reference import engines_of, reference_of, try_policy
 from .shares import Share
 from .verdict import Search, shares
 

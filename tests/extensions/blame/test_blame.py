@@ -16,13 +16,13 @@ from harness.config.project import find
 from harness.config.spec import load
 from harness.engines.mock import Mock
 from harness.errors import DataError, SpecError, UserError
+from harness.extensions.blame.blame import blamed, planned
+from harness.extensions.blame.blame_command import as_json
+from harness.extensions.blame.blame_tables import Blame
+from harness.extensions.blame.findings import FILE, keep
+from harness.extensions.blame.verdict import WORDS
 from harness.extensions.charts import ChartOptions, chart
 from harness.extensions.charts.command import material
-from harness.extensions.replay.blame import blamed, planned
-from harness.extensions.replay.blame_command import as_json
-from harness.extensions.replay.blame_tables import Blame
-from harness.extensions.replay.findings import FILE, keep
-from harness.extensions.replay.verdict import WORDS
 from harness.results import Run
 from tests.helpers.commands import invoke
 from tests.helpers.toy import TOY, run

@@ -19,17 +19,17 @@ from harness.config.permissions import check_execution
 from harness.config.project import Project
 from harness.engine_api import Engine
 from harness.errors import BudgetSpentError, DataError, Place, SpecError, near
+from harness.extensions.replay.course import Rehearsal
+from harness.extensions.replay.kept import Kept
+from harness.extensions.replay.key import MODEL
+from harness.extensions.replay.parent import Parent
+from harness.extensions.replay.reference import engines_of, reference_of, try_policy
 from harness.results import Run
 from harness.runtime.session import session
 from harness.tables import EpisodeScore
 from harness.tables.headline import Better
 
 from .blame_tables import Blame
-from .course import Rehearsal
-from .kept import Kept
-from .key import MODEL
-from .parent import Parent
-from .reference import engines_of, reference_of, try_policy
 from .verdict import BlameVerdict, Search, effort, is_worse, verdict
 
 OnVerdict = Callable[[BlameVerdict | None, int], None]

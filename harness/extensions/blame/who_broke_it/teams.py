@@ -19,14 +19,14 @@ from harness.config.plan import Condition, Plan, episode_id
 from harness.config.project import Project, find
 from harness.config.spec import Spec, load
 from harness.errors import Place, PluginError, UserError
+from harness.extensions.blame.verdict import BlameVerdict, Search, verdict
+from harness.extensions.replay.course import Course, Rehearsal, Substitution
+from harness.extensions.replay.parent import ParentTurn, PlayedEpisodes
 from harness.runtime.seats import Seat
 from harness.tables import HeadlineSpec
 
-from .course import Course, Rehearsal, Substitution
-from .parent import ParentTurn, PlayedEpisodes
 from .planted import Erring
 from .surface import given_away
-from .verdict import BlameVerdict, Search, verdict
 
 TRIES = 200
 """Drawn faults, of which one should decide its episode."""

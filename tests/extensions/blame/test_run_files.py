@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 from harness.errors import DataError
-from harness.extensions.replay.asked import asked_about
+from harness.extensions.blame.who_broke_it.asked import asked_about
 from harness.results import Run
 from tests.helpers.commands import invoke
 from tests.helpers.toy import TOY, run

@@ -17,12 +17,12 @@ from harness.cli.output import show, write
 from harness.cli.progress import Progress
 from harness.cli.usage import Parser
 from harness.errors import DataError, Place, SpecError
+from harness.extensions.replay.command import add_model, policy_of
+from harness.extensions.replay.course import Deviation
 from harness.results import Run
 
 from .blame import blamed, planned
 from .blame_tables import Blame, of_episodes
-from .command import add_model, policy_of
-from .course import Deviation
 from .findings import keep
 from .opinions import opinion_table, opinions_json, read_opinions
 from .verdict import BlameVerdict

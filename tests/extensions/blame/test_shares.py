@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from harness.extensions.replay.shares import MOST_EXACT, AgentGame, Coalition, Share
+from harness.extensions.blame.shares import MOST_EXACT, AgentGame, Coalition, Share
 from tests.helpers.commands import ROOT
 from tests.helpers.samples import examples
 

@@ -10,13 +10,13 @@ from typing import Any
 from harness.config.building import Reference
 from harness.engine_api import Engine
 from harness.errors import BudgetSpentError, DataError, near
+from harness.extensions.replay.again import replayed
+from harness.extensions.replay.parent import Parent, ParentTurn
 from harness.results import Run
 from harness.runtime.options import Options
 from harness.tables import EpisodeScore
 
-from .again import replayed
 from .blame import blamed
-from .parent import Parent, ParentTurn
 from .verdict import BlameVerdict
 
 

@@ -15,9 +15,9 @@ from harness.extensions.charts.chart import Chart
 from harness.extensions.charts.failures import ENGINE, LIMIT, TRUNCATED, UNREADABLE
 from harness.extensions.charts.sources import ChartOptions, Material
 from harness.extensions.charts.style import label, ticks
+from harness.extensions.replay.changes import without_messages
 from harness.storage import finished
 
-from .changes import without_messages
 from .findings import KeptVerdict, kept_of
 from .verdict import words_of
 

@@ -8,14 +8,14 @@ from typing import Any
 
 from harness import storage
 from harness.errors import DataError
+from harness.extensions.blame.findings import FILE, verdicts_of
+from harness.extensions.blame.labels import BlameLabel
+from harness.extensions.replay.parent import Parent
 from harness.printable import clean_name
 from harness.results import Run
 from harness.runtime.seats import seats
 from harness.storage import finished
 
-from .findings import FILE, verdicts_of
-from .labels import BlameLabel
-from .parent import Parent
 from .teams import RecordedEpisode
 
 TASK = "who_broke_it"
