@@ -444,6 +444,9 @@ def test_without_the_package_specs_are_valid_and_runs_stop(
     assert code == 2 and "needs the package textarena" in err and "Traceback" not in err
     assert 'pip install "mas-eval-harness[textarena]"' in err and not (tmp_path / "r" / "journal.jsonl").exists()
     assert invoke(capsys, "list", "tasks", "--textarena")[0] == 2
+    needed = "games needs textarena for lists.textarena: pip install 'mas-eval-harness[textarena]'"
+    assert needed in invoke(capsys, "list")[1], "the rest of the extension needs nothing"
+    assert "gomoku" in invoke(capsys, "list", "tasks", "--openspiel", "go")[1]
 
 
 def test_the_list_names_what_cannot_be_played(capsys: pytest.CaptureFixture[str]) -> None:
