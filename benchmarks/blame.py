@@ -18,7 +18,7 @@ from typing import Any
 
 import harness
 from harness.evaluation import rescored
-from harness.extensions.replay.blame import blamed
+from harness.extensions.blame.blame import blamed
 from harness.extensions.replay.course import Rehearsal, Substitution
 from harness.extensions.replay.parent import Parent
 from harness.runtime.session import session

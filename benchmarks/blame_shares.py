@@ -16,7 +16,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from math import comb
 
-from harness.extensions.replay.shares import AgentGame, Coalition, Share
+from harness.extensions.blame.shares import AgentGame, Coalition, Share
 
 Worth = Callable[[Coalition], Fraction]
 Game = tuple[Worth, dict[str, Fraction]]

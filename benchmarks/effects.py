@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy
 
-from harness.extensions.effects import model as effects_model
+from harness.extensions.analysis import effects_model
 
 TRUE = ((0.08, 0.0, -0.08), (0.0, 0.0))
 """The effects of three and of two levels on the chance of a right answer: something, and nothing."""

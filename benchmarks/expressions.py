@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from harness.extensions.declared.expressions import compiled, names
 from harness.extensions.networks import small_world
-from harness.extensions.templating.environment import BoundedEnvironment
+from harness.extensions.yaml_tasks.bounded_templates import BoundedEnvironment
+from harness.extensions.yaml_tasks.expressions import compiled, names
 
 PYTHON = {
     "coloring": "all(answer[u] != answer[v] for u, v in edges)",

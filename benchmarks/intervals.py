@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy
 from scipy.stats import t
 
-from harness.extensions.effects import paired
+from harness.extensions.analysis import paired
 from harness.tables import stats
 
 Draw = Callable[[numpy.random.Generator, tuple[int, int]], numpy.ndarray]

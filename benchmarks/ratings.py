@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 
 import numpy
 
-from harness.extensions.tournaments import ratings_model, ratings_sequential
-from harness.extensions.tournaments.ratings_model import Outcome, Strengths
+from harness.extensions.games.tournaments import ratings_model, ratings_sequential
+from harness.extensions.games.tournaments.ratings_model import Outcome, Strengths
 
 Generator = numpy.random.Generator
 SPREAD = 1.0

@@ -9,7 +9,7 @@ import time
 from dataclasses import replace
 
 from harness.config import project, resolve, spec
-from harness.extensions.sharded import ShardedTask
+from harness.extensions.networks.sharded import ShardedTask
 
 AGENTS, ITEMS = 10, 100
 

@@ -12,7 +12,7 @@ import time
 
 from harness.config import resolve, spec
 from harness.config.project import builtin
-from harness.extensions.worlds import SteppedTask
+from harness.extensions.games.worlds import SteppedTask
 
 STEPS, RUNS = 2_000, 7
 

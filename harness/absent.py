@@ -33,10 +33,20 @@ class BrokenExtension:
 
 
 def lacking(extension: Extension) -> str | None:
-    """The packages that it needs and that are not installed, in words; None if there are none."""
-    missing = [name for name in extension.packages if not _is_installed(name)]
-    what = f"needs {' and '.join(missing)}: {_install(extension.distribution, extension.extra)}"
-    return what if missing else None
+    """The packages that it, or something that it adds, needs and that are not installed, in words; None if there are
+    none."""
+    parts = [(extension.packages, "", extension.extra)]
+    for point, names in extension.points.items():
+        for name, value in names.items():
+            own = value.get("packages", ()) if isinstance(value, Mapping) else ()
+            parts.append((tuple(own), f" for {point}.{name}", Offer(extension, point, name, value).extra))
+    missing = [([name for name in packages if not _is_installed(name)], *rest) for packages, *rest in parts]
+    texts = [
+        f"{' and '.join(names)}{what}: {_install(extension.distribution, extra)}"
+        for names, what, extra in missing
+        if names
+    ]
+    return f"needs {'; '.join(texts)}" if texts else None
 
 
 def _is_installed(package: str) -> bool:
@@ -56,7 +66,7 @@ def raise_import_error(offer: Offer, module: str, error: BaseException, key: str
     if error.name.partition(".")[0] == one.package.partition(".")[0]:
         raise offer.mistake(f"there is no module {error.name}", key) from None
     why = f"the extension {one.name} needs {error.name}, which is not installed"
-    raise SetupError(why, hint=f"Install it: {_install(one.distribution, one.extra)}") from error
+    raise SetupError(why, hint=f"Install it: {_install(one.distribution, offer.extra)}") from error
 
 
 def missing() -> dict[str, str]:

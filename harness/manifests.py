@@ -73,10 +73,20 @@ class Offer:
     name: str
     value: Any
 
+    def reference(self, key: str = "run") -> str:
+        """What the manifest names, or names under a key of the entry: a module, or an attribute of one."""
+        return str(self.value if isinstance(self.value, str) else self.value[key])
+
     @property
     def source(self) -> Path:
         """The file of the module that the manifest names."""
-        return self.extension.file.parent / f"{self.value.replace('.', '/')}.py"
+        return self.extension.file.parent / f"{self.reference().replace('.', '/')}.py"
+
+    @property
+    def extra(self) -> str | None:
+        """The extra that installs what it needs: its own, or that of its extension."""
+        own = self.value.get("extra") if isinstance(self.value, Mapping) else None
+        return self.extension.extra if own is None else str(own)
 
     def load(self, key: str = "run") -> Any:
         """The object that the manifest names, or that it names under a key of the entry.
@@ -84,8 +94,8 @@ class Offer:
         Raises `PluginError`, with the manifest and the key, if there is none, and `SetupError` if a package that it
         needs is not installed.
         """
-        one, nested = self.extension, not isinstance(self.value, str)
-        module, _, attribute = (self.value[key] if nested else self.value).partition(":")
+        one = self.extension
+        module, _, attribute = self.reference(key).partition(":")
         name = f"{one.package}.{module}" if module else one.package
         try:
             found: Any = importlib.import_module(name)

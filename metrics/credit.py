@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from harness.api import plugin
-from harness.extensions.replay.credit import CreditMetric
+from harness.extensions.blame.credit import CreditMetric
 
 
 @plugin

@@ -19,8 +19,8 @@ from typing import Any
 from harness.config import resolve, spec
 from harness.config.project import Project, find
 from harness.evaluation import execute
-from harness.extensions.leaderboards.leaderboard import RunScores, leaderboard
-from harness.extensions.leaderboards.standings import Role, Standings, standings
+from harness.extensions.analysis.leaderboard import RunScores, leaderboard
+from harness.extensions.analysis.standings import Role, Standings, standings
 from harness.report import render
 from harness.runtime.options import Options
 from harness.tables import Cell, Column, HeadlineSpec, Row, Table

@@ -20,9 +20,9 @@ import harness
 from harness.api import Completion
 from harness.engine_api import Request
 from harness.engines.mock import Mock
-from harness.extensions.replay.blame import blamed
-from harness.extensions.replay.blame_command import as_json
-from harness.extensions.replay.findings import keep
+from harness.extensions.blame.blame import blamed
+from harness.extensions.blame.blame_command import as_json
+from harness.extensions.blame.findings import keep
 from harness.runtime.options import Options
 
 LED = (

@@ -147,7 +147,7 @@ class Project:
 
     def _module(self, kind: str, file: Path) -> str:
         if (offer := next((one for one in _offered(kind).values() if one.source == file), None)) is not None:
-            return f"{offer.extension.package}.{offer.value}"
+            return f"{offer.extension.package}.{offer.reference()}"
         if (root := self._home(file)) is not None:
             below = file.relative_to(root).with_suffix("").parts
             return ".".join((mount(root, root in self.elsewhere()), *below))

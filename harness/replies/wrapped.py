@@ -84,7 +84,7 @@ class WrappedReply(Reply):
 
 
 def has_fields(action: Action) -> bool:
-    """Whether an action is {"act": action, "said": {field: value}} (`harness.extensions.declared.contract`)."""
+    """Whether an action is {"act": action, "said": {field: value}} (`harness.extensions.yaml_tasks.contract`)."""
     return isinstance(action, Mapping) and set(action) == {"act", "said"}
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.api import Episode, plugin
-from harness.extensions.tournaments.results import ResultsMetric
+from harness.extensions.games.tournaments.results import ResultsMetric
 
 from ._actions import turns_of
 

@@ -4,7 +4,7 @@ import re
 from typing import Literal
 
 from harness.api import Episode, Metric, plugin
-from harness.extensions.sharded.answers import normalize
+from harness.extensions.networks.answers import normalize
 
 from ._run import Among, belongs, facts, sent_texts
 

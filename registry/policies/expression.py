@@ -13,8 +13,11 @@ from typing import Any
 from harness.api import Action, Policy, Reply, Turn, plugin
 from harness.errors import Place, PluginError
 from harness.extensions.contracts import ActionWithMessage, MessageLine
-from harness.extensions.declared.contract import ActWithFields
-from harness.extensions.declared.expressions import (
+from harness.extensions.games.actions import Actions
+from harness.extensions.networks.calls import Calls, Verb
+from harness.extensions.networks.messages import Messages
+from harness.extensions.yaml_tasks.contract import ActWithFields
+from harness.extensions.yaml_tasks.expressions import (
     FUNCTIONS,
     RANDOM,
     CompiledExpression,
@@ -24,9 +27,6 @@ from harness.extensions.declared.expressions import (
     names,
     random_functions,
 )
-from harness.extensions.networks.calls import Calls, Verb
-from harness.extensions.networks.messages import Messages
-from harness.extensions.worlds.actions import Actions
 
 _WORD = re.compile(r"[^\W\d_]\w*")
 _OWN = ("facts", "options", "noop", "turn", "action")

@@ -12,8 +12,9 @@ from typing import Annotated, Any
 
 from harness.api import Case, Facts, Outcome, Range, Reply, derive_seed, plugin
 from harness.errors import PluginError
-from harness.extensions.declared.contract import said_of
-from harness.extensions.declared.expressions import (
+from harness.extensions.networks import Adjacency, Honest, Network, NetworkTask, diameter, honest, topology_of, valid
+from harness.extensions.yaml_tasks.contract import said_of
+from harness.extensions.yaml_tasks.expressions import (
     FUNCTIONS,
     RANDOM,
     CompiledExpression,
@@ -26,10 +27,9 @@ from harness.extensions.declared.expressions import (
     names,
     random_functions,
 )
-from harness.extensions.declared.fields import ReplyEntry, ReplyFields
-from harness.extensions.declared.tasks import DeclaredTask
-from harness.extensions.declared.wordings import Wording
-from harness.extensions.networks import Adjacency, Honest, Network, NetworkTask, diameter, honest, topology_of, valid
+from harness.extensions.yaml_tasks.fields import ReplyEntry, ReplyFields
+from harness.extensions.yaml_tasks.tasks import DeclaredTask
+from harness.extensions.yaml_tasks.wordings import Wording
 from harness.replies import act_of
 
 from ._network.answers import AnswerEntry, AnswerRule

@@ -9,22 +9,8 @@ from typing import Annotated, Any, Literal, TypedDict
 
 from harness.api import Action, Case, Facts, Outcome, Range, Reply, plugin
 from harness.errors import PluginError, near
-from harness.extensions.declared.expressions import (
-    RANDOM,
-    CompiledExpression,
-    Expression,
-    ExpressionError,
-    Names,
-    compiled,
-    is_number,
-    names,
-    random_functions,
-)
-from harness.extensions.declared.fields import ReplyEntry, ReplyFields
-from harness.extensions.declared.tasks import DeclaredTask
-from harness.extensions.declared.wordings import Wording
-from harness.extensions.sharded import Items, ShardedTask, credit_for, cuts
-from harness.extensions.sharded.answers import (
+from harness.extensions.networks import cuts
+from harness.extensions.networks.answers import (
     INTEGER,
     INTEGERS,
     NUMBER,
@@ -38,6 +24,21 @@ from harness.extensions.sharded.answers import (
     one_of,
     same,
 )
+from harness.extensions.networks.sharded import Items, ShardedTask, credit_for
+from harness.extensions.yaml_tasks.expressions import (
+    RANDOM,
+    CompiledExpression,
+    Expression,
+    ExpressionError,
+    Names,
+    compiled,
+    is_number,
+    names,
+    random_functions,
+)
+from harness.extensions.yaml_tasks.fields import ReplyEntry, ReplyFields
+from harness.extensions.yaml_tasks.tasks import DeclaredTask
+from harness.extensions.yaml_tasks.wordings import Wording
 
 FORMS = {
     "integer": INTEGER, "number": NUMBER, "text": TEXT, "truth": TRUTH, "integers": INTEGERS, "numbers": NUMBERS,

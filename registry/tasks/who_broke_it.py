@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal
 
 from harness.api import Action, Case, Facts, Outcome, Parsed, Protocol, Range, Reply, ReplyField, plugin
 from harness.errors import PluginError, UserError
+from harness.extensions.blame.who_broke_it.asked import asked_about
+from harness.extensions.blame.who_broke_it.teams import BrokenTeams, RecordedEpisode, transcript
 from harness.extensions.panels.questions import Question, QuestionTask
-from harness.extensions.replay.asked import asked_about
-from harness.extensions.replay.teams import BrokenTeams, RecordedEpisode, transcript
 from harness.replies import fields_of, spoken
 
 _ASKED = """{n} agents have worked on a task together, and they have failed. One single move made them fail: had its \

@@ -9,11 +9,11 @@ from typing import Annotated, Any, Literal
 
 from harness.api import Case, Facts, Outcome, Range, Reply, derive_seed, plugin
 from harness.errors import PluginError
-from harness.extensions.declared.expressions import Expression, ExpressionError, is_number, names, random_functions
-from harness.extensions.declared.fields import ReplyEntry
-from harness.extensions.declared.tasks import DeclaredTask
-from harness.extensions.declared.wordings import Wording
-from harness.extensions.worlds import SteppedTask
+from harness.extensions.games.worlds import SteppedTask
+from harness.extensions.yaml_tasks.expressions import Expression, ExpressionError, is_number, names, random_functions
+from harness.extensions.yaml_tasks.fields import ReplyEntry
+from harness.extensions.yaml_tasks.tasks import DeclaredTask
+from harness.extensions.yaml_tasks.wordings import Wording
 
 from ._world.rules import ActionEntry, Rules
 from ._world.states import DeclaredState

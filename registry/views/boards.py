@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.api import Action, Case, Protocol, Task, plugin
-from harness.extensions.sharded import ShardedTask
+from harness.extensions.networks.sharded import ShardedTask
 from harness.extensions.transcripts.view_api import (
     Edge,
     Node,

@@ -12,8 +12,8 @@ import pytest
 from harness.config import resolve, spec
 from harness.config.project import builtin
 from harness.errors import SpecError
-from harness.extensions.papers.beside import cited
-from harness.extensions.papers.figures import PublishedTable, Record
+from harness.extensions.analysis.published_beside import cited
+from harness.extensions.analysis.published_figures import PublishedTable, Record
 from harness.report.render import grid
 from harness.tables import Cell, Table, TableSpec, build
 from tests.helpers import shipped

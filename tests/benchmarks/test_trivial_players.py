@@ -10,8 +10,8 @@ from harness.config.project import builtin
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.evaluation import execute
-from harness.extensions.leaderboards.leaderboard import RunScores
-from harness.extensions.leaderboards.standings import standings
+from harness.extensions.analysis.leaderboard import RunScores
+from harness.extensions.analysis.standings import standings
 from harness.runtime.options import Options
 from tests.helpers import shipped
 

@@ -36,21 +36,21 @@ BROUGHT = {
     "networks": ("new", "a_new_project"),
     "starters": ("new", "a_new_project"),
     "viewer": ("view",),
+    "replay": ("replay", "results/none"),
+    "blame": ("blame", "results/none"),
     "charts": ("plot", "results/none", "--kind", "scaling"),
     "openai": ("eval", "--spec", "agentsnet_quick", "--model", "openai"),
-    "people": ("eval", "--spec", "agentsnet_quick", "--model", "human"),
+    "agents": ("eval", "--spec", "agentsnet_quick", "--model", "human"),
     "calls": ("eval", "--spec", "agentsnet_quick", "--max_calls", "1"),
     "ray": ("eval", "--spec", "agentsnet_quick", "--executor", "ray"),
-    "worlds": ("validate", "worlds/commons"),
+    "games": ("validate", "worlds/commons"),
     "datasets": ("validate", "math"),
-    "sharded": ("validate", "silo_quick"),
-    "declared": ("validate", "networks/coloring"),
+    "yaml_tasks": ("validate", "networks/coloring"),
     "sandbox": ("validate", "humaneval"),
-    "effects": ("validate", "agentsnet_camoc"),
-    "calibration": ("eval", "--spec", "agentsnet_quick", "--set", "fit.limit=3"),
+    "analysis": ("validate", "agentsnet_camoc"),
+    "panels": ("eval", "--spec", "agentsnet_quick", "--set", "fit.limit=3"),
     "judges": ("eval", "--spec", "agentsnet_quick", "--judge", "mock"),
     "lm_eval": ("list", "tasks", "--include_path", "tasks"),
-    "textarena": ("list", "tasks", "--textarena"),
     "transcripts": ("list", "views"),
     "contracts": ("validate", "agentsnet_quick"),
     "trust": ("trust", "results/none"),
@@ -61,6 +61,8 @@ BROUGHT = {
     "row_groups": ("eval", "--spec", "agentsnet_quick", "--set", "tables.0.groups=[{title: all, of: [4]}]"),
 }
 """Extension → a command that needs it."""
+SECOND = {"games": ("list", "tasks", "--textarena"), "networks": ("validate", "silo_quick")}
+"""Extension → another command, which needs another part of it."""
 
 
 def without(folder: Path, hidden: Iterable[str]) -> Path:
@@ -117,8 +119,8 @@ def test_what_lacks_an_extension_says_its_name(name: str, tmp_path: Path) -> Non
     if name not in FOR_FIRST:
         done = run(path, *FIRST, "--output_path", str(tmp_path / "run"))
         assert done.returncode == 0, done.stderr
-    if name in BROUGHT:
-        refused = run(path, *BROUGHT[name])
+    for command in (one[name] for one in (BROUGHT, SECOND) if name in one):
+        refused = run(path, *command)
         assert refused.returncode == 2 and "Traceback" not in refused.stderr
         assert f"comes with the extension {name}, which is not installed: pip install" in refused.stderr
 
@@ -141,13 +143,13 @@ def hiding(*names: str) -> Iterator[None]:
 
 def test_an_option_of_an_extension_that_is_not_here_names_it(capsys: pytest.CaptureFixture[str]) -> None:
     """Of two extensions, in this process; the test above asks each."""
-    with hiding("calibration", "judges"):
+    with hiding("panels", "judges"):
         for command in (("eval", "--spec", "x", "--judge", "mock"), ("score", "x", "--judge_args=a=1")):
             with pytest.raises(SystemExit, match="2"):
                 main(command)
             assert "comes with the extension judges, which is not installed: pip" in capsys.readouterr().err
         assert main(["validate", "agentsnet_quick", "--set", "fit.limit=3"]) == 2
-        assert "'fit' comes with the extension calibration" in capsys.readouterr().err
+        assert "'fit' comes with the extension panels" in capsys.readouterr().err
         with pytest.raises(TypeError, match=r"no option 'judge'.*comes with the extension judges, which is not"):
             evaluate("agentsnet_quick", judge="mock")
 
@@ -177,9 +179,9 @@ def test_prompts_that_nothing_has_rendered_are_not_passed_in_silence(capsys: pyt
 def test_published_tables_that_nothing_has_looked_up_are_not_passed_in_silence(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with hiding("papers"):
+    with hiding("analysis"):
         assert main(["validate", "agentsnet_quick", "--set", "tables.0.published=agentsnet/tabel2"]) == 0
-        assert "'published' comes with the extension papers, which is not installed: pip" in capsys.readouterr().out
+        assert "'published' comes with the extension analysis, which is not installed: pip" in capsys.readouterr().out
         assert main(["validate", "arithmetic"]) == 0
         assert "published" not in capsys.readouterr().out, "there is nothing to check"
 
@@ -188,8 +190,8 @@ def test_no_table_is_without_a_note_on_who_played_whatever_is_missing() -> None:
     scores = [EpisodeScore("c/0/0", "c", {"model": f"{name} + random"}) for name in ("human (Ann)", "human")]
     for hidden, says in (
         ((), "a person played. This measures no model."),
-        (("agents",), "a person played. This measures no model."),  # people needs it
-        (("people",), "'human' comes with the extension people, which is not installed: pip"),
+        (("openai",), "a person played. This measures no model."),  # agents needs it
+        (("agents",), "'human' comes with the extension agents, which is not installed: pip"),
     ):
         with hiding(*hidden):
             [note] = of_episodes(scores)
@@ -200,8 +202,8 @@ def test_templates_of_other_people_are_not_rendered_without_bounds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "say.j2").write_text("{{ 1 + 1 }}")
-    with hiding("templating"):
-        with pytest.raises(SetupError, match="'templates' comes with the extension templating, which is not installed"):
+    with hiding("yaml_tasks"):
+        with pytest.raises(SetupError, match="'templates' comes with the extension yaml_tasks, which is not installed"):
             PromptSet("theirs", [tmp_path])
         (tmp_path / "harness.yaml").write_text("name: mine\n")
         monkeypatch.chdir(tmp_path)
@@ -245,10 +247,10 @@ def test_no_extension_needs_itself_by_way_of_others() -> None:
 
 
 def test_an_extension_that_lacks_another_is_not_offered() -> None:
-    with hiding("worlds"):
-        assert not {"declared", "games", "textarena"} & manifests.extensions().keys()
-        assert absent.missing()["games"] == "needs the extension worlds"
-        assert absent.missing()["worlds"].startswith("is not installed: pip install")
+    with hiding("games"):
+        assert not {"agents", "games", "yaml_tasks"} & manifests.extensions().keys()
+        assert absent.missing()["agents"] == "needs the extension games"
+        assert absent.missing()["games"].startswith("is not installed: pip install")
 
 
 SHIP = {

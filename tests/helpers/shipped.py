@@ -3,8 +3,8 @@
 import functools
 
 from harness.config.project import builtin
-from harness.extensions.papers.figures import PublishedTable
-from harness.extensions.papers.published import load_published
+from harness.extensions.analysis.published import load_published
+from harness.extensions.analysis.published_figures import PublishedTable
 
 
 @functools.cache

@@ -1,1 +1,1 @@
-"""Agents of your own as engines: a Python function or class, a program, a server."""
+"""What plays in a model's place: agents of your own (a Python function or class, a program, a server), or a person."""

@@ -14,10 +14,10 @@ from harness.cli.usage import Parser
 from harness.config import resolve
 from harness.config.plan import Plan
 from harness.config.project import find
+from harness.extensions.analysis.leaderboard import RunScores
 from harness.extensions.charts import ChartOptions, ChartRun, Material
 from harness.extensions.charts import messages as traffic
 from harness.extensions.charts import plot as draw_chart
-from harness.extensions.leaderboards.leaderboard import RunScores
 from harness.extensions.transcripts.view_api import Scene, Transcript
 from harness.manifests import offers
 from harness.reading import run_folder

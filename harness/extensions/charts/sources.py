@@ -11,8 +11,8 @@ from typing import Any, Final
 from harness.api import Metric
 from harness.config.plan import Plan
 from harness.errors import DataError, near
+from harness.extensions.analysis.leaderboard import RunScores, combined
 from harness.extensions.costs.costs import Price
-from harness.extensions.leaderboards.leaderboard import RunScores, combined
 from harness.extensions.transcripts.view_api import Scene, Transcript
 from harness.tables import EpisodeScore, HeadlineSpec, text
 
@@ -95,7 +95,7 @@ class Material:
 
     @classmethod
     def of(cls, sources: Sequence[ChartRun]) -> Material:
-        """Put runs side by side. Raises `DataError` as `harness.extensions.leaderboards.leaderboard`."""
+        """Put runs side by side. Raises `DataError` as `harness.extensions.analysis.leaderboard`."""
         scores, prices, _ = combined([source.run for source in sources])
         return cls(tuple(sources), scores, prices)
 

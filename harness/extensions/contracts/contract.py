@@ -20,7 +20,7 @@ _NOTHING = ("", "none", "n/a", "-", "null", "nothing")
 
 
 class Value(Protocol):
-    """A field beside an act: `MessageLine` and `harness.extensions.worlds.actions.ActionParameter` are such."""
+    """A field beside an act: `MessageLine` and `harness.extensions.games.actions.ActionParameter` are such."""
 
     @property
     def name(self) -> str:

@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 
 from harness.api import Action, Case, Facts, Grading, Outcome, Protocol, Range, Reply, derive_seed
 from harness.errors import DataError, Place, PluginError
-from harness.extensions.declared.fields import ReplyEntry, ReplyFields
 from harness.extensions.panels.panels import Panel
 from harness.extensions.panels.questions import GRADES, Question, QuestionTask
+from harness.extensions.yaml_tasks.fields import ReplyEntry, ReplyFields
 from harness.replies import unquoted
 from harness.replies.literals import NOTHING, read
 

@@ -12,8 +12,8 @@ import jinja2
 from jinja2 import meta
 
 from harness.errors import DataError, PluginError, near
-from harness.extensions.templating.environment import HINT, BoundedEnvironment
-from harness.extensions.templating.step_limits import LimitError
+from harness.extensions.yaml_tasks.bounded_templates import HINT, BoundedEnvironment
+from harness.extensions.yaml_tasks.step_limits import LimitError
 from harness.replies.literals import read
 
 from .regular import SECONDS, regular_expression

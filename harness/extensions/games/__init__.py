@@ -1,4 +1,4 @@
-"""Games as stepped tasks: returns, chance from the seed, one rule for invalid moves; environments as games."""
+"""Games as stepped tasks: returns, chance from the seed, one rule for invalid moves. Stepped tasks are in `worlds`."""
 
 from .tasks import GameTask, Invalid, legal_instead, player_names
 

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 from harness.api import Action, Case, Facts, Reply
 from harness.errors import PluginError
-from harness.extensions.worlds import World
+from harness.extensions.games.worlds import World
 
 from .legal import LegalAction
 from .tasks import GameTask, Invalid, legal_instead, player_names

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from harness.api import Action, Case, Facts, Outcome, Protocol, Range, Turn, derive_seed
-from harness.extensions.worlds import SteppedTask
+from harness.extensions.games.worlds import SteppedTask
 
 T = TypeVar("T")
 

@@ -12,9 +12,9 @@ from harness.cli.usage import Parser
 from harness.config.project import find
 from harness.engines.sampling import normalize
 from harness.errors import SpecError
+from harness.extensions.analysis.sides import add_sides, two_sides
 from harness.extensions.judges.finished import SAMPLING, plan_of, prefer
 from harness.extensions.judges.pairs import PairSide
-from harness.extensions.leaderboards.sides import add_sides, two_sides
 from harness.runtime.options import Options
 
 from .options import add, engine_of

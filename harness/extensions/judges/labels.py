@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from harness import storage
 from harness.errors import DataError, Place, near
-from harness.extensions.effects.paired import paired
+from harness.extensions.analysis.paired import paired
 from harness.extensions.judges.agreement import alpha, bootstrapped, kappa, weighted_kappa
 from harness.extensions.judges.tasks import RATING, judge_names, read_lines
 from harness.printable import clean_name

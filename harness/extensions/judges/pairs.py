@@ -12,7 +12,7 @@ from typing import Any
 from harness.config.plan import Plan
 from harness.engine_api import Engine
 from harness.errors import DataError
-from harness.extensions.effects.paired import FEWEST, paired
+from harness.extensions.analysis.paired import FEWEST, paired
 from harness.extensions.judges.tasks import answer_text, read_lines, shortened
 from harness.tables import Cell, Column, EpisodeScore, Row, Table, text
 from harness.tables.stats import wilson

@@ -1,4 +1,4 @@
-"""Tasks on networks of agents."""
+"""Tasks on networks of agents; those whose input is split among agents are in `sharded`."""
 
 from .tasks import (
     FAMILIES,

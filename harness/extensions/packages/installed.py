@@ -19,7 +19,8 @@ from harness.absent import BrokenExtension
 from harness.errors import Place, PluginError, UserError, near
 from harness.manifests import GROUP, MANIFEST, OWN, POINTS, Extension, core, read
 
-_RUN: Final = {"run": "reference"}
+_NEEDED: Final = {"extra?": "text", "packages?": "texts"}
+_RUN: Final = {"run": "reference", **_NEEDED}
 _SHAPES: Final[Mapping[str, Any]] = {
     "extensions": "reference",
     "projects": "text",
@@ -31,7 +32,7 @@ _SHAPES: Final[Mapping[str, Any]] = {
     "checks": "reference",
     "completion": "reference",
     "confinement": "reference",
-    "engines": "module",
+    "engines": ("module", {"run": "module", **_NEEDED}),
     "gates": "reference",
     "abilities": "reference",
     "executors": "reference",

@@ -34,7 +34,7 @@ class QuestionTask(Task):
     Attributes:
         grades_raw_replies: whether `grade` reads every reply, also one in which there is no answer to compare.
         replies_needed: how many replies to a question `grade` takes at least, where one agent answers alone.
-        beside: the names of fields that replies have beside the answer (`harness.extensions.declared.contract`).
+        beside: the names of fields that replies have beside the answer (`harness.extensions.yaml_tasks.contract`).
     """
 
     grades_raw_replies = False

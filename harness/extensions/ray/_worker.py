@@ -19,7 +19,7 @@ from harness.config.plan import Job, Plan, episode_id
 from harness.config.spec import Spec
 from harness.engine_api import Engine
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError, UserError
-from harness.extensions.calibration.files import load_parameters
+from harness.extensions.panels.fitted_files import load_parameters
 from harness.extensions.ray import worker_locks
 from harness.runtime.open_episodes import Episodes
 from harness.runtime.options import Options

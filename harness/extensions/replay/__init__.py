@@ -1,9 +1,8 @@
-"""Finished episodes played again with one thing changed: `harness replay`, `harness blame`.
+"""Finished episodes played again with one thing changed: `harness replay`.
 
-From Python: `replayed(run, episode, change={…})`, `blamed(run, by)`.
+From Python: `replayed(run, episode, change={…})`.
 """
 
 from .again import replayed
-from .blame import blamed
 
-__all__ = ["blamed", "replayed"]
+__all__ = ["replayed"]

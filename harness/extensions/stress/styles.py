@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.api import Action, Reply, as_text
-from harness.extensions.declared.contract import ActWithFields
+from harness.extensions.yaml_tasks.contract import ActWithFields
 from harness.replies import FreeText, WrappedReply
 
 

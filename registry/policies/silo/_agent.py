@@ -12,8 +12,8 @@ from typing import Any
 
 from harness.api import Action, Facts, Policy, Turn
 from harness.errors import PluginError
-from harness.extensions.sharded import ShardedTask
-from harness.extensions.sharded.answers import normalize
+from harness.extensions.networks.answers import normalize
+from harness.extensions.networks.sharded import ShardedTask
 
 Call = dict[str, str]
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from harness.api import Action, Turn, plugin
 from harness.errors import PluginError
-from harness.extensions.sharded.answers import AnswerForm
+from harness.extensions.networks.answers import AnswerForm
 
 from . import _plans
 from ._agent import Agent, Call, submit

@@ -6,7 +6,7 @@ import random
 
 from harness.api import Action, Policy, Turn, plugin
 from harness.extensions.contracts import ActionWithMessage
-from harness.extensions.textarena import listed
+from harness.extensions.games.textarena import listed
 from harness.replies import FreeText
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from harness.api import Action, Policy, Turn, plugin
-from harness.extensions.replay.surface import FORMATS, suspects
+from harness.extensions.blame.who_broke_it.surface import FORMATS, suspects
 
 
 @plugin

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from harness.errors import PluginError, near
-from harness.extensions.declared import graph_bounds
-from harness.extensions.declared.random_graphs import RandomGraph, RandomGraphs
+from harness.extensions.yaml_tasks import graph_bounds
+from harness.extensions.yaml_tasks.random_graphs import RandomGraph, RandomGraphs
 
 Seat = str | int
 """An agent of the panel: its name, or its place from 0."""

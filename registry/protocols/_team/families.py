@@ -8,9 +8,9 @@ from typing import Literal
 
 from harness.api import derive_seed
 from harness.errors import PluginError
-from harness.extensions.declared import graph_bounds
-from harness.extensions.declared.random_graphs import RandomGraph, RandomGraphs
 from harness.extensions.networks import FAMILIES
+from harness.extensions.yaml_tasks import graph_bounds
+from harness.extensions.yaml_tasks.random_graphs import RandomGraph, RandomGraphs
 
 Family = Literal[
     "chain", "star", "tree", "mesh", "layered", "random", "small_world", "scale_free", "delaunay", "grid", "ring"

@@ -14,8 +14,8 @@ from harness.api import Action, Parsed, Range, Reply, ReplyField
 from harness.errors import PluginError
 from harness.extensions.datasets.boxed import Boxed
 from harness.extensions.datasets.pattern import Pattern
-from harness.extensions.declared.expressions import CompiledExpression, Expression, ExpressionError, Names, compiled
-from harness.extensions.sharded.answers import Answer, AnswerForm, normalize
+from harness.extensions.networks.answers import Answer, AnswerForm, normalize
+from harness.extensions.yaml_tasks.expressions import CompiledExpression, Expression, ExpressionError, Names, compiled
 from harness.replies import ANSWER, Choice, FreeText, field_of, spoken
 from harness.replies.answers import answer_of
 from harness.replies.numbers import Numbers

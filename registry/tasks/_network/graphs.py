@@ -9,9 +9,9 @@ from typing import Annotated, Any, NotRequired, Required, TypedDict
 
 from harness.api import derive_seed
 from harness.errors import DataError, PluginError
-from harness.extensions.declared import graph_bounds as bounds
-from harness.extensions.declared.random_graphs import GENERATORS, RandomGraph, RandomGraphs
 from harness.extensions.networks import FAMILIES, Family, Network, adjacency_of, draw_names, parts, seeded
+from harness.extensions.yaml_tasks import graph_bounds as bounds
+from harness.extensions.yaml_tasks.random_graphs import GENERATORS, RandomGraph, RandomGraphs
 
 from ..agentsnet import _edges
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Required, TypedDict
 
-from harness.extensions.declared.expressions import Expression
 from harness.extensions.networks import Adjacency
+from harness.extensions.yaml_tasks.expressions import Expression
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal, NotRequired, Required, TypedDict
 
 from harness.api import Range
 from harness.errors import PluginError
-from harness.extensions.declared.expressions import (
+from harness.extensions.networks import Honest
+from harness.extensions.yaml_tasks.expressions import (
     CompiledExpression,
     Expression,
     ExpressionError,
@@ -17,7 +18,6 @@ from harness.extensions.declared.expressions import (
     Names,
     compiled,
 )
-from harness.extensions.networks import Honest
 
 MOST_ITEMS = 2_000_000
 Every = Literal["edge", "agent", "pair", "network"]

@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.api import Action, Facts
 from harness.extensions.games.legal import LegalAction
-from harness.extensions.worlds import World
+from harness.extensions.games.worlds import World
 
 
 class AnyAction(LegalAction):

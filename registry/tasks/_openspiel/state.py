@@ -13,7 +13,7 @@ from typing import Any
 from harness.api import Action, Facts
 from harness.extensions.games import Invalid, legal_instead
 from harness.extensions.games.legal import LegalAction
-from harness.extensions.worlds import World
+from harness.extensions.games.worlds import World
 
 from .counts import counted
 from .loading import LoadedGame

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.errors import PluginError, near
-from harness.extensions.declared.expressions import RANDOM, CompiledExpression, ExpressionError, Names, compiled
+from harness.extensions.yaml_tasks.expressions import RANDOM, CompiledExpression, ExpressionError, Names, compiled
 
 AGENT = ("me", "number", "mine")
 """What an expression about one agent takes: its name, its position from 0, and its own variables."""

@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal, TypedDict
 
 from harness.api import Action, Range, Reply
 from harness.errors import KEY, PluginError, near
-from harness.extensions.declared.expressions import CompiledExpression, Expression, ExpressionError, Names, is_number
-from harness.extensions.declared.fields import ReplyFields
-from harness.extensions.worlds.actions import ActionForm, ActionParameter, Actions
+from harness.extensions.games.actions import ActionForm, ActionParameter, Actions
+from harness.extensions.yaml_tasks.expressions import CompiledExpression, Expression, ExpressionError, Names, is_number
+from harness.extensions.yaml_tasks.fields import ReplyFields
 from harness.replies import Labelled
 
 from .lines import AGENT, CLOCK, MEANINGS, Block, Compiler, Together

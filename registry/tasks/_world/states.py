@@ -10,10 +10,10 @@ from typing import Any
 
 from harness.api import Action, Facts, Reply
 from harness.errors import PluginError
-from harness.extensions.declared.contract import said_of
-from harness.extensions.declared.expressions import Names, names, random_functions, renew
-from harness.extensions.worlds import World
-from harness.extensions.worlds.actions import ActionForm
+from harness.extensions.games.actions import ActionForm
+from harness.extensions.games.worlds import World
+from harness.extensions.yaml_tasks.contract import said_of
+from harness.extensions.yaml_tasks.expressions import Names, names, random_functions, renew
 from harness.replies import act_of
 
 from .rules import ActionRules, Rules, described

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from harness.api import Action, Facts, Reply
-from harness.extensions.worlds import World
+from harness.extensions.games.worlds import World
 from harness.replies import Labelled
 
 GRAB_LEFT, GRAB_RIGHT, RELEASE, WAIT = ACTIONS = ("GRAB_LEFT", "GRAB_RIGHT", "RELEASE", "WAIT")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated
 
 from harness.api import Case, Facts, Outcome, Range, plugin
-from harness.extensions.worlds import SteppedTask
+from harness.extensions.games.worlds import SteppedTask
 
 from ._table import Rules, Table
 

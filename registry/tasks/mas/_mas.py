@@ -10,8 +10,8 @@ from itertools import chain
 from typing import ClassVar, Literal
 
 from harness.api import Action, Case, Facts, Outcome, Reply
-from harness.extensions.sharded import Items, ShardedTask
-from harness.extensions.sharded.answers import INTEGERS, Integers
+from harness.extensions.networks.answers import INTEGERS, Integers
+from harness.extensions.networks.sharded import Items, ShardedTask
 
 Family = Literal["asc", "near_asc", "random", "near_desc", "desc"]
 

@@ -8,8 +8,8 @@ from functools import reduce
 from operator import xor
 
 from harness.api import Facts, plugin
-from harness.extensions.sharded import Items, ShardedTask
-from harness.extensions.sharded.answers import INTEGER
+from harness.extensions.networks.answers import INTEGER
+from harness.extensions.networks.sharded import Items, ShardedTask
 
 
 @plugin

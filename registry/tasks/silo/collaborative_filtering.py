@@ -10,8 +10,8 @@ from typing import Any
 
 from harness.api import Facts, plugin
 from harness.errors import PluginError
-from harness.extensions.sharded import Items, ShardedTask
-from harness.extensions.sharded.answers import ROWS, AnswerForm
+from harness.extensions.networks.answers import ROWS, AnswerForm
+from harness.extensions.networks.sharded import Items, ShardedTask
 
 
 @plugin

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from itertools import chain, pairwise
 
 from harness.api import Facts, plugin
-from harness.extensions.sharded import Items, ShardedTask
-from harness.extensions.sharded.answers import INTEGERS
+from harness.extensions.networks.answers import INTEGERS
+from harness.extensions.networks.sharded import Items, ShardedTask
 
 
 @plugin

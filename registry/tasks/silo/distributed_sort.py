@@ -8,8 +8,8 @@ from itertools import chain
 from typing import Literal
 
 from harness.api import Case, Facts, plugin
-from harness.extensions.sharded import Items, ShardedTask
-from harness.extensions.sharded.answers import INTEGERS
+from harness.extensions.networks.answers import INTEGERS
+from harness.extensions.networks.sharded import Items, ShardedTask
 
 _WHOLE = "The final result should be the complete sorted sequence."
 _CHUNK = (

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from harness.api import Facts, plugin
 from harness.errors import PluginError
-from harness.extensions.sharded import Items, ShardedTask
-from harness.extensions.sharded.answers import one_of
+from harness.extensions.networks.answers import one_of
+from harness.extensions.networks.sharded import Items, ShardedTask
 
 NAMES = ["Alice", "Bob", "Carol", "Dave"]
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from itertools import chain
 
 from harness.api import Facts, plugin
-from harness.extensions.sharded import Items, ShardedTask
-from harness.extensions.sharded.answers import TABLE, AnswerForm
+from harness.extensions.networks.answers import TABLE, AnswerForm
+from harness.extensions.networks.sharded import Items, ShardedTask
 
 from ._edges import edge_shards
 

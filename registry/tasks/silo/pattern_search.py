@@ -6,8 +6,8 @@ import random
 from collections.abc import Sequence
 
 from harness.api import Facts, plugin
-from harness.extensions.sharded import Items, ShardedTask
-from harness.extensions.sharded.answers import INTEGER
+from harness.extensions.networks.answers import INTEGER
+from harness.extensions.networks.sharded import Items, ShardedTask
 
 
 @plugin

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from math import fsum, sqrt
 
 from harness.api import Facts, plugin
-from harness.extensions.sharded import Items, ShardedTask
-from harness.extensions.sharded.answers import NUMBER
+from harness.extensions.networks.answers import NUMBER
+from harness.extensions.networks.sharded import Items, ShardedTask
 
 
 @plugin

@@ -16,9 +16,9 @@ from harness.api import Episode, Metric, Statistic
 from harness.config import spec
 from harness.config.project import builtin
 from harness.errors import DataError
-from harness.extensions.papers.beside import cited
-from harness.extensions.papers.figures import PublishedTable, Record
-from harness.extensions.papers.published import load_published
+from harness.extensions.analysis.published import load_published
+from harness.extensions.analysis.published_beside import cited
+from harness.extensions.analysis.published_figures import PublishedTable, Record
 from harness.report import render
 from harness.tables import EpisodeScore, TableSpec, build, check, stats
 from tests.helpers import shipped

@@ -15,9 +15,9 @@ from harness.api import Case, Completion, Move, Outcome, Turn
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import PluginError
-from harness.extensions import conformance
 from harness.extensions.networks import Network, NetworkTask, seeded
 from harness.extensions.panels.peers import peer_text
+from harness.extensions.yaml_tasks import conformance
 from harness.replies import Choice
 from harness.runtime.episode import play
 from harness.runtime.players import ModelPlayer

@@ -15,7 +15,7 @@ from harness.api import Completion
 from harness.config import spec
 from harness.engine_api import Request
 from harness.engines.mock import Mock
-from harness.extensions.calibration.fit import fit
+from harness.extensions.panels.fit import fit
 from harness.results import Run
 from harness.runtime.options import Options
 from tests.extensions.datasets.documents_kit import BUILTIN, jsonl

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from harness.config import spec
 from harness.errors import PluginError
 from harness.evaluation import evaluate
-from harness.extensions.calibration.fit import fit
-from harness.extensions.calibration.protocols import CalibrationEpisode
+from harness.extensions.panels.calibrated import CalibrationEpisode
+from harness.extensions.panels.fit import fit
 from harness.runtime.options import Options
 from tests.benchmarks.darkforest.darkforest_kit import (
     BUILTIN,

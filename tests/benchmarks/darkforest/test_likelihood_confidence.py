@@ -16,8 +16,8 @@ from harness.engine_api import Engine, Request
 from harness.engines.mock import Mock
 from harness.engines.replay import Replay
 from harness.errors import RequestError, SpecError
-from harness.extensions.calibration.protocols import CalibrationEpisode
 from harness.extensions.likelihoods import LikelihoodRequest, mock_scores
+from harness.extensions.panels.calibrated import CalibrationEpisode
 from harness.runtime.runner import RunStoppedError
 from tests.benchmarks.darkforest.darkforest_kit import BUILTIN, A, B, C, DarkForest, moved, question
 from tests.extensions.datasets.documents_kit import jsonl

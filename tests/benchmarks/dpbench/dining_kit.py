@@ -6,7 +6,7 @@ from typing import Any
 
 from harness.api import Action, Policy, Turn, derive_seed
 from harness.config import project
-from harness.extensions.worlds import SteppedTask
+from harness.extensions.games.worlds import SteppedTask
 from harness.runtime.steps import Drive, drive
 
 BUILTIN = project.builtin()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from harness.api import Action, Episode, Metric, Move, Outcome, Turn
 from harness.config import project
 from harness.errors import PluginError
-from harness.extensions.conformance import check_metric
+from harness.extensions.yaml_tasks.conformance import check_metric
 from harness.runtime.steps import drive
 from tests.helpers import shipped
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.extensions import conformance
+from harness.extensions.yaml_tasks import conformance
 from tests.benchmarks.finqa.finqa_kit import finqa, nested, read, sequential, trees
 from tests.helpers.samples import examples
 

@@ -9,8 +9,8 @@ import pytest
 
 from harness.api import Case, Outcome
 from harness.config import project, resolve, spec
-from harness.extensions.sharded import ShardedTask
-from harness.extensions.sharded.answers import normalize
+from harness.extensions.networks.answers import normalize
+from harness.extensions.networks.sharded import ShardedTask
 
 BUILTIN = project.builtin()
 NAMES = sorted(value["name"] for value in spec.load("sharded/silo", BUILTIN).data["matrix"]["problem"])

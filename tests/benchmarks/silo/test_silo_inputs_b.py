@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from harness.api import Case, Outcome
 from harness.errors import PluginError
-from harness.extensions.sharded import ShardedTask
+from harness.extensions.networks.sharded import ShardedTask
 from tests.benchmarks.silo.brute_b import SOLUTIONS, scores
 from tests.benchmarks.silo.brute_base import flat
 from tests.benchmarks.silo.test_silo_tasks import case, shards, task

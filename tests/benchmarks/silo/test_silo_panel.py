@@ -14,10 +14,10 @@ from harness.config import project
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import PluginError, SpecError
-from harness.extensions import conformance
+from harness.extensions.networks.answers import INTEGER, INTEGERS, TEXT, Answer, normalize, same
 from harness.extensions.panels.questions import GRADES, QuestionTask
 from harness.extensions.panels.with_confidence import AnswerWithConfidence
-from harness.extensions.sharded.answers import INTEGER, INTEGERS, TEXT, Answer, normalize, same
+from harness.extensions.yaml_tasks import conformance
 from harness.runtime.steps import drive
 from tests.extensions.datasets.documents_kit import BUILTIN, cases
 from tests.extensions.panels.exchange_kit import scripted

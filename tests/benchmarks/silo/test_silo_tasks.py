@@ -7,8 +7,8 @@ import pytest
 
 from harness.api import Case, Outcome
 from harness.config import project
-from harness.extensions.sharded import ShardedTask, joined
-from harness.extensions.sharded.answers import normalize
+from harness.extensions.networks.answers import normalize
+from harness.extensions.networks.sharded import ShardedTask, joined
 from tests.benchmarks.silo import brute_a, brute_b, brute_base
 from tests.benchmarks.silo.silo_kit import TASKS
 

@@ -13,7 +13,7 @@ import pytest
 from harness.api import Completion, CorpusMetric, Episode, Metric, Move, Outcome, RatioMetric, Statistic
 from harness.config.project import builtin
 from harness.errors import PluginError
-from harness.extensions.conformance import check_metric
+from harness.extensions.yaml_tasks.conformance import check_metric
 from harness.tables import EpisodeScore, TableSpec, build
 
 METRICS = Path(__file__).parents[3] / "metrics"

@@ -10,7 +10,7 @@ import harness
 from harness.api import CorpusMetric, Episode, Statistic
 from harness.config.project import find
 from harness.evaluation import rescored
-from harness.extensions.conformance import check_metric
+from harness.extensions.yaml_tasks.conformance import check_metric
 from harness.results import Run
 from harness.tables import CorpusRecord, EpisodeScore, TableSpec, build, load_scores
 from tests.helpers.commands import invoke

@@ -15,9 +15,11 @@ from harness.extensions.datasets.label import Label
 from harness.extensions.datasets.letter import Letter
 from harness.extensions.datasets.number import Number
 from harness.extensions.datasets.pattern import Pattern
-from harness.extensions.declared.contract import ActWithFields
+from harness.extensions.games.actions import ActionForm, ActionParameter, Actions
 from harness.extensions.games.legal import LegalAction
+from harness.extensions.games.textarena.public import Public
 from harness.extensions.judges.rating import Preference, Rating
+from harness.extensions.networks.answers import INTEGER, NUMBERS, TABLE, TEXT, Answer, Integers
 from harness.extensions.networks.calls import Calls, Verb
 from harness.extensions.networks.messages import Messages
 from harness.extensions.panels.ballots import Approval, Points, Ranking
@@ -25,10 +27,8 @@ from harness.extensions.panels.panels import Ballot
 from harness.extensions.panels.stance import AgreeOrCounter, NamesFlaw
 from harness.extensions.panels.with_confidence import AnswerWithConfidence
 from harness.extensions.sandbox.code import Code
-from harness.extensions.sharded.answers import INTEGER, NUMBERS, TABLE, TEXT, Answer, Integers
-from harness.extensions.textarena.public import Public
 from harness.extensions.tools.called import Called
-from harness.extensions.worlds.actions import ActionForm, ActionParameter, Actions
+from harness.extensions.yaml_tasks.contract import ActWithFields
 from harness.replies import Choice, FreeText, Labelled, WrappedReply
 from tests.helpers.mas_commands import Commands
 

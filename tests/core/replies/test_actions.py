@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.extensions.contracts import ActionWithMessage, MessageLine
-from harness.extensions.worlds.actions import ActionForm, ActionParameter, Actions, action_text
+from harness.extensions.games.actions import ActionForm, ActionParameter, Actions, action_text
 from tests.core.replies.every_form import MOVES
 
 FISH = Actions((ActionForm("FISH", (ActionParameter("tonnes", "integer", 1, 10),)), ActionForm("REST")))

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.api import Reply
-from harness.extensions import conformance
 from harness.extensions.datasets.boxed import Boxed
 from harness.extensions.datasets.forms import form_of
 from harness.extensions.datasets.label import Label
 from harness.extensions.datasets.letter import Letter
 from harness.extensions.datasets.number import Number
+from harness.extensions.yaml_tasks import conformance
 from harness.replies import FreeText, json_fields
 from tests.helpers.linear import steps
 from tests.helpers.samples import examples

@@ -10,7 +10,7 @@ import scipy.stats
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from harness.extensions.effects import paired
+from harness.extensions.analysis import paired
 from harness.tables import EpisodeScore
 
 Pvalue = float | None

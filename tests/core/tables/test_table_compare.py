@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from harness.api import Episode, Metric
 from harness.errors import SpecError
-from harness.extensions.pages.html import page
-from harness.extensions.papers.beside import cited
-from harness.extensions.papers.figures import PublishedTable, Record
+from harness.extensions.analysis.published_beside import cited
+from harness.extensions.analysis.published_figures import PublishedTable, Record
+from harness.extensions.charts.page_html import page
 from harness.report import FORMATS, render
 from harness.tables import NOT_RUN, EpisodeScore, Table, TableSpec, build, check
 

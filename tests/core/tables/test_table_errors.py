@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Episode, Metric, Statistic
-from harness.extensions.papers.beside import cited
-from harness.extensions.papers.figures import PublishedTable, Record
+from harness.extensions.analysis.published_beside import cited
+from harness.extensions.analysis.published_figures import PublishedTable, Record
 from harness.report import render
 from harness.tables import EpisodeScore, Table, TableSpec, build, check
 from harness.tables.spec import RESERVED

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from harness.api import Episode, Metric, Statistic
 from harness.errors import PluginError, SpecError
-from harness.extensions.papers.beside import cited
-from harness.extensions.papers.figures import PublishedTable, Record
+from harness.extensions.analysis.published_beside import cited
+from harness.extensions.analysis.published_figures import PublishedTable, Record
 from harness.tables import (
     NOT_RUN,
     DerivedCell,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.extensions.declared.contract import ActWithFields
-from harness.extensions.worlds.actions import ActionForm, ActionParameter, Actions
+from harness.extensions.games.actions import ActionForm, ActionParameter, Actions
+from harness.extensions.yaml_tasks.contract import ActWithFields
 from harness.replies import Labelled
 
 BESIDE = (

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.extensions.contracts import ActionWithMessage, MessageLine
+from harness.extensions.games.actions import ActionForm, ActionParameter, Actions
 from harness.extensions.games.legal import LegalAction
-from harness.extensions.worlds.actions import ActionForm, ActionParameter, Actions
 from harness.replies import Labelled
 from tests.helpers.linear import steps
 

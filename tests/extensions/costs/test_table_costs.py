@@ -18,9 +18,9 @@ from harness.cli import main
 from harness.config import spec
 from harness.errors import SpecError
 from harness.evaluation import rescored
+from harness.extensions.analysis.leaderboard import RunScores, leaderboard
 from harness.extensions.costs.costs import Price, Prices, read_prices
 from harness.extensions.costs.key import priced
-from harness.extensions.leaderboards.leaderboard import RunScores, leaderboard
 from harness.report import render
 from harness.results import Run
 from harness.tables import EpisodeScore, Table, TableSpec, build, check

@@ -13,7 +13,7 @@ from harness.config.project import builtin
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import UserError
-from harness.extensions.conformance import check_task
+from harness.extensions.yaml_tasks.conformance import check_task
 from tests.extensions.games.test_openspiel import task_of
 from tests.helpers.commands import invoke
 

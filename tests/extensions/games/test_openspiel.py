@@ -18,8 +18,8 @@ from harness.config import resolve, spec
 from harness.config.project import builtin
 from harness.errors import UserError
 from harness.evaluation import rescored
-from harness.extensions.conformance import check_task, check_world
-from harness.extensions.worlds import SteppedTask, World
+from harness.extensions.games.worlds import SteppedTask, World
+from harness.extensions.yaml_tasks.conformance import check_task, check_world
 from harness.runtime.steps import drive
 from tests.helpers.commands import invoke
 

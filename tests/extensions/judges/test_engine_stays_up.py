@@ -11,7 +11,7 @@ from harness.config.project import find
 from harness.config.spec import load
 from harness.engine_api import Engine, Request, StaysUp
 from harness.errors import EngineFatalError
-from harness.extensions.calibration.fit import fit
+from harness.extensions.panels.fit import fit
 from harness.runtime.runner import RunStoppedError
 from harness.runtime.session import current, session
 from tests.extensions.judges.test_judged_runs import METRIC

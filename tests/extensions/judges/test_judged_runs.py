@@ -276,8 +276,8 @@ def test_the_judged_text_cannot_close_its_own_fence(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_runs_of_different_judges_are_not_ranked_together(tmp_path: Path) -> None:
-    from harness.extensions.leaderboards.leaderboard import RunScores
-    from harness.extensions.leaderboards.leaderboard import leaderboard as merge
+    from harness.extensions.analysis.leaderboard import RunScores
+    from harness.extensions.analysis.leaderboard import leaderboard as merge
 
     kind, _ = judge(name="kind")
     stern, _ = judge(name="stern")

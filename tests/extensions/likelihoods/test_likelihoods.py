@@ -17,12 +17,12 @@ from harness.engine_api import ContinuesText, Engine, Request, Thread
 from harness.engines.mock import Mock
 from harness.engines.replay import Replay
 from harness.errors import PromptError, RequestError, SpecError
-from harness.extensions import conformance
 from harness.extensions.consistency import examine
 from harness.extensions.likelihoods import Continuation, LikelihoodRequest, Likelihoods, likelihoods_of, mock_scores
 from harness.extensions.replay.what_if import _some_legal_reply
 from harness.extensions.stress.stand_in import StandIn
 from harness.extensions.stress.styles import STYLES
+from harness.extensions.yaml_tasks import conformance
 from harness.replies import WrappedReply
 from harness.runtime.players import ModelPlayer, PolicyPlayer
 from harness.runtime.runner import RunStoppedError

@@ -13,9 +13,9 @@ import pytest
 from harness.api import Case, Outcome
 from harness.cli import main
 from harness.errors import DataError, UserError
-from harness.extensions.conformance import check_reply
-from harness.extensions.declared.expressions import ExpressionError
 from harness.extensions.networks import parts
+from harness.extensions.yaml_tasks.conformance import check_reply
+from harness.extensions.yaml_tasks.expressions import ExpressionError
 from tests.extensions.networks.network_kit import file, grade, one_case, task
 
 PATH = [["Ann", "Bo"], ["Bo", "Cy"], ["Cy", "Di"]]

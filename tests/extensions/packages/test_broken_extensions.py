@@ -82,12 +82,12 @@ MISTAKES = [
     (f'{TOP}[starters]\nother = "nowhere"', "starters.other: there is no specs/__NAME__.yaml in 'nowhere'"),
     (f'{TOP}[starters]\nproject = "nowhere"', "starters.project: there is no harness.yaml in 'nowhere'"),
     (f'{TOP}[table_keys]\nrows = "a:b"', "table_keys.rows: the harness has one of that name"),
-    (f'{TOP}[table_keys]\ncompare = "a:b"', "table_keys.compare: the extension effects ("),
+    (f'{TOP}[table_keys]\ncompare = "a:b"', "table_keys.compare: the extension analysis ("),
     (f'{TOP}[tables]\ntitle = {{run = "a:b", key = true}}', "table_keys.title: the harness has one of that name"),
     (f"{TOP}[tables]\ntally = 3", "tables.tally: expected module:attribute"),
     (f'{TOP}[tables]\ntally = {{run = "a:b", key = "yes"}}', "tables.tally.key: expected true or false, found 'yes'"),
     (f"{TOP}[tables]\ntally = {{key = true}}", "tables.tally: missing required key 'run'"),
-    (f'{TOP}[tables]\nrating = "a:b"', "tables.rating: the extension tournaments ("),
+    (f'{TOP}[tables]\nrating = "a:b"', "tables.rating: the extension games ("),
     (f'{TOP}[after]\necho = "a:b"', "after.echo: expected a table with run"),
     (f'{TOP}[after.echo]\nrun = "a:b"\nparameters = "x"', "after.echo.parameters: expected a list of names"),
     (f'{TOP}[after.echo]\nrun = "a:b"\nparameters = ["judge"]', "after.parameters.judge: the extension judges ("),
@@ -378,6 +378,33 @@ def test_an_extension_of_someone_else_says_what_to_install(install: Install) -> 
     install(f'{TOP}extra = "loud"\npackages = ["no_such_package", "no_such.package"]\n')
     why = "needs no_such_package and no_such.package: pip install 'harness-echo[loud]'"
     assert absent.missing()["echo"] == why
+
+
+PARTS = f"""{TOP}
+[engines.parrot]
+run = "birds.parrot"
+extra = "birds"
+packages = ["no_such_parrot"]
+
+[lists.songs]
+run = "songs:songs"
+help = "what can be sung"
+packages = ["json", "no_such_song"]
+"""
+
+
+def test_an_engine_and_a_list_of_someone_else_say_what_they_alone_need(install: Install, capsys: Capture) -> None:
+    package = install(PARTS, {"songs.py": "import no_such_song\n"})
+    (package / "birds").mkdir()
+    (package / "birds/parrot.py").write_text("import no_such_parrot\n")
+    birds, songs = "pip install 'harness-echo[birds]'", "pip install --force-reinstall harness-echo"
+    why = f"needs no_such_parrot for engines.parrot: {birds}; no_such_song for lists.songs: {songs}"
+    assert absent.missing()["echo"] == why
+    assert main(["list", "tasks", "--songs"]) == 2
+    said = capsys.readouterr().err
+    assert "the extension echo needs no_such_song, which is not installed" in said and f"Install it: {songs}" in said
+    assert main(["eval", "--spec", "arithmetic", "--model", "parrot"]) == 2
+    assert "no_such_parrot" in capsys.readouterr().err
 
 
 def test_manifests_are_read_for_their_own_package(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from harness.api import Turn
 from harness.errors import ContextLengthError, PluginError, RequestError
-from harness.extensions import conformance
+from harness.extensions.yaml_tasks import conformance
 from harness.runtime.steps import drive
 from tests.extensions.datasets.documents_kit import BUILTIN
 from tests.extensions.panels.exchange_kit import Episode, played, question, says, scripted

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import PluginError
-from harness.extensions.declared.expressions import Expression
+from harness.extensions.yaml_tasks.expressions import Expression
 from harness.runtime.steps import drive
 from tests.extensions.datasets.documents_kit import BUILTIN
 from tests.extensions.panels.exchange_kit import MARK, Asked, Episode, mark, question, read, scripted

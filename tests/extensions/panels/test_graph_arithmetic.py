@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.extensions import conformance
+from harness.extensions.yaml_tasks import conformance
 from tests.extensions.panels.goa_kit import graph, replies
 
 

@@ -15,9 +15,9 @@ from harness.runtime.steps import Drive, drive
 from tests.benchmarks.agentsnet.agentsnet_kit import local_rounds
 from tests.benchmarks.agentsnet.agentsnet_kit import task as network_task
 from tests.benchmarks.mas import mas_kit
+from tests.extensions.games.test_steps import driven as dine
+from tests.extensions.games.test_steps import said, steps
 from tests.extensions.panels.exchange_kit import scripted
-from tests.extensions.worlds.test_steps import driven as dine
-from tests.extensions.worlds.test_steps import said, steps
 
 BUILTIN = project.builtin()
 LINES = "a".join(map(chr, range(sys.maxunicode + 1))).splitlines(keepends=True)

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import ContextLengthError, PluginError
-from harness.extensions.conformance import check_reply
 from harness.extensions.datasets.boxed import Boxed
 from harness.extensions.datasets.number import Number
+from harness.extensions.yaml_tasks.conformance import check_reply
 from tests.extensions.panels.exchange_kit import BUILTIN, Episode, Say, question, right, scripted
 
 MODULE = importlib.import_module(BUILTIN.load("protocols", "self_refine").__module__.rpartition(".")[0] + "._feedback")

@@ -17,9 +17,9 @@ from harness.config.plan import Group, Plan, simulated
 from harness.engine_api import Engine
 from harness.engines.mock import Mock
 from harness.evaluation import evaluate, rescored
+from harness.extensions.analysis.leaderboard import RunScores, leaderboard
 from harness.extensions.charts.figures import draw
-from harness.extensions.leaderboards.leaderboard import RunScores, leaderboard
-from harness.extensions.pages.html import page
+from harness.extensions.charts.page_html import page
 from harness.extensions.simulated.policies import InformedPolicy
 from harness.report import FORMATS, render
 from harness.results import Run

@@ -14,7 +14,7 @@ from harness.api import Case
 from harness.cli import main
 from harness.config import project, resolve, spec
 from harness.evaluation import evaluate
-from harness.extensions.calibration.fit import fit
+from harness.extensions.panels.fit import fit
 from harness.results import Run
 from harness.runtime.options import Options
 from harness.runtime.steps import drive

@@ -14,7 +14,7 @@ from harness.config.spec import parse
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import RequestError
-from harness.extensions.calibration.fit import fit
+from harness.extensions.panels.fit import fit
 from harness.extensions.transcripts.reader import Transcripts
 from harness.runtime.options import Options
 from harness.storage import finished

@@ -14,11 +14,11 @@ from harness.config import resolve
 from harness.config.project import Project, builtin
 from harness.config.spec import load
 from harness.engines.mock import Mock
-from harness.extensions.conformance import check_view
 from harness.extensions.likelihoods import likelihoods_of
 from harness.extensions.transcripts.reader import Transcripts
 from harness.extensions.transcripts.view_api import Scene, Transcript, View
 from harness.extensions.viewer.views import Views, as_json
+from harness.extensions.yaml_tasks.conformance import check_view
 
 SPECS = [
     "agentsnet_quick", "agentsnet_byzantine", "agentsnet_camoc", "dpbench_quick", "dpbench_ablations",

@@ -9,9 +9,9 @@ from playwright.sync_api import Browser, Page, expect
 import harness
 from harness.engine_api import Request
 from harness.engines.mock import Mock
-from harness.extensions.replay.blame import blamed
-from harness.extensions.replay.blame_command import as_json
-from harness.extensions.replay.findings import keep
+from harness.extensions.blame.blame import blamed
+from harness.extensions.blame.blame_command import as_json
+from harness.extensions.blame.findings import keep
 from tests.extensions.viewer.browser.browsing import SCRIPT, Console, address, fits, started_viewer
 
 pytestmark = pytest.mark.browser

@@ -1,0 +1,395 @@
+"""Two runs, or two parts of one, case by case: what differs between them, and whether their numbers do."""
+
+from __future__ import annotations
+
+import hashlib
+import statistics
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from harness.config.spec import SHOWN
+from harness.errors import DataError
+from harness.extensions.analysis import paired
+from harness.printable import cut
+from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, NumberForm, Row, Table, stats, text
+from harness.tables.notes import clusters_in_words
+from harness.tables.scores import finite
+
+from .sides import RunPart
+
+Key = tuple[str, ...]
+"""What makes a pair: the values of the labels that both sides sweep, and the case."""
+Digest = Mapping[tuple[str, str], str]
+"""(condition, case) → a digest of what the case asks."""
+
+MOST_CASES: Final = 10
+"""How many cases that differ are listed."""
+_LONGEST: Final = 60
+"""Characters of a value that differs."""
+_COLUMNS: Final[dict[str, tuple[str, NumberForm]]] = {
+    "a": ("A", "quantity"),
+    "b": ("B", "quantity"),
+    "difference": ("B − A", "quantity"),
+    "p": ("p", "pvalue"),
+    "p_holm": ("p (Holm)", "pvalue"),
+    "detectable": ("detectable", "quantity"),
+    "pairs": ("pairs", "count"),
+}
+_UNNAMED: Final = (*SHOWN, "models", "generation_kwargs", "executor", "baseline", "fit")
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Episodes of the same case on both sides.
+
+    Attributes:
+        both: (episode of A, episode of B) of a repeat; all repeats of the case where the sides have other repeats.
+        alone: how many episodes of A and of B have no counterpart.
+        unlike: how many pairs of one id were left out because their cases are not the same.
+        repeats: how many repeats of a case the sides have, where that differs; else None.
+        apart: label → its value on each side, where the sides' conditions differ.
+    """
+
+    both: Sequence[tuple[paired.Group, paired.Group]]
+    alone: tuple[int, int]
+    unlike: int = 0
+    repeats: tuple[int, int] | None = None
+    apart: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+
+def pair(a: RunPart, b: RunPart, digests: tuple[Digest, Digest] | None = None) -> Pairs:
+    """The episodes that played the same case.
+
+    Args:
+        a, b: the sides.
+        digests: what the cases of both ask, where it is not certain that cases of one id are the same.
+
+    Raises:
+        DataError: if a side has several episodes for one of the other's, or no case is common.
+    """
+    first, second = a.swept(), b.swept()
+    if not {score.case for score in a.scores} & {score.case for score in b.scores}:
+        raise DataError(_nothing_common(a, b), hint=_HINT)
+    common = [label for label in first if label in second and {*first[label].values()} & {*second[label].values()}]
+    apart: dict[str, tuple[str, str]] = {}
+    for label in dict.fromkeys([*first, *second]):
+        if label not in common:
+            one, other = (sorted({*side.get(label, {}).values()}) for side in (first, second))
+            for side, values in ((a, one), (b, other)):
+                if len(values) > 1:
+                    hint = f"Choose one: --where {label}={values[0]}"
+                    raise DataError(f"{side.name} has several values of {label}: {', '.join(values)}", hint=hint)
+            apart[label] = (one[0] if one else "–", other[0] if other else "–")
+    mine, theirs = _grouped(a, first, common), _grouped(b, second, common)
+    matching = [key for key in mine if key in theirs]
+    same = [key for key in matching if not digests or _same(mine[key][0], theirs[key][0], digests)]
+    if not same:
+        raise DataError(_nothing_common(a, b, [mine[key][0].case for key in matching]), hint=_HINT)
+    most = max(len(mine[key]) for key in same), max(len(theirs[key]) for key in same)
+    both: list[tuple[paired.Group, paired.Group]] = []
+    for key in same:
+        if most[0] != most[1]:
+            both.append((mine[key], theirs[key]))
+            continue
+        repeats = {_repeat(score): score for score in theirs[key]}
+        both += [((score,), (repeats[_repeat(score)],)) for score in mine[key] if _repeat(score) in repeats]
+    alone = [len(side.scores) - sum(len(sides[i]) for sides in both) for i, side in enumerate((a, b))]
+    unlike = sum(max(len(mine[key]), len(theirs[key])) for key in matching if key not in {*same})
+    return Pairs(both, (alone[0], alone[1]), unlike, most if most[0] != most[1] else None, apart)
+
+
+_HINT: Final = "Only runs that played the same cases can be compared case by case; `harness leaderboard` ranks others."
+
+
+def _grouped(
+    side: RunPart, swept: Mapping[str, Mapping[str, str]], common: Sequence[str]
+) -> dict[Key, list[EpisodeScore]]:
+    """What makes a pair → its episodes, a repeat each."""
+    groups: dict[Key, list[EpisodeScore]] = {}
+    for score in side.scores:
+        key = (*(swept[label].get(score.condition, "–") for label in common), score.case)
+        groups.setdefault(key, []).append(score)
+    return groups
+
+
+def _repeat(score: EpisodeScore) -> str:
+    return score.id.rpartition("/")[2]
+
+
+def _same(a: EpisodeScore, b: EpisodeScore, digests: tuple[Digest, Digest]) -> bool:
+    one, other = digests[0].get((a.condition, a.case)), digests[1].get((b.condition, b.case))
+    return one is not None and one == other
+
+
+def _nothing_common(a: RunPart, b: RunPart, matching: Sequence[str] = ()) -> str:
+    if matching:
+        return (
+            f"{a.name} and {b.name} have no case in common: cases with the same id ask other questions ({matching[0]})"
+        )
+    example = ", ".join(next(iter(s.case for s in side.scores), "none") for side in (a, b))
+    if a.run.spec.name != b.run.spec.name:
+        return f"{a.name} and {b.name} have no case in common: they played {a.run.spec.name} and {b.run.spec.name}"
+    return f"{a.name} and {b.name} have no case in common (the first of each: {example})"
+
+
+def case_digest(parts: Hashable) -> str:
+    """A digest of what a case asks."""
+    return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+# ------------------------------------------------------------------------------------ what differs
+
+
+def differences(a: RunPart, b: RunPart, pairs: Pairs) -> Table:
+    """What differs between the sides, by their run.json and their specs: a row each."""
+    lines: dict[str, tuple[str, str]] = dict(pairs.apart)
+    if a.label is None or a.run is not b.run:
+        lines |= _recorded(a, b)
+    elif a.label is not None:
+        lines = {a.label: (a.name, b.name), **lines}
+    rows = [
+        Row({"what": what}, (what, cut(one, _LONGEST), cut(other, _LONGEST)), ())
+        for what, (one, other) in lines.items()
+    ]
+    notes = () if rows else ("Nothing that was recorded differs: model, spec, prompts, sampling, code and versions.",)
+    names = ("", f"A: {a.name}", f"B: {b.name}")
+    return Table("What differs", ("what", "a", "b"), (), (), tuple(rows), row_names=names, notes=notes)
+
+
+def _recorded(a: RunPart, b: RunPart) -> dict[str, tuple[str, str]]:
+    lines: dict[str, tuple[str, str]] = {}
+
+    def compare(what: str, one: Any, other: Any) -> None:
+        if one != other:
+            lines[what] = ("–" if one is None else text(one), "–" if other is None else text(other))
+
+    compare("model", a.run.meta.get("model"), b.run.meta.get("model"))
+    facts = [side.run.meta.get("identity") or {} for side in (a, b)]
+    for path, values in spec_changes(a.run.spec.data, b.run.spec.data).items():
+        compare(path, *values)
+    sampling = [_flat(side.run.meta.get("generation_kwargs") or {}) for side in (a, b)]
+    for path in dict.fromkeys([*sampling[0], *sampling[1]]):
+        compare(f"generation_kwargs.{path}", sampling[0].get(path), sampling[1].get(path))
+    engines = [_flat(fact.get("engine") or {}) for fact in facts]
+    paths = dict.fromkeys([*engines[0], *engines[1]]) if all(engines) else {"engine": None}
+    for path in (path for path in paths if path != "model"):
+        what = "engine" if path == "engine" else f"engine.{path}"
+        compare(what, *(engine.get(path, None if engine else "none: policies play") for engine in engines))
+    words = [fact.get("prompts") or {} for fact in facts]
+    for name in words[0]:
+        if name in words[1] and words[0][name] != words[1][name]:
+            compare(f"words of the prompts {name}", words[0][name][:12], words[1][name][:12])
+    judges = [side.run.meta.get("judges") or {} for side in (a, b)]
+    for name, one in judges[0].items():
+        if name in judges[1] and one.get("digest") != judges[1][name].get("digest"):
+            compare(f"judge of {name}", *(f"{j[name].get('judge')}, {str(j[name].get('digest'))[:12]}" for j in judges))
+    for part in ("play", "task", "metrics"):
+        code = [(side.run.meta.get("code") or {}).get(part) or {} for side in (a, b)]
+        for name in code[0]:
+            if name in code[1] and code[0][name] != code[1][name]:
+                compare(f"code of {name}", code[0][name][:12], code[1][name][:12])
+    versions = [side.run.meta.get("versions") or {} for side in (a, b)]
+    for name in dict.fromkeys([*versions[0], *versions[1]]):
+        compare(f"version of {name}", versions[0].get(name), versions[1].get(name))
+    return lines
+
+
+def spec_changes(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Dotted path → its values in the two specs' data, where what they ask or how they play it differs."""
+    flat = [_flat({key: value for key, value in data.items() if key not in _UNNAMED}) for data in (one, other)]
+    both = {path: (flat[0].get(path), flat[1].get(path)) for path in dict.fromkeys([*flat[0], *flat[1]])}
+    return {path: values for path, values in both.items() if values[0] != values[1]}
+
+
+def in_words(changes: Mapping[str, tuple[Any, Any]], most: int = 4) -> str:
+    """`task.size 25 → 1; limit – → 3`; of many the first."""
+    words = [
+        f"{path} {cut(text(one), _LONGEST)} → {cut(text(other), _LONGEST)}" for path, (one, other) in changes.items()
+    ]
+    return "; ".join(words[:most]) + (f"; {len(words) - most} more" if len(words) > most else "")
+
+
+def _flat(value: Any, path: str = "") -> dict[str, Any]:
+    """Dotted path → value of a nested mapping; lists are values."""
+    if not isinstance(value, Mapping) or not value:
+        return {path: value} if path else {}
+    found: dict[str, Any] = {}
+    for key, item in value.items():
+        found |= _flat(item, f"{path}.{key}" if path else str(key))
+    return found
+
+
+# --------------------------------------------------------------------------------------- the tests
+
+
+def compared(
+    a: RunPart, b: RunPart, pairs: Pairs, headline: HeadlineSpec, metrics: Sequence[str], titles: Mapping[str, str]
+) -> Table:
+    """A row a metric: both means over the pairs, their difference with a 95 % interval, and the test of it.
+
+    Test, interval and the detectable difference are those of `effects.paired`, which the spec's own tables and
+    standings use too; Holm's correction runs over the p-values of the table. The headline is over the episodes that it
+    selects.
+    A metric that has no pair of numbers is left out.
+    """
+    unread = _unread(a, b, headline)
+    tests = {
+        name: _tested(selected(pairs, headline, name) if name != headline.metric or not unread else (), headline, name)
+        for name in metrics
+    }
+    tests = {name: test for name, test in tests.items() if test["pairs"] or name == headline.metric}
+    rows, chosen, lacking = [], [*tests.values()], [name for name in metrics if name not in tests]
+    adjusted = iter(stats.holm([test["p"] for test in chosen if test["p"] is not None]))
+    for name, test in tests.items():
+        values = {**test, "p_holm": None if test["p"] is None else next(adjusted)}
+        n = int(test["pairs"] or 0)
+        cells = [Cell(finite(values[column]), n=n) for column in _COLUMNS]
+        if interval := test["interval"]:
+            cells[2] = replace(cells[2], low=interval[0], high=interval[1])
+        title = headline.title if name == headline.metric else titles.get(name, name)
+        rows.append(Row({"metric": name}, (title,), tuple(cells), name))
+    return Table(
+        title=f"{b.name} against {a.name}, paired by case",
+        row_labels=("metric",),
+        column_labels=("statistic",),
+        columns=tuple(Column({"statistic": key}, (name,), form=form) for key, (name, form) in _COLUMNS.items()),
+        rows=tuple(rows),
+        row_names=("Metric",),
+        error="interval",
+        digits={name: _digits(test) for name, test in tests.items()},
+        notes=(*_notes(a, b, pairs, headline, tests, lacking), *unread),
+    )
+
+
+def _unread(a: RunPart, b: RunPart, headline: HeadlineSpec) -> list[str]:
+    """Why the sides cannot be compared by the headline: too few turns of one were answered and read."""
+    found = {name: why for side in (a, b) for name, why in headline.unread(side.scores).items()}
+    return [*found.values()]
+
+
+def selected(pairs: Pairs, headline: HeadlineSpec, metric: str) -> Sequence[tuple[paired.Group, paired.Group]]:
+    """The pairs that a metric is about: of the headline those that its `where:` lets through."""
+    if metric != headline.metric or not headline.table.where:
+        return pairs.both
+    chosen = ((headline.selected(x), headline.selected(y)) for x, y in pairs.both)
+    return [(x, y) for x, y in chosen if x and y]
+
+
+def _tested(both: Sequence[tuple[paired.Group, paired.Group]], headline: HeadlineSpec, metric: str) -> dict[str, Any]:
+    conditions = metric == headline.metric and headline.table.aggregate == "mean_of_conditions"
+    bounds = headline.metrics[metric].bounds
+    sides = [(paired.number(x, metric), paired.number(y, metric)) for x, y in both]
+    there = [pair for pair, numbers in zip(both, sides, strict=True) if None not in numbers]
+    groups: dict[str, list[tuple[paired.Group, paired.Group]]] = {}
+    for pair in there:
+        groups.setdefault(pair[0][0].condition if conditions else "", []).append(pair)
+    result = paired.test(there, metric, headline.table.cluster, bounds, conditions=conditions)
+    means = [
+        [
+            statistics.fmean(paired.values([paired.number(pair[side], metric) or 0.0 for pair in group]))
+            for side in (0, 1)
+        ]
+        for group in groups.values()
+    ]
+    return {
+        "a": statistics.fmean(first for first, _ in means) if means else None,
+        "b": statistics.fmean(second for _, second in means) if means else None,
+        "difference": result.difference,
+        "interval": result.interval,
+        "p": result.pvalue,
+        "detectable": result.detectable,
+        "pairs": result.n,
+        "clusters": result.clusters,
+    }
+
+
+def _digits(test: Mapping[str, Any]) -> int:
+    largest = max(abs(test[side] or 0) for side in ("a", "b"))
+    return 0 if largest >= 1000 else 1 if largest >= 100 else 3
+
+
+def _notes(
+    a: RunPart,
+    b: RunPart,
+    pairs: Pairs,
+    headline: HeadlineSpec,
+    named: Mapping[str, Mapping[str, Any]],
+    lacking: Sequence[str],
+) -> Iterable[str]:
+    tests = [*named.values()]
+    clusters = any(test["clusters"] < test["pairs"] for test in tests)
+    if any(test["interval"] for test in tests):
+        yield "In brackets: the 95 % interval of the difference; it holds 0 where p is 0.05 or more."
+    if count := sum(test["p"] is not None for test in tests):
+        every = "the one test" if count == 1 else f"all {count} tests"
+        what = "clusters" if clusters else "pairs (of zeros and ones McNemar's exact test)"
+        yield f"p: exact two-sided sign-flip test of {what}; p (Holm): after Holm's correction for {every}."
+    if any(test["p"] is None and test["clusters"] > 1 for test in tests):
+        yield "No p: the sides differ in no pair."
+    if few := {test["clusters"] for test in tests if 0 < test["clusters"] < paired.FEWEST}:
+        number = max(few)
+        what = f"{'cluster' if clusters else 'pair'}{'' if number == 1 else 's'}"
+        yield f"{number} {what} cannot show a difference: {paired.FEWEST} must differ before p can be below 0.05."
+    if any(test["detectable"] is not None for test in tests):
+        yield "detectable: the smallest difference that a t test finds with 80 % power at 0.05, at as many pairs."
+    if any(test["detectable"] is None and test["interval"] for test in tests):
+        yield "detectable –: at as many pairs no difference that is possible is found so, or the numbers do not vary."
+    if lacking:
+        yield f"No pair has numbers for {', '.join(lacking)}."
+    if headline.metric in named and headline.table.where:
+        yield f"{headline.title}: only pairs with {headline.where}."
+    if headline.metric in named and headline.table.aggregate == "mean_of_conditions":
+        yield f"{headline.title}: the mean of the conditions' means."
+    if clusters:
+        yield f"Errors treat {clusters_in_words(headline.table)} as one observation (clustered)."
+    if pairs.repeats:
+        most = f"up to {pairs.repeats[0]} of A and {pairs.repeats[1]} of B"
+        yield f"A pair is a case, with the means of its repeats: {most}."
+    if any(pairs.alone):
+        yield f"{pairs.alone[0]} episodes of {a.name} and {pairs.alone[1]} of {b.name} are in no pair."
+    if pairs.unlike:
+        yield f"{pairs.unlike} pairs of equal case ids are left out: their cases are not the same."
+    for index, side in enumerate((a, b)):
+        episodes = [score for sides in pairs.both for score in sides[index]]
+        if failed := sum(score.error is not None for score in episodes):
+            yield f"{failed} of {len(episodes)} episodes of {side.name} failed or were not run: in no number."
+
+
+def most_different(a: RunPart, b: RunPart, pairs: Pairs, headline: HeadlineSpec) -> Table:
+    """The pairs in which the headline differs most, with the ids of both sides."""
+    metric, found, both = headline.metric, [], selected(pairs, headline, headline.metric)
+    both = [] if _unread(a, b, headline) else both
+    for x, y in both:
+        one, other = (_quotient(paired.number(side, metric)) for side in (x, y))
+        if one is not None and other is not None and (difference := paired.minus(other, one)):
+            found.append((_id(x), _id(y), one, other, difference))
+    found.sort(key=lambda entry: (-abs(entry[4]), entry[0]))
+    one_id = all(x == y for x, y, *_ in found)
+    names = ("Episode",) if one_id else ("Episode of A", "Episode of B")
+    rows = [
+        Row({"a": x, "b": y}, (x,) if one_id else (x, y), tuple(Cell(value, n=1) for value in numbers))
+        for x, y, *numbers in found[:MOST_CASES]
+    ]
+    notes = [f"{len(found)} of {len(both)} pairs differ in {headline.table.title}; these differ most."]
+    folders = {"A": a.run.folder, "B": b.run.folder} if a.run.folder != b.run.folder else {"A and B": a.run.folder}
+    notes += [f"Look at them: `harness view {folder}` ({sides})." for sides, folder in folders.items()]
+    return Table(
+        title="Cases that differ most",
+        row_labels=("a",) if one_id else ("a", "b"),
+        column_labels=("side",),
+        columns=tuple(Column({"side": name}, (name,), metric) for name in ("A", "B", "B − A")),
+        rows=tuple(rows),
+        row_names=names,
+        digits=3,
+        notes=tuple(notes if found else [f"No pair differs in {headline.table.title}."]),
+    )
+
+
+def _id(group: paired.Group) -> str:
+    """An episode's id; of several repeats what they share."""
+    return group[0].id if len(group) == 1 else group[0].id.rpartition("/")[0]
+
+
+def _quotient(value: paired.Number | None) -> float | None:
+    return value[0] / value[1] if isinstance(value, tuple) else value

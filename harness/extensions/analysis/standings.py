@@ -1,0 +1,437 @@
+"""Who is ahead: one table per benchmark, by its headline."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal
+
+from harness.extensions.analysis import paired
+from harness.extensions.analysis.published_beside import other_coverage
+from harness.extensions.analysis.published_figures import PublishedTable
+from harness.extensions.costs.costs import Prices, cost
+from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Row, Table, stats, text
+from harness.tables.notes import clusters_in_words
+from harness.tables.reads import ReadShare
+from harness.tables.scores import cluster_of
+from harness.tables.table import words_of
+
+from .leaderboard import RunScores, by_readers, combined, differences, listed, readers_in_words, shown_names
+
+Episodes = Mapping[str, EpisodeScore]
+"""Id → episode."""
+Role = Literal["model", "floor", "ceiling", "published"]
+_BILLED: Final = {"input": "tokens_input", "output": "tokens_output"}
+_ROLES: Final[Mapping[Role, str]] = {"model": "", "floor": " (floor)", "ceiling": " (ceiling)", "published": ""}
+COUNTS: Final = ("n", "failed", "missing")
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One row of the standings.
+
+    Attributes:
+        model: its name.
+        cell: the headline.
+        role: whether it is ranked ("model"), or shows what is possible.
+        clusters: how many independent observations its episodes are; None if it is not known.
+        ranks: the lowest and highest rank that it may have; None if it is not ranked.
+        beside: further metric → cell.
+        usd: what an episode costs on average.
+        end: which of floor and ceiling it is, if it is one and ranked all the same, as a run of its own.
+        read: which share of its turns was answered and read; None where no model was asked.
+        limited: in how many episodes a limit of the spec was reached.
+        source: the publication of a figure that was not run here.
+    """
+
+    model: str
+    cell: Cell
+    role: Role = "model"
+    ranks: tuple[int, int] | None = None
+    beside: Mapping[str, Cell] = field(default_factory=dict)
+    usd: float | None = None
+    read: float | None = None
+    limited: int = 0
+    clusters: int | None = None
+    end: Role | None = None
+    source: str | None = None
+
+    def count(self, name: str) -> int | None:
+        """How many of its episodes have a number, failed, have none, or reached a limit; how many clusters they are in.
+
+        None if it is not known.
+        """
+        if self.source is not None and name != "n":
+            return None
+        count: int | None = getattr(self if name in ("limited", "clusters") else self.cell, name)
+        return count
+
+    @property
+    def rank(self) -> str:
+        """`1`, `2–4`, or `–`."""
+        if self.ranks is None:
+            return "–"
+        low, high = self.ranks
+        return str(low) if low == high else f"{low}–{high}"
+
+
+@dataclass(frozen=True, slots=True)
+class Player:
+    """Whose row of the standings it is.
+
+    Attributes:
+        model: the model's own name, which is the row's unless several runs have it.
+        sampling: the generation settings of its run; None if policies play.
+    """
+
+    model: str
+    sampling: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Standings:
+    """The headline of every model in one benchmark, the best first.
+
+    Attributes:
+        name: what the benchmark is called.
+        headline: the number.
+        rows: a row per model.
+        notes: what a reader must know beside it.
+        players: a row's model → whose it is.
+        part: what of the benchmark was run, if it is known not to be all of it.
+        by_readers: a row's model → from where to where its number lies if replies are read by other rules.
+    """
+
+    name: str
+    headline: HeadlineSpec
+    rows: Sequence[Standing]
+    notes: Sequence[str] = ()
+    players: Mapping[str, Player] = field(default_factory=dict)
+    part: str | None = None
+    by_readers: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    def table(self) -> Table:
+        """The standings as a table: rank, model, headline with its interval, counts, the metrics beside it, costs."""
+        metric, headline = self.headline.metric, self.headline
+        clustered, limited = _clustered(self.rows), any(row.limited for row in self.rows)
+        counts = [COUNTS[0], *["clusters"] * clustered, *COUNTS[1:], *["limited"] * limited]
+        has_costs = any(row.usd is not None for row in self.rows)
+        beside = _beside(headline, self.rows)
+        labels = headline_labels(headline)
+        has_reads = any(row.read is not None for row in self.rows)
+        columns = [
+            Column({"metric": metric}, (headline.title,), metric),
+            *([Column({"metric": "read"}, ("read",), "read", form="share")] if has_reads else []),
+            *(Column({"metric": name}, (name,), name, form="count") for name in counts),
+            *(Column({"metric": name}, (labels.get(name, name),), name) for name in beside),
+            *([Column({"metric": "usd"}, ("USD an episode",), "usd")] if has_costs else []),
+        ]
+        best = best_of(headline, self.rows)
+        rows = [
+            Row(
+                {"rank": row.rank, "model": row.model},
+                (row.rank, row.model + _ROLES[row.end or row.role]),
+                (
+                    replace(row.cell, best=row.role == "model" and row.cell.value == best),
+                    *([_plain(row, row.read)] if has_reads else []),
+                    *(_plain(row, row.count(name)) for name in counts),
+                    *(row.beside.get(name, Cell(n=None)) for name in beside),
+                    *([_plain(row, row.usd)] if has_costs else []),
+                ),
+                published=row.source,
+            )
+            for row in self.rows
+        ]
+        return Table(
+            title=f"{self.name}: standings",
+            row_labels=("rank", "model"),
+            column_labels=("metric",),
+            columns=tuple(columns),
+            rows=tuple(rows),
+            row_names=("Rank", "Model"),
+            error={metric: "interval"},
+            digits={metric: headline.digits, "usd": _usd_digits(self.rows)},
+            unit={metric: headline.table.unit} if isinstance(headline.table.unit, str) else None,
+            notes=tuple(self.notes),
+        )
+
+
+def _plain(row: Standing, value: float | None) -> Cell:
+    """A number without an error."""
+    return Cell(value, n=None, uses_ground_truth=row.cell.uses_ground_truth)
+
+
+def _clustered(rows: Iterable[Standing]) -> bool:
+    """Whether some episodes are not observations of their own."""
+    return any(row.clusters is not None and row.cell.n is not None and row.clusters < row.cell.n for row in rows)
+
+
+def _usd_digits(rows: Iterable[Standing]) -> int:
+    """As many decimals as the cheapest needs for two digits other than 0."""
+    costs = [row.usd for row in rows if row.usd]
+    return min(10, max(2, 1 - math.floor(math.log10(min(costs))))) if costs else 2
+
+
+def _beside(headline: HeadlineSpec, rows: Sequence[Standing]) -> list[str]:
+    """The metrics beside the headline of which some row has a number."""
+    return [x for x in headline.beside if any(x in row.beside and row.beside[x].value is not None for row in rows)]
+
+
+def headline_labels(headline: HeadlineSpec) -> dict[str, str]:
+    """What the metrics beside a headline are called."""
+    return {name: words_of(name) for name in headline.beside}
+
+
+def standings(
+    runs: Sequence[RunScores],
+    baselines: Sequence[tuple[Role, RunScores]] = (),
+    name: str | None = None,
+    published: Sequence[PublishedTable] = (),
+) -> Standings:
+    """Rank the models of comparable runs.
+
+    A model's rank lies between 1 + the number of models that are significantly better and the number of models that are
+    not significantly worse, as in Chatbot Arena. "Significantly": `paired.sign_flip` of the differences between the
+    two on their common episodes, at 0.05 after Holm's correction for all pairs of models. `baselines` are shown, and
+    ranked only if they are among the runs. Published figures of the whole benchmark are shown and not ranked: the
+    averages in those tables that the spec's own tables cite, unless they cover other episodes than the runs.
+
+    Raises:
+        ValueError: for a run without a headline.
+    """
+    headline = runs[0].headline
+    if headline is None:
+        raise ValueError("a run without a headline cannot be ranked")
+    scores, prices, disputed = combined(runs)
+    groups = _by_model(headline.readable(scores))
+    found = _significant(headline, groups)
+    rows = _rows(headline, scores, prices)
+    values = {row.model: row.cell.value for row in rows}
+    ranked = [row for row in rows if row.cell.value is not None]
+    rows = [replace(row, ranks=_ranks(row.model, values, found.worse)) if row in ranked else row for row in rows]
+    players = _players(runs)
+    for role, run in baselines:
+        same = [name for name, player in players.items() if player.sampling is None and player.model in run.models]
+        rows = [replace(row, end=role) if row.model in same else row for row in rows]
+        rows += [replace(row, role=role) for row in ([] if same else _rows(headline, run.scores, {}))]
+    figures, otherwise = _published(headline, runs, published)
+    rows += [row for row, _ in figures]
+    sign = -1 if headline.better == "higher" else 1
+    rows.sort(key=lambda row: (row.cell.value is None, sign * (row.cell.value or 0), row.ranks or (0, 0), row.model))
+    notes = [*_notes(headline, rows, found, prices), *headline.unread(scores).values()]
+    notes += filter(None, (disputed, differences(runs)))
+    for reference in {reference.id: reference for _, reference in figures}.values():
+        notes.append(f"† published: {reference.source}; not run here.")
+        notes += [f"† {line}" for line in (reference.differs, *reference.warnings) if line]
+    notes += otherwise
+    notes += filter(None, [readers_in_words(runs)])
+    return Standings(name or runs[0].spec, headline, rows, notes, players, by_readers=by_readers(runs))
+
+
+def _players(runs: Sequence[RunScores]) -> dict[str, Player]:
+    sampling = {run.id: None if run.run.get("policies_only") else _sampling(run) for run in runs}
+    return {name: Player(model, sampling[run]) for (run, model), name in shown_names(runs).items()}
+
+
+def _sampling(run: RunScores) -> str:
+    settings = run.run.get("generation_kwargs") or {}
+    return ", ".join(f"{name}={text(value)}" for name, value in sorted(settings.items())) or "none"
+
+
+def _published(
+    headline: HeadlineSpec, runs: Sequence[RunScores], published: Iterable[PublishedTable]
+) -> tuple[list[tuple[Standing, PublishedTable]], list[str]]:
+    """Published figures of the headline over a whole benchmark; why others are left out: they cover other episodes."""
+    cited = {name for table in runs[0].tables for name in table.published}
+    rows: dict[str, tuple[Standing, PublishedTable]] = {}
+    left_out: list[str] = []
+    for reference in (table for table in published if table.id in cited and not headline.table.where):
+        figures = [
+            figure
+            for figure in reference.records
+            if figure.metric == headline.metric and figure.overall and set(figure.labels) == {"model"}
+        ]
+        if figures and (why := _other_episodes(reference, runs)):
+            left_out.append(f"Published figures are left out: {why}.")
+            continue
+        for figure in figures:
+            cell = Cell(figure.value, figure.stderr, figure.n)
+            name = text(figure.labels["model"])
+            rows.setdefault(name, (Standing(name, cell, "published", source=reference.source), reference))
+    return [*rows.values()], left_out
+
+
+def _other_episodes(reference: PublishedTable, runs: Sequence[RunScores]) -> str:
+    """How the episodes of the runs are others than those behind a publication; empty if they are not known to be."""
+    limit = ((runs[0].run.get("identity") or {}).get("spec") or {}).get("limit")
+    few = [f"{reference.source} covers all cases; this run at most {limit} per condition"] if limit else []
+    swept: dict[str, dict[Any, None]] = {}
+    for figure in reference.records:
+        for label in figure.labels.keys() - {"model"}:
+            swept.setdefault(label, {})[figure.labels[label]] = None
+    whole = replace(reference, covers={**{label: tuple(values) for label, values in swept.items()}, **reference.covers})
+    return "; ".join([*other_coverage(whole, runs[0].scores), *few])
+
+
+def _by_model(scores: Iterable[EpisodeScore]) -> dict[str, dict[str, EpisodeScore]]:
+    groups: dict[str, dict[str, EpisodeScore]] = {}
+    for score in scores:
+        groups.setdefault(score.model, {})[score.id] = score
+    return groups
+
+
+def _rows(headline: HeadlineSpec, scores: Sequence[EpisodeScore], prices: Prices) -> list[Standing]:
+    selected = headline.selected(scores)
+    means = replace(headline, table=replace(headline.table, error=None, aggregate="pooled"))
+    beside = {
+        name: replace(means, table=replace(means.table, cells=(name,))).cells(selected) for name in headline.beside
+    }
+    groups = _by_model(selected)
+
+    def counted(scores: Iterable[EpisodeScore]) -> Iterable[EpisodeScore]:
+        return (score for score in scores if score.number(headline.metric) is not None)
+
+    return [
+        Standing(
+            model,
+            cell,
+            beside={name: cells[model] for name, cells in beside.items()},
+            usd=_usd([*groups[model].values()], prices, cell.failed),
+            clusters=len({cluster_of(s, headline.table.cluster) for s in counted(groups[model].values())}),
+            read=ReadShare.of(groups[model].values()).share,
+            limited=sum(score.limited for score in groups[model].values()),
+        )
+        for model, cell in headline.cells(selected).items()
+    ]
+
+
+def _usd(scores: Sequence[EpisodeScore], prices: Prices, failed: int) -> float | None:
+    total = cost(_BILLED, prices, scores, failed)
+    return None if total.value is None else total.value / (total.n or 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """What the tests of all pairs of models came to.
+
+    Attributes:
+        worse: the pairs (worse, better) that differ significantly.
+        tested: how many pairs have a test.
+        clusters: for each pair how many clusters the two have in common.
+    """
+
+    worse: set[tuple[str, str]]
+    tested: int
+    clusters: Sequence[int]
+
+
+def _significant(headline: HeadlineSpec, models: Mapping[str, Episodes]) -> _Pairs:
+    """Test every pair at 0.05, after Holm's correction.
+
+    The episodes of a model are read once, not once a pair: 100 models are 4,950 pairs.
+    """
+    metric, cluster = headline.metric, headline.table.cluster
+    conditions = headline.table.aggregate == "mean_of_conditions"
+    sides: dict[str, dict[str, paired.CaseNumber]] = {}
+    for model, episodes in models.items():
+        seen = {
+            name: paired.one_side((score,), metric, cluster, conditions=conditions) for name, score in episodes.items()
+        }
+        sides[model] = {name: side for name, side in seen.items() if side is not None}
+    tested, clusters = list[tuple[tuple[str, str], float, float]](), list[int]()
+    for (a, first), (b, second) in itertools.combinations(sides.items(), 2):
+        strata = paired.differences((side, second[name]) for name, side in first.items() if name in second)
+        clusters.append(len({key for stratum in strata for key, _ in stratum}))
+        if (pvalue := paired.sign_flip(strata)) is not None:
+            mean = statistics.fmean(statistics.fmean(x for _, x in stratum) for stratum in strata)
+            tested.append(((a, b), mean, pvalue))
+    adjusted = stats.holm([pvalue for _, _, pvalue in tested])
+    significant = [(names, mean) for (names, mean, _), p in zip(tested, adjusted, strict=True) if p < 0.05]
+    worse = {(a, b) if (mean > 0) == (headline.better == "higher") else (b, a) for (a, b), mean in significant}
+    return _Pairs(worse, len(tested), clusters)
+
+
+def _ranks(model: str, values: Mapping[str, float | None], worse: set[tuple[str, str]]) -> tuple[int, int]:
+    ranked = sum(value is not None for value in values.values())
+    better = sum(low == model for low, _ in worse)
+    return 1 + better, ranked - sum(high == model for _, high in worse)
+
+
+def best_of(headline: HeadlineSpec, rows: Iterable[Standing]) -> float | None:
+    """The best number of the ranked models; None with fewer than two."""
+    known = [row.cell.value for row in rows if row.role == "model" and row.cell.value is not None]
+    return (max if headline.better == "higher" else min)(known) if len(known) > 1 else None
+
+
+def _notes(headline: HeadlineSpec, rows: Sequence[Standing], pairs: _Pairs, prices: Prices) -> Iterable[str]:
+    yield (
+        f"{headline.title}: {headline.metric}, {headline.better} is better, with its 95 % interval over n episodes"
+        f"{' with ' * bool(headline.where)}{headline.where}."
+    )
+    if not headline.declared:
+        yield "The spec declares no `headline:`; its first metric stands for it."
+    yield from _rank_notes(pairs, "clusters" if _clustered(rows) else "cases")
+    if any((row.end or row.role) in ("floor", "ceiling") for row in rows):
+        ranked = ", ranked as runs of their own" if all(row.role == "model" for row in rows) else " and not ranked"
+        yield f"Floor and ceiling: the spec's scripted policies, played here{ranked}."
+    lacking = [row.model for row in rows if row.cell.value is not None and row.cell.low is None and not row.source]
+    if lacking:
+        yield f"No interval for {listed(lacking)}: their numbers do not vary, or are too few."
+    if any(cell.uses_ground_truth for cell in (row.cell for row in rows)):
+        yield "‡ simulated: players knew the right answer and gave it with a declared probability."
+    if any(row.read is not None for row in rows):
+        yield "read: the share of a model's turns that was answered and read."
+    if any(row.limited for row in rows):
+        yield "limited: episodes in which a limit of the spec was reached; they count in the numbers."
+    if _clustered(rows):
+        yield (
+            f"Intervals and tests treat {clusters_in_words(headline.table)} as one observation (clustered); clusters: "
+            "how many observations there are."
+        )
+    yield from _cost_notes(rows, prices)
+    if shown := _beside(headline, rows):
+        yield f"Means over these episodes: {', '.join(headline_labels(headline)[name] for name in shown)}."
+
+
+def _rank_notes(pairs: _Pairs, what: str) -> Iterable[str]:
+    """How ranks come about, and where no difference could be significant: n clusters have no p below 2 / 2^n."""
+    tests, every, most = pairs.tested, len(pairs.clusters), max(pairs.clusters, default=0)
+    if not every:
+        return
+    if not tests:
+        yield f"Rank: no two models can be tested: they differ in no episode, or have fewer than two {what} in common."
+        return
+    count = f"{tests} of {every} pairs" if tests < every else "one pair" if every == 1 else f"all {every} pairs"
+    rest = "; the others cannot be tested" if tests < every else ""
+    yield (
+        "Rank: the ranks that a model may have, given which models differ significantly (exact sign-flip "
+        f"test, paired by episode, p < 0.05 after Holm's correction for {count} of models{rest})."
+    )
+    if tests * 2.0 ** (1 - most) >= 0.05:
+        needed = next(n for n in itertools.count(most + 1) if tests * 2.0 ** (1 - n) < 0.05)
+        corrected = f" after the correction for {tests} pairs" if tests > 1 else ""
+        yield (
+            f"Too few {what} to separate any two models: they have at most {most} in common, and {needed} must differ "
+            f"before p can be below 0.05{corrected}."
+        )
+    elif few := sum(0 < clusters < paired.FEWEST for clusters in pairs.clusters):
+        yield (
+            f"{few} of {every} pairs of models cannot be separated: they have fewer than {paired.FEWEST} {what} in "
+            "common, so p cannot be below 0.05."
+        )
+
+
+def _cost_notes(rows: Sequence[Standing], prices: Prices) -> Iterable[str]:
+    priced = [row.model for row in rows if row.usd is not None]
+    if not priced:
+        return
+    rates = listed([f"{model} {prices[model]}" for model in priced], "; ")
+    yield f"USD an episode: mean over the episodes that report tokens, at prices per million tokens ({rates})."
+    lacking = [row.model for row in rows if row.role == "model" and row.usd is None]
+    if without := [model for model in lacking if model not in prices]:
+        yield f"No USD for {listed(without)}: the spec's `prices:` has none for it."
+    if silent := [model for model in lacking if model in prices]:
+        yield f"No USD for {listed(silent)}: no episode reports tokens."

@@ -1,1 +1,0 @@
-"""Protocols whose parameters are estimated on calibration rows, and `harness fit`, which estimates them."""

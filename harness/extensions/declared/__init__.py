@@ -1,1 +1,0 @@
-"""Tasks that are written in YAML alone, and the expressions in them."""

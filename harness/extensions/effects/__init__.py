@@ -1,1 +1,0 @@
-"""Tables of effects: which choices of a study matter."""

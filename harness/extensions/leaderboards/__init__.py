@@ -1,1 +1,0 @@
-"""Runs side by side: comparisons of two, standings, leaderboards over many."""

@@ -1,1 +1,0 @@
-"""The report about runs as one HTML page."""

@@ -1,1 +1,0 @@
-"""Figures that papers have published, beside a run's own."""

@@ -1,1 +1,0 @@
-"""A person as an engine: you take a seat in the terminal."""

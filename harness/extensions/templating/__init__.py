@@ -1,1 +1,0 @@
-"""Templates and expressions that strangers wrote: confined, and bounded in steps, time and size."""

@@ -1,0 +1,119 @@
+"""An engine that dies ends what it takes part in, and nothing else: all other episodes are played, and the run can go
+on."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import storage
+from harness.config import resolve, spec
+from harness.config.project import builtin
+from harness.engine_api import Request
+from harness.engines.mock import Mock
+from harness.errors import EngineFatalError, RequestError
+from harness.evaluation import execute
+from harness.results import Run
+from harness.runtime.options import Options
+from harness.runtime.runner import RunStoppedError
+from tests.extensions.games.test_tournaments import BOLD, RANDOM, data
+from tests.helpers.commands import invoke
+
+ALIVE = [{"model": "a"}, {"model": "b"}, BOLD, RANDOM]
+GAMES = 4
+
+
+def bet(request: Request) -> str:
+    return "ACTION: BET"
+
+
+def refuse(request: Request) -> str:
+    raise RequestError("connection refused")
+
+
+def die(request: Request) -> str:
+    raise EngineFatalError("CUDA error")
+
+
+def after(calls: int, fail: Callable[[Request], str]) -> Callable[[Request], str]:
+    """An engine that answers so often, and then fails at everything."""
+    asked = Counter[str]()
+
+    def answer(request: Request) -> str:
+        asked["calls"] += 1
+        return bet(request) if asked["calls"] <= calls else fail(request)
+
+    return answer
+
+
+def play(folder: Path, pool: Iterable[Any], **engines: Callable[[Request], str]) -> Run:
+    """A round robin of these contestants; each engine has a function."""
+    written = data(pool=list(pool), games_per_pairing=GAMES) | {"models": {name: {"use": "mock"} for name in engines}}
+    plan = resolve.plan(spec.parse(written, builtin()), builtin())
+    plan = replace(plan, engines={name: Mock(model=name, function=function) for name, function in engines.items()})
+    return execute(plan, Options(output_path=folder, max_concurrency=8))
+
+
+def finished(folder: Path) -> Counter[frozenset[str]]:
+    """Pair of contestants → its finished games."""
+    ends = storage.JournalState(*storage.journals(folder)).ends.values()
+    return Counter(frozenset(end["labels"]["pairing"].split(" vs ")) for end in ends)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("fail", "says"), [(refuse, r"requests to dead all failed"), (die, "CUDA error"), (after(9, refuse), "dead failed")]
+)
+def test_pairs_without_a_dead_engine_are_played(fail: Callable[[Request], str], says: str, tmp_path: Path) -> None:
+    pool = [{"model": "dead"}, *ALIVE]
+    with pytest.raises(RunStoppedError, match=says) as stopped:
+        play(tmp_path, pool, dead=fail, a=bet, b=bet)
+    whole = {pair: count for pair, count in finished(tmp_path).items() if "dead" not in pair}
+    assert len(whole) == 6 and len({*whole.values()}) == 1, "six healthy pairs, all their games"
+    done, planned = sum(finished(tmp_path).values()), 10 * next(iter(whole.values()))
+    assert f"after {done} of {planned} episodes" in str(stopped.value)
+    asked = Counter[str]()
+
+    def count(request: Request) -> str:
+        asked["healthy"] += 1
+        return bet(request)
+
+    run = play(tmp_path, pool, dead=bet, a=count, b=count)
+    assert len(run.scores) == planned and not run.failed
+    assert 0 < asked["healthy"] <= 2 * 2 * GAMES * 2, "their games with the one that was dead, and no other"
+    assert [score.numbers for score in run.scores] == [
+        score.numbers for score in play(tmp_path / "calm", pool, dead=bet, a=bet, b=bet).scores
+    ]
+
+
+def test_games_of_policies_are_played_though_the_only_engine_is_dead(tmp_path: Path) -> None:
+    with pytest.raises(RunStoppedError, match="requests to dead all failed"):
+        play(tmp_path, [{"model": "dead"}, BOLD, RANDOM], dead=refuse)
+    assert [*finished(tmp_path)] == [frozenset({"bold", "random"})]
+
+
+def test_with_all_engines_dead_the_run_stops_at_once(tmp_path: Path) -> None:
+    with pytest.raises(RunStoppedError, match="failed"):
+        play(tmp_path, [{"model": "dead"}, {"model": "a"}], dead=refuse, a=refuse)
+    assert not finished(tmp_path)
+
+
+@pytest.mark.slow
+def test_a_stopped_run_is_reported_with_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(RunStoppedError):
+        play(tmp_path, [{"model": "dead"}, *ALIVE], dead=refuse, a=bet, b=bet)
+    done = sum(finished(tmp_path).values())
+    meta = json.loads((tmp_path / "run.json").read_text("utf-8"))
+    assert meta["status"] == "stopped"
+    planned = meta["planned"]
+    for output in ("text", "markdown", "latex", "csv", "json", "html"):
+        code, out, err = invoke(capsys, "report", str(tmp_path), "--format", output)
+        assert code == 0, err
+        note = f"Not finished: {planned - done} of {planned} episodes are missing"
+        assert note in out + err
+        assert "requests to dead all failed" in err
+    assert not (tmp_path / "scores.jsonl").exists(), "reporting writes nothing into the run"
