@@ -57,8 +57,6 @@ BROUGHT = {
     "proposals": ("validate", "arithmetic", "--set", "prompts="),
     "limits": ("eval", "--spec", "agentsnet_quick", "--set", "limits.calls_per_agent=3"),
     "costs": ("eval", "--spec", "agentsnet_quick", "--set", "prices.m={input: 1, output: 1}"),
-    "split": ("validate", "dpbench"),
-    "row_groups": ("eval", "--spec", "agentsnet_quick", "--set", "tables.0.groups=[{title: all, of: [4]}]"),
 }
 """Extension → a command that needs it."""
 

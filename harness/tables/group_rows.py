@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.api import UNBOUNDED
-from harness.tables import Cell, ErrorKind, Row, error_of
-from harness.tables.stats import t_quantile
 
-from .key import RowGroup, Weight, label_of
+from .groups import RowGroup, Weight, label_of
+from .stats import t_quantile
+from .table import Cell, ErrorKind, Row, error_of
 
 
 @dataclass(frozen=True, slots=True)

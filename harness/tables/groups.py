@@ -1,4 +1,4 @@
-"""Rows that summarize several rows (`groups:` of a table): read and checked. Next: `rows`, which fills them."""
+"""Rows that summarize several rows (`groups:` of a table): read and checked. Next: `group_rows`, which fills them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from typing import Annotated, Any, ClassVar, Literal, Required, TypedDict
 from harness.api import Metric
 from harness.errors import near
 from harness.parameters import Keywords
-from harness.tables import Row, TableKey, TableSpec, text
-from harness.tables.axis import Key
+
+from .axis import Key
+from .keys import TableKey
+from .spec import TableSpec
+from .table import Row, text
 
 Weight = Literal["size", "equal"]
 """How the rows of a group count: by their observations (micro mean), or all the same (macro mean)."""
@@ -108,8 +111,8 @@ class Groups(TableKey):
         columns: Sequence[tuple[Key | None, str | None]],
         metrics: Mapping[str, Metric],
     ) -> tuple[list[Row], list[str]]:
-        """As `rows.GroupRows.rows`."""
-        from .rows import GroupRows
+        """As `group_rows.GroupRows.rows`."""
+        from .group_rows import GroupRows
 
         bounds = {name: metric.bounds for name, metric in metrics.items()}
         maker = GroupRows(self.groups, table.rows, table.labels, table.error, table.summed, table.cells[0], bounds)

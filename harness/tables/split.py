@@ -8,9 +8,11 @@ from typing import Annotated, Any, ClassVar, TypedDict
 
 from harness.errors import near
 from harness.parameters import Keywords
-from harness.tables import TableKey, TableSpec, text
-from harness.tables.entry import LabelValue, Name
-from harness.tables.spec import RESERVED
+
+from .entry import LabelValue, Name
+from .keys import TableKey
+from .spec import RESERVED, TableSpec
+from .table import text
 
 
 class SplitEntry(TypedDict, total=False):

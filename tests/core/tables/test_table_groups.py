@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from harness.api import Episode, Metric, RatioMetric, Statistic
 from harness.errors import SpecError
 from harness.extensions.pages.html import page
-from harness.extensions.row_groups.rows import combined
 from harness.report import render
 from harness.tables import Cell, EpisodeScore, Table, TableSpec, build, check
+from harness.tables.group_rows import combined
 from tests.helpers.samples import examples
 
 
