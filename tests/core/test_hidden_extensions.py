@@ -56,7 +56,6 @@ BROUGHT = {
     "trust": ("trust", "results/none"),
     "proposals": ("validate", "arithmetic", "--set", "prompts="),
     "limits": ("eval", "--spec", "agentsnet_quick", "--set", "limits.calls_per_agent=3"),
-    "costs": ("eval", "--spec", "agentsnet_quick", "--set", "prices.m={input: 1, output: 1}"),
 }
 """Extension → a command that needs it."""
 

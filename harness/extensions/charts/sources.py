@@ -11,10 +11,10 @@ from typing import Any, Final
 from harness.api import Metric
 from harness.config.plan import Plan
 from harness.errors import DataError, near
-from harness.extensions.costs.costs import Price
 from harness.extensions.leaderboards.leaderboard import RunScores, combined
 from harness.extensions.transcripts.view_api import Scene, Transcript
 from harness.tables import EpisodeScore, HeadlineSpec, text
+from harness.tables.cost import Price
 
 from .tally import Tally, Use, tally
 

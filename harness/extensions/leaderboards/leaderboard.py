@@ -9,13 +9,12 @@ from typing import Any, Final
 
 from harness.api import Metric
 from harness.errors import DataError
-from harness.extensions.costs.costs import Price, Prices, cost, read_prices
-from harness.extensions.costs.key import priced
 from harness.extensions.papers.beside import cited
 from harness.extensions.papers.figures import PublishedTable
 from harness.printable import shortened
 from harness.results import Run
 from harness.tables import EpisodeScore, HeadlineSpec, Table, TableSpec, build, text
+from harness.tables.cost import Price, Prices, cost, priced, read_prices
 
 from .comparison import in_words, spec_changes
 

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
-from harness.extensions.costs.costs import Prices, cost
 from harness.extensions.effects import paired
 from harness.extensions.papers.beside import other_coverage
 from harness.extensions.papers.figures import PublishedTable
 from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Row, Table, stats, text
+from harness.tables.cost import Prices, cost
 from harness.tables.notes import clusters_in_words
 from harness.tables.reads import ReadShare
 from harness.tables.scores import cluster_of

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Episode, Metric
-from harness.extensions.costs.costs import Price
 from harness.extensions.leaderboards.leaderboard import RunScores
 from harness.extensions.leaderboards.overall import overall
 from harness.extensions.leaderboards.standings import standings
@@ -21,6 +20,7 @@ from harness.extensions.pages.html import page
 from harness.extensions.papers.figures import PublishedTable, Record
 from harness.report import render
 from harness.tables import EpisodeScore, HeadlineSpec, TableSpec, check_headline
+from harness.tables.cost import Price
 
 
 class Share(Metric):

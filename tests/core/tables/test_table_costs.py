@@ -18,12 +18,11 @@ from harness.cli import main
 from harness.config import spec
 from harness.errors import SpecError
 from harness.evaluation import rescored
-from harness.extensions.costs.costs import Price, Prices, read_prices
-from harness.extensions.costs.key import priced
 from harness.extensions.leaderboards.leaderboard import RunScores, leaderboard
 from harness.report import render
 from harness.results import Run
 from harness.tables import EpisodeScore, Table, TableSpec, build, check
+from harness.tables.cost import Price, Prices, priced, read_prices
 from tests.helpers.scores import numbers
 from tests.helpers.toy import TOY
 

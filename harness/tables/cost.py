@@ -1,15 +1,21 @@
-"""Prices, and the cells and notes of a table's costs."""
+"""What tokens cost (`cost:` of tables): prices, and the cells and notes of a table's costs."""
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, TypedDict
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, ClassVar, TypedDict
 
 from harness.api import Range
-from harness.tables import Cell, EpisodeScore, text
-from harness.tables.scores import finite
+from harness.parameters import Keywords
+
+from .entry import Name
+from .keys import TableKey
+from .scores import EpisodeScore, finite
+from .spec import DerivedCell, TableSpec
+from .table import Cell, text
 
 _USD = Annotated[float, Range(ge=0, le=1_000_000)]
 
@@ -87,3 +93,55 @@ def _tokens(score: EpisodeScore, parts: Parts) -> list[tuple[str, float]] | None
     counts = [(price, score.number(metric)) for price, metric in parts.items()]
     present = [(price, count) for price, count in counts if count is not None]
     return present if len(present) == len(parts) else None
+
+
+class CostParts(TypedDict, total=False):
+    """The metrics of a sum of money."""
+
+    input: Name
+    output: Name
+
+
+class CostEntry(TypedDict, total=False):
+    """The keys of a table with costs."""
+
+    cost: Annotated[
+        dict[str, Annotated[CostParts, Keywords(minProperties=1)]],
+        "a mapping of new names, to be used in cell, to {input: metric, output: metric}, or one of them: the USD that "
+        "so many tokens cost at the spec's prices, over all episodes",
+    ]
+    prices: Annotated[dict[str, PricesEntry], "what models cost in this table; by default, what the spec says"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost(TableKey):
+    """`cost:` of a table: new name → what is billed; and the prices."""
+
+    entry: ClassVar[Any] = CostEntry
+    with_kinds: ClassVar[bool] = True
+
+    costs: Mapping[str, Parts]
+    prices: Prices = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, entry: Mapping[str, Any]) -> Cost:
+        """Read `cost:`, and the prices that the spec has given the table."""
+        return cls(entry["cost"], read_prices(entry.get("prices")))
+
+    def cells(self) -> dict[str, DerivedCell]:
+        """The sums."""
+        return {
+            name: DerivedCell("cost", tuple(parts.values()), functools.partial(cost, parts, self.prices))
+            for name, parts in self.costs.items()
+        }
+
+    def notes(self, table: TableSpec, scores: Sequence[EpisodeScore]) -> Iterable[str]:
+        """As `cost_notes`."""
+        return cost_notes(self.costs, scores, self.prices)
+
+
+def priced(table: TableSpec, prices: Prices) -> TableSpec:
+    """The table with these prices in the place of its own."""
+    added = tuple(replace(key, prices=prices) if isinstance(key, Cost) else key for key in table.added)
+    cells = {name: made for key in added if isinstance(key, Cost) for name, made in key.cells().items()}
+    return replace(table, added=added, derived={**table.derived, **cells})
