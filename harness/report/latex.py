@@ -7,8 +7,9 @@ from itertools import groupby
 from typing import Final
 
 from harness.printable import clean_name
-from harness.report.render import grid, tabulated
 from harness.tables import Table
+
+from .render import grid, tabulated
 
 
 def latex(table: Table) -> str:

@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from harness.report.layout import GAP, Grid, block, measure, total, widest, words, wrapped
-from harness.report.render import FACTORS, grid
 from harness.tables import Cell, Column, Table, error_of
+
+from .layout import GAP, Grid, block, measure, total, widest, words, wrapped
+from .render import FACTORS, grid
 
 MOST_LINES: Final = 4
 """Lines that a level of the header may take before something else is done."""

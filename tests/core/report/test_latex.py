@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 
 from harness import evaluate
-from harness.extensions.layouts.latex import latex_escape
 from harness.report import render
+from harness.report.latex import latex_escape
 from tests.core.report.test_report_formats import anything, table
 from tests.helpers.commands import invoke
 
