@@ -29,7 +29,6 @@ _SHAPES: Final[Mapping[str, Any]] = {
     "table_keys": "reference",
     "after": {**_RUN, "parameters?": "names", "eval?": "reference", "score?": "reference"},
     "checks": "reference",
-    "completion": "reference",
     "confinement": "reference",
     "engines": "module",
     "gates": "reference",

@@ -76,8 +76,9 @@ def _starter(offer: Offer) -> Path:
 
 def _describe(root: Path) -> None:
     """Write what the first line of the specs refers to, with the plugins as they are: editors complete and check it."""
-    if (offer := offers("reports").get("schema")) is not None:
-        (root / SCHEMA).write_text(offer.load_function()(find(root)) + "\n", "utf-8")
+    from harness.config.editor_schema import schema_text
+
+    (root / SCHEMA).write_text(schema_text(find(root)) + "\n", "utf-8")
 
 
 def _task(names: list[str], kind: str | None) -> int:

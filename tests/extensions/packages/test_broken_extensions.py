@@ -8,11 +8,11 @@ import pytest
 
 from harness import absent, manifests
 from harness.cli import main
+from harness.config.editor_schema import whole_schema
 from harness.config.keys import seating_keys
 from harness.config.project import find
 from harness.config.schema import SPEC
 from harness.errors import PluginError
-from harness.extensions.editors.schema import whole_schema
 from harness.extensions.packages.installed import OF_THE_CORE, checked
 from harness.tables import TableEntry
 from tests.helpers.toy import run

@@ -12,8 +12,8 @@ import jsonschema
 import pytest
 
 from harness.config import yamls
+from harness.config.editor_schema import spec_schema
 from harness.config.project import find
-from harness.extensions.editors.schema import spec_schema
 from harness.extensions.starters.new import SCHEMA
 from harness.parameters import faults
 from tests.helpers.commands import invoke
