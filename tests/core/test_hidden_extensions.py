@@ -54,7 +54,6 @@ BROUGHT = {
     "transcripts": ("list", "views"),
     "contracts": ("validate", "agentsnet_quick"),
     "trust": ("trust", "results/none"),
-    "limits": ("eval", "--spec", "agentsnet_quick", "--set", "limits.calls_per_agent=3"),
 }
 """Extension → a command that needs it."""
 

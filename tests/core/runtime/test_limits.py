@@ -22,7 +22,7 @@ from harness.engines.mock import Mock
 from harness.errors import DataError, EngineFatalError, SpecError
 from harness.evaluation import rescored
 from harness.extensions.estimates.estimate import estimate
-from harness.extensions.limits.meter import CallMeter, CallQuota, CallsAndTokens
+from harness.runtime.episode_limits import CallMeter, CallQuota, CallsAndTokens
 from harness.runtime.players import ModelPlayer
 from harness.runtime.runner import BudgetReachedError, RunStoppedError
 from harness.storage import UNFINISHED
