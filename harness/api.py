@@ -574,6 +574,24 @@ class Policy(ABC):
         return None
 
 
+class InformedPolicy(Policy):
+    """A policy that knows the right answer, in order to simulate agents of a declared skill.
+
+    A run with one measures only the protocol around it: `harness.config.plan` finds out which agents they play, and
+    every score, table and run record is marked. Checks of plugins do not call `inform`; then the policy must do
+    nothing.
+
+    `label` describes the simulation in a few words, for tables; "" adds nothing.
+    """
+
+    uses_ground_truth: ClassVar[bool] = True
+    label: str = ""
+
+    @abstractmethod
+    def inform(self, agent: str, case: Case, seed: int) -> None:
+        """As `Policy.inform`; called again when a second run of the case begins."""
+
+
 UNBOUNDED = (-math.inf, math.inf)
 Bounds = tuple[Annotated[float, Range(endless=True)], Annotated[float, Range(endless=True)]]
 """Between which numbers something lies; each may be infinite (`.inf` in YAML)."""

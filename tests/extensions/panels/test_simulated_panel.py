@@ -22,7 +22,7 @@ from harness.extensions.sandbox.code import Code
 from harness.replies import Choice, FreeText
 from harness.runtime.steps import drive
 from tests.extensions.datasets.documents_kit import BUILTIN
-from tests.extensions.simulated import condorcet
+from tests.extensions.panels import condorcet
 from tests.helpers.samples import examples
 
 SIMULATED = BUILTIN.load("policies", "simulated")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.api import Action, Case, Turn
+from harness.api import Action, Case, InformedPolicy, Turn
 from harness.cli import main
 from harness.config import resolve, spec
 from harness.config.plan import Group, Plan, simulated
@@ -20,7 +20,6 @@ from harness.evaluation import evaluate, rescored
 from harness.extensions.charts.figures import draw
 from harness.extensions.leaderboards.leaderboard import RunScores, leaderboard
 from harness.extensions.pages.html import page
-from harness.extensions.simulated.policies import InformedPolicy
 from harness.report import FORMATS, render
 from harness.results import Run
 from harness.runtime.players import PolicyPlayer

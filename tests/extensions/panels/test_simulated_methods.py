@@ -18,7 +18,7 @@ from harness.extensions.calibration.fit import fit
 from harness.results import Run
 from harness.runtime.options import Options
 from harness.runtime.steps import drive
-from tests.extensions.simulated import condorcet
+from tests.extensions.panels import condorcet
 
 BUILTIN = project.builtin()
 AGENTS = ("Agent-0", "Agent-1", "Agent-2")
