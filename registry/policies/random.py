@@ -6,8 +6,8 @@ import math
 import random
 
 from harness.api import Action, Policy, Turn, plugin
+from harness.engines.likelihoods import Likelihoods, likelihoods_of
 from harness.extensions.declared.contract import with_fields
-from harness.extensions.likelihoods import Likelihoods, likelihoods_of
 from harness.extensions.panels.ballots import CandidateBallot
 
 

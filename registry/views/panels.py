@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from harness.api import Action, Case, Protocol, Task, plugin
-from harness.extensions.likelihoods import shares
+from harness.engines.likelihoods import shares
 from harness.extensions.panels.panels import Panel, candidate
 from harness.extensions.panels.questions import QuestionTask
 from harness.extensions.panels.traffic import EVERY_OTHER

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from harness.api import Action, Case, Policy, Turn
 from harness.cli.inspect import Figures
 from harness.config.plan import Condition, Plan
+from harness.engines.likelihoods import Likelihoods, likelihoods_of
 from harness.errors import PluginError
-from harness.extensions.likelihoods import Likelihoods, likelihoods_of
 from harness.runtime.steps import Drive, Steps, drive
 
 CHARS_PER_TOKEN = 4

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from harness.api import Completion
-from harness.extensions.likelihoods import likelihoods_of, shares, sums
+from harness.engines.likelihoods import likelihoods_of, shares, sums
 from harness.extensions.transcripts.plain import finite
 from harness.extensions.transcripts.view_api import Finding, RecordedTurn, Transcript
 

@@ -19,10 +19,10 @@ from typing import Annotated, Any, ClassVar
 from harness.api import Completion, Facts, Range, plugin
 from harness.engine_api import CallsTools, ContinuesText, Engine, Request, StaysUp, Thread
 from harness.engines.gate import is_cancelled
+from harness.engines.likelihoods import ComputesLikelihoods, LikelihoodRequest
 from harness.engines.priority import PriorityGate
 from harness.engines.sampling import normalize
 from harness.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError, SetupError, near
-from harness.extensions.likelihoods import ComputesLikelihoods, LikelihoodRequest
 from harness.extensions.vllm import _vllm_cpu, _vllm_version
 from harness.extensions.vllm._text_tokens import Pair
 from harness.extensions.vllm._vllm_code import ModelCode

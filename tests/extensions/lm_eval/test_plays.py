@@ -19,11 +19,11 @@ from harness.config.project import builtin
 from harness.config.proposals import complete
 from harness.config.spec import parse
 from harness.engine_api import Request
+from harness.engines.likelihoods import mock_scores
 from harness.engines.mock import Mock
 from harness.errors import DataError, PluginError, RequestError, UserError
 from harness.evaluation import rescored
 from harness.extensions.conformance import check_metric, check_protocol, check_task
-from harness.extensions.likelihoods import mock_scores
 from harness.results import Run
 from tests.extensions.lm_eval.package_kit import DATA, own_task
 

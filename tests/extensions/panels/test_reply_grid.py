@@ -18,10 +18,10 @@ from harness.config import resolve
 from harness.config.project import builtin
 from harness.config.spec import load
 from harness.engine_api import Request
+from harness.engines.likelihoods import likelihoods_of
 from harness.engines.mock import Mock
 from harness.errors import HarnessError
 from harness.extensions.declared.contract import ActWithFields
-from harness.extensions.likelihoods import likelihoods_of
 from harness.extensions.panels.with_confidence import AnswerWithConfidence
 from harness.replies import FreeText, WrappedReply
 from harness.replies.reading import read

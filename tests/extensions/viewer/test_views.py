@@ -13,9 +13,9 @@ from harness.cli import main
 from harness.config import resolve
 from harness.config.project import Project, builtin
 from harness.config.spec import load
+from harness.engines.likelihoods import likelihoods_of
 from harness.engines.mock import Mock
 from harness.extensions.conformance import check_view
-from harness.extensions.likelihoods import likelihoods_of
 from harness.extensions.transcripts.reader import Transcripts
 from harness.extensions.transcripts.view_api import Scene, Transcript, View
 from harness.extensions.viewer.views import Views, as_json

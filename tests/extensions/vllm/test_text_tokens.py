@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from harness.engine_api import Thread
+from harness.engines.likelihoods import Continuation, LikelihoodRequest
 from harness.errors import ContextLengthError, SetupError
-from harness.extensions.likelihoods import Continuation, LikelihoodRequest
 from harness.extensions.vllm._text_tokens import TextTokens, fitted
 from harness.extensions.vllm.tokens import ChatTokens
 from tests.helpers.tiny_model import make_tokenizer

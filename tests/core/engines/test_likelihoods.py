@@ -14,12 +14,12 @@ from harness.config import resolve
 from harness.config.project import builtin
 from harness.config.spec import parse
 from harness.engine_api import ContinuesText, Engine, Request, Thread
+from harness.engines.likelihoods import Continuation, LikelihoodRequest, Likelihoods, likelihoods_of, mock_scores
 from harness.engines.mock import Mock
 from harness.engines.replay import Replay
 from harness.errors import PromptError, RequestError, SpecError
 from harness.extensions import conformance
 from harness.extensions.consistency import examine
-from harness.extensions.likelihoods import Continuation, LikelihoodRequest, Likelihoods, likelihoods_of, mock_scores
 from harness.extensions.replay.what_if import _some_legal_reply
 from harness.extensions.stress.stand_in import StandIn
 from harness.extensions.stress.styles import STYLES
