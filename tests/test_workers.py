@@ -20,7 +20,7 @@ def selected(*arguments: str, marked: str = "not slow") -> Any:
     "arguments",
     [
         ("tests/extensions/starters",),
-        ("tests/extensions/consistency", "tests/extensions/starters"),
+        ("tests/extensions/people", "tests/extensions/starters"),
         ("tests/core/config/test_spec.py",),
         ("tests/core/config/test_spec.py::test_null_removes_an_inherited_key", "tests/extensions/starters"),
     ],

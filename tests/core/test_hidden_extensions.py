@@ -147,28 +147,6 @@ def test_an_option_of_an_extension_that_is_not_here_names_it(capsys: pytest.Capt
             evaluate("agentsnet_quick", judge="mock")
 
 
-def test_a_plan_without_estimates_has_its_exact_figures(capsys: pytest.CaptureFixture[str]) -> None:
-    with hiding("estimates"):
-        assert main(["plan", "--spec", "agentsnet_quick"]) == 0
-        printed = capsys.readouterr().out
-        assert main(["plan", "--spec", "agentsnet_quick", "--explain"]) == 0
-    assert "comes with the extension estimates, which is not installed: pip" in printed
-    capsys.readouterr()
-    assert main(["plan", "--spec", "agentsnet_quick"]) == 0
-    assert [line for line in printed.splitlines() if "comes with" not in line] == [
-        line for line in capsys.readouterr().out.splitlines() if line.startswith(("conditions", "episodes", "spec"))
-    ]
-
-
-def test_prompts_that_nothing_has_rendered_are_not_passed_in_silence(capsys: pytest.CaptureFixture[str]) -> None:
-    with hiding("consistency"):
-        assert main(["validate", "agentsnet_quick"]) == 0
-        printed = capsys.readouterr().out
-        assert main(["validate", "judged"]) == 2, "no run of it could begin"
-    assert "prompts and groups of agents were not checked: 'prompts' comes with the extension consistency" in printed
-    assert "'judges' comes with the extension judges, which needs the extension cons" in capsys.readouterr().err
-
-
 def test_published_tables_that_nothing_has_looked_up_are_not_passed_in_silence(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

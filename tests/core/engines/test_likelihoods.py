@@ -10,6 +10,7 @@ import pytest
 
 import harness
 from harness.api import Completion, Turn
+from harness.checks.consistency import examine
 from harness.config import resolve
 from harness.config.project import builtin
 from harness.config.spec import parse
@@ -19,7 +20,6 @@ from harness.engines.mock import Mock
 from harness.engines.replay import Replay
 from harness.errors import PromptError, RequestError, SpecError
 from harness.extensions import conformance
-from harness.extensions.consistency import examine
 from harness.extensions.replay.what_if import _some_legal_reply
 from harness.extensions.stress.stand_in import StandIn
 from harness.extensions.stress.styles import STYLES
@@ -288,7 +288,7 @@ def test_facts_that_a_set_takes_must_be_there_and_of_their_kind() -> None:
 
 
 def test_a_plan_counts_scored_turns_without_replies_and_retries() -> None:
-    from harness.extensions.estimates.estimate import Estimate, estimate
+    from harness.checks.estimate import Estimate, estimate
 
     def counted(**task: Any) -> Estimate:
         loaded = parse({**spec(**task), "generation_kwargs": {"max_tokens": 10}}, TOY)

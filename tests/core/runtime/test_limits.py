@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import harness
 from harness import storage
 from harness.api import Completion, Move, Turn
+from harness.checks.estimate import estimate
 from harness.config import project, resolve, spec
 from harness.config.limits import LIMITED
 from harness.engine_api import Request
@@ -21,7 +22,6 @@ from harness.engines.budget import LARGEST
 from harness.engines.mock import Mock
 from harness.errors import DataError, EngineFatalError, SpecError
 from harness.evaluation import rescored
-from harness.extensions.estimates.estimate import estimate
 from harness.runtime.episode_limits import CallMeter, CallQuota, CallsAndTokens
 from harness.runtime.players import ModelPlayer
 from harness.runtime.runner import BudgetReachedError, RunStoppedError

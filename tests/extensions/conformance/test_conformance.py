@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from harness.api import Case, Metric, Move, Outcome, Policy, Protocol, Task
+from harness.checks.consistency import examine
 from harness.config import project, resolve, spec
 from harness.engines.mock import Mock
 from harness.extensions import conformance
-from harness.extensions.consistency import examine
 from harness.extensions.judges.plans import judgings
 from harness.extensions.worlds import SteppedTask, World
 from harness.manifests import offers

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from harness.checks.templates import unknown
 from harness.config.prompts import PromptSet
-from harness.extensions.consistency import unknown
 
 
 def test_unknown_variables_are_found_in_branches_not_taken(tmp_path: Path) -> None:

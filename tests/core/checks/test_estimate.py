@@ -4,10 +4,10 @@ from collections.abc import Hashable
 
 import pytest
 
+from harness.checks.estimate import estimate
 from harness.config import resolve, spec
 from harness.config.project import builtin
 from harness.engines.mock import Mock
-from harness.extensions.estimates.estimate import estimate
 from harness.runtime.steps import drive
 
 PROJECT = builtin()

@@ -8,7 +8,6 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from harness.api import Action, Case, Policy, Turn
-from harness.cli.inspect import Figures
 from harness.config.plan import Condition, Plan
 from harness.engines.likelihoods import Likelihoods, likelihoods_of
 from harness.errors import PluginError
@@ -19,16 +18,19 @@ REPLY_TOKENS = 256
 
 
 @dataclass(frozen=True)
-class Estimate(Figures):
+class Estimate:
     """Figures for a whole plan.
 
     Attributes:
+        conditions, episodes: exact, those of conditions that are not known yet too.
         turns: model turns if every episode lasts as long as it, and the spec's limits of calls, allow.
         calls: `turns` with every repair used: an upper bound.
         input_tokens, output_tokens: a guess, with whole conversations sent at every turn, no parse retries,
             `REPLY_TOKENS` (or max_tokens) a reply and four characters a token; a scored turn has no reply.
     """
 
+    conditions: int
+    episodes: int
     turns: int
     calls: int
     input_tokens: int
@@ -36,7 +38,7 @@ class Estimate(Figures):
 
     @property
     def effort(self) -> str:
-        """The least number of model calls, in words."""
+        """What precedes the scores: the least number of model calls, in words."""
         return f", after {self.turns:,} model calls or more"
 
     def calls_in_words(self, plan: Plan) -> list[str]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from harness import after
 from harness.api import Case, Move, Outcome, Turn
+from harness.checks.templates import unknown
 from harness.config.plan import Condition, Plan
 from harness.config.project import Project
 from harness.config.prompts import PromptSet
@@ -22,8 +23,6 @@ from harness.runtime.abilities import unconstrained
 from harness.runtime.players import starts_over
 from harness.runtime.steps import Steps
 from harness.storage.plugin_errors import describe
-
-from .templates import unknown
 
 MISFIT = 3
 """Problems with a prompt set that are one: it belongs to another kind of task."""
