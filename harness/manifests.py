@@ -31,7 +31,7 @@ CORE: Final = Path(__file__).with_name("core.toml")
 """What the core offers, in the form of a manifest."""
 POINTS: Final = (
     "extensions", "projects", "kinds", "keys", "tables", "table_keys", "after", "checks", "confinement",
-    "engines", "abilities", "gates", "executors", "commands", "starters", "lists", "reports", "charts",
+    "engines", "abilities", "executors", "commands", "starters", "lists", "reports", "charts",
     "exports", "findings", "model_notes", "what_if",
 )  # fmt: skip
 """The tables of a manifest."""

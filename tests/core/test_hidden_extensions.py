@@ -39,7 +39,6 @@ BROUGHT = {
     "charts": ("plot", "results/none", "--kind", "scaling"),
     "openai": ("eval", "--spec", "agentsnet_quick", "--model", "openai"),
     "people": ("eval", "--spec", "agentsnet_quick", "--model", "human"),
-    "calls": ("eval", "--spec", "agentsnet_quick", "--max_calls", "1"),
     "ray": ("eval", "--spec", "agentsnet_quick", "--executor", "ray"),
     "worlds": ("validate", "worlds/commons"),
     "datasets": ("validate", "math"),

@@ -25,6 +25,7 @@ KNOWN: dict[str, int] = {
     "config/resolve.py": 1,
     "engine_api.py": 1,
     "engines/sampling.py": 2,
+    "engines/tool_calls.py": 3,  # whose errors it reads, and in whose form it sends
     "evaluation.py": 5,
     "replies/answers.py": 1,  # these two: words that models write
     "replies/extract.py": 2,

@@ -16,6 +16,7 @@ from harness.api import Completion, Facts, Range, plugin
 from harness.engine_api import CallsTools, ContinuesText, Engine, Request, Thread
 from harness.engines.likelihoods import ComputesLikelihoods, LikelihoodRequest
 from harness.engines.sampling import normalize
+from harness.engines.tool_calls import REMEDY, offered, takes_no_tools
 from harness.errors import (
     ContextLengthError,
     EngineError,
@@ -25,7 +26,6 @@ from harness.errors import (
     SetupError,
     near,
 )
-from harness.extensions.calls.tool_calls import REMEDY, offered, takes_no_tools
 from harness.extensions.openai import _bodies
 from harness.extensions.openai import prompt_logprobs as scoring
 from harness.extensions.openai.constraints import constrained

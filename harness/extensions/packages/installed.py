@@ -31,7 +31,6 @@ _SHAPES: Final[Mapping[str, Any]] = {
     "checks": "reference",
     "confinement": "reference",
     "engines": "module",
-    "gates": "reference",
     "abilities": "reference",
     "executors": "reference",
     "commands": {**_RUN, "options": "reference", "help": "text", "usage": "text", "examples?": "texts"},

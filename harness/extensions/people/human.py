@@ -11,9 +11,9 @@ from harness.api import Completion, Facts, Outcome, Reply, plugin
 from harness.checks.estimate import estimate
 from harness.config.plan import Plan
 from harness.engine_api import Engine, Request
+from harness.engines.tool_calls import storable
 from harness.errors import EngineFatalError, SetupError
 from harness.extensions.agents.conversations import LONGEST, Conversations
-from harness.extensions.calls.tool_calls import storable
 from harness.extensions.games.ends import alike
 from harness.extensions.people._ends import end_state, ended
 from harness.extensions.people._shared_terminal import SharedTerminal, can_read, is_terminal

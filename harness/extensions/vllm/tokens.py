@@ -13,8 +13,8 @@ from typing import Any
 from harness.api import Facts
 from harness.engine_api import Thread
 from harness.engines.likelihoods import LikelihoodRequest
+from harness.engines.tool_calls import offered, with_objects
 from harness.errors import RefusedError, SetupError
-from harness.extensions.calls.tool_calls import offered, with_objects
 from harness.extensions.vllm._text_tokens import Pair, TextTokens, fitted
 from harness.extensions.vllm.reasoning import split_reasoning
 

@@ -17,12 +17,12 @@ from harness.api import Completion
 from harness.cli import main
 from harness.config import project, resolve, spec
 from harness.engine_api import Engine, Request, Thread
+from harness.engines.bounded_usage import BoundedUsage
 from harness.engines.budget import Budget
 from harness.engines.gate import Gate, Shared
 from harness.engines.mock import Mock
 from harness.errors import BudgetSpentError, DataError
 from harness.evaluation import execute
-from harness.extensions.calls.budget import BoundedUsage
 from harness.runtime.options import Options
 from harness.runtime.runner import BudgetReachedError, RunStoppedError
 from tests.helpers.fake_openai import FakeOpenAI, status

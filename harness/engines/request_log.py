@@ -8,8 +8,8 @@ from typing import Any
 
 from harness.api import Completion
 from harness.engine_api import Request
+from harness.engines.cache import as_json
 from harness.errors import EngineError, StorageError
-from harness.extensions.calls.cache import as_json
 from harness.storage import Journal
 
 

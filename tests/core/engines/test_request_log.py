@@ -16,10 +16,10 @@ from harness.engine_api import Engine, Request, Thread
 from harness.engines.gate import Gate, Shared
 from harness.engines.mock import Mock
 from harness.engines.replay import Replay
+from harness.engines.request_log import RequestLog
 from harness.errors import EngineFatalError, RequestError, StorageError
-from harness.extensions.calls.request_log import RequestLog
 from tests.conftest import request
-from tests.extensions.calls.test_cache import counting, talk
+from tests.core.engines.test_cache import counting, talk
 
 
 @contextlib.contextmanager

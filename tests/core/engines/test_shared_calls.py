@@ -11,14 +11,14 @@ import harness
 from harness.api import Completion
 from harness.config import project, resolve, spec
 from harness.engine_api import Engine, Request, Thread
+from harness.engines.cache import Cache
 from harness.engines.gate import Gate, Shared
 from harness.engines.mock import Mock
+from harness.engines.switcher import EngineSwitcher
 from harness.errors import EngineFatalError, RequestError, SetupError
 from harness.evaluation import execute
-from harness.extensions.calls.cache import Cache
-from harness.extensions.calls.switcher import EngineSwitcher
 from harness.runtime.options import Options
-from tests.extensions.calls.test_budgets import SPEC
+from tests.core.engines.test_budgets import SPEC
 
 BUILTIN = project.builtin()
 

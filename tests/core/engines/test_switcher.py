@@ -6,11 +6,11 @@ import pytest
 
 from harness.api import Completion
 from harness.engine_api import Engine, Request
+from harness.engines.bounded_usage import BoundedUsage
 from harness.engines.budget import Budget, Usage
 from harness.engines.gate import Gate, Shared
+from harness.engines.switcher import EngineSwitcher
 from harness.errors import BudgetSpentError
-from harness.extensions.calls.budget import BoundedUsage
-from harness.extensions.calls.switcher import EngineSwitcher
 from tests.conftest import request
 
 
