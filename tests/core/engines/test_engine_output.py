@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 import harness
+from harness.engines.engine_output import Output, root_cause
 from harness.engines.mock import Mock
-from harness.extensions.vllm.engine_output import Output, root_cause
 
 PROGRAM = """
 import logging, multiprocessing, os, subprocess, sys
 from pathlib import Path
-from harness.extensions.vllm.engine_output import Output
+from harness.engines.engine_output import Output
 
 early = logging.getLogger("vllm.early")
 early.addHandler(logging.StreamHandler())  # as by an import before the run
@@ -100,7 +100,7 @@ def test_a_second_start_appends(tmp_path: Path) -> None:
 TWO = """
 import logging, sys
 from pathlib import Path
-from harness.extensions.vllm.engine_output import Output
+from harness.engines.engine_output import Output
 
 outputs = [Output(), Output()]
 for output, path in zip(outputs, sys.argv[1:], strict=True):

@@ -13,10 +13,10 @@ from typing import Any
 from harness.api import Facts
 from harness.engine_api import Thread
 from harness.engines.likelihoods import LikelihoodRequest
+from harness.engines.reasoning import split_reasoning
+from harness.engines.text_tokens import Pair, TextTokens, fitted
 from harness.engines.tool_calls import offered, with_objects
 from harness.errors import RefusedError, SetupError
-from harness.extensions.vllm._text_tokens import Pair, TextTokens, fitted
-from harness.extensions.vllm.reasoning import split_reasoning
 
 Messages = Sequence[dict[str, Any]]
 Encode = Callable[..., list[int]]
@@ -258,7 +258,7 @@ class ChatTokens:
             thread: the conversation, which does not hold the reply yet.
             prompt: its last prompt; a template may have opened the reasoning there.
             generated: the reply's ids.
-            text: the reply's text where vLLM cut it at a stop string; None: what the ids say.
+            text: the reply's text where the engine cut it at a stop string; None: what the ids say.
             constrained: the reply was held to a form; without a reasoning parser the form begins with its first token,
                 and tags of reasoning in it are content.
             special: whether the answer shows special tokens, but for the last one: calls of tools may be in them.

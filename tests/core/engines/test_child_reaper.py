@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness.extensions.vllm.child_reaper import ChildReaper
+from harness.engines.child_reaper import ChildReaper
 
 STARTER = """
 import sys
-from harness.extensions.vllm.child_reaper import ChildReaper
+from harness.engines.child_reaper import ChildReaper
 reaper = ChildReaper()
 for pid in sys.argv[1:]:
     reaper.add(int(pid))
@@ -65,7 +65,7 @@ def test_closing_ends_what_is_left(workers: list[subprocess.Popen[str]]) -> None
 
 FORKS = """
 import multiprocessing, os, signal, sys
-from harness.extensions.vllm.child_reaper import ChildReaper
+from harness.engines.child_reaper import ChildReaper
 
 def engine():
     reaper, process = ChildReaper(), multiprocessing.get_context("fork").Process(target=signal.pause)

@@ -11,8 +11,8 @@ import pytest
 
 from harness.api import Facts
 from harness.engine_api import Thread
+from harness.engines.chat_tokens import ChatTokens, Prompt
 from harness.errors import RequestError, SetupError
-from harness.extensions.vllm.tokens import ChatTokens, Prompt
 from tests.helpers.tiny_model import TEMPLATE, make_tokenizer
 
 pytestmark = pytest.mark.vllm  # transformers comes with it

@@ -73,7 +73,7 @@ for number, seconds in ((signal.SIGTERM, 1), (signal.SIGKILL, 10)):
 class ChildReaper:
     """A small process that outlives this one and then ends its children: SIGTERM first, SIGKILL ten seconds later.
 
-    A killed process cannot end its children. vLLM's would run on and keep the accelerator's memory, which the next
+    A killed process cannot end its children. An engine's would run on and keep the accelerator's memory, which the next
     start needs. Does nothing where the system has no process handles (Linux has).
     """
 
@@ -170,7 +170,7 @@ _reapers: weakref.WeakSet[ChildReaper] = weakref.WeakSet()
 
 
 def _forked() -> None:
-    """Close the other end of a reaper's pipe in a fork of this process (vLLM forks): only the parent may hold it."""
+    """Close the other end of a reaper's pipe in a fork of this process (engines fork): only the parent may hold it."""
     for reaper in list(_reapers):
         process = reaper._let_go()
         if process is not None:

@@ -67,7 +67,7 @@ class TextTokens:
 
 
 def fitted(pair: Pair, limit: int) -> Pair:
-    """The pair, its context cut on the left so that one token is left of `limit`: the one that vLLM generates.
+    """The pair, its context cut on the left so that one token is left of `limit`: the one that the engine generates.
 
     Raises:
         ContextLengthError: not even the text fits, with one token before it.
