@@ -50,7 +50,6 @@ BROUGHT = {
     "judges": ("eval", "--spec", "agentsnet_quick", "--judge", "mock"),
     "lm_eval": ("list", "tasks", "--include_path", "tasks"),
     "textarena": ("list", "tasks", "--textarena"),
-    "transcripts": ("list", "views"),
     "contracts": ("validate", "agentsnet_quick"),
     "trust": ("trust", "results/none"),
 }

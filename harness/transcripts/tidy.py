@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from harness.api import Completion, CorpusMetric, Metric, RatioMetric
-from harness.extensions.transcripts.view_api import RecordedTurn, Transcript
 from harness.printable import utf8
 from harness.tables import EpisodeScore
-
-from .findings import readers
+from harness.transcripts.findings import readers
+from harness.transcripts.view_api import RecordedTurn, Transcript
 
 Kind = Literal["text", "integer", "number", "flag", "json", "texts", "messages"]
 """What a column holds where it is not None: str, int, float, bool, anything that JSON can write, a list of str, or a

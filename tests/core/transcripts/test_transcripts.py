@@ -15,9 +15,9 @@ from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import RequestError
 from harness.extensions.calibration.fit import fit
-from harness.extensions.transcripts.reader import Transcripts
 from harness.runtime.options import Options
 from harness.storage import finished
+from harness.transcripts.reader import Transcripts
 from tests.helpers.toy import TOY, run
 
 Dice = TOY.load("engines", "dice")

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from harness.api import Move
-from harness.extensions.transcripts.view_api import RecordedTurn, Transcript
 from harness.storage import outcome_of
+from harness.transcripts.view_api import RecordedTurn, Transcript
 
 
 def turns_of(batches: Sequence[Sequence[Move]], played: Sequence[RecordedTurn] = ()) -> list[RecordedTurn]:

@@ -1,6 +1,6 @@
 """What extensions have found out about an episode since it was played: the extension point `findings`.
 
-An extension keeps it in a file of the run's folder. The viewer shows it beside the episode, and exports carry it.
+An extension keeps it in a file of the run's folder. Pages show it beside the episode, and exports carry it.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.errors import UserError
-from harness.extensions.transcripts.view_api import Finding, Transcript
 from harness.manifests import Offer, offers
 from harness.storage.plugin_errors import describe
+from harness.transcripts.view_api import Finding, Transcript
 
 _log = logging.getLogger(__name__)
 

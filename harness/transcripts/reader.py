@@ -22,9 +22,6 @@ from harness.config.project import Project, find
 from harness.config.spec import load
 from harness.engines.mock import Mock
 from harness.errors import UserError
-from harness.extensions.transcripts.findings import findings
-from harness.extensions.transcripts.moves import from_journal, turns_of
-from harness.extensions.transcripts.view_api import RecordedTurn, Transcript
 from harness.runtime.manifest import META, SPEC
 from harness.runtime.prompt_reader import PromptReader
 from harness.runtime.record import read_meta
@@ -33,6 +30,9 @@ from harness.runtime.sources import changed, changed_files
 from harness.runtime.steps import Recorded, Steps, by_turn, recorded_move
 from harness.runtime.verification import misstated
 from harness.storage import finished
+from harness.transcripts.findings import findings
+from harness.transcripts.moves import from_journal, turns_of
+from harness.transcripts.view_api import RecordedTurn, Transcript
 
 _CONDITIONS_IN_MEMORY = 4
 _MOST_SURVEYED = 50_000  # episodes of a run whose cases are all looked at: that takes seconds
