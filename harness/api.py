@@ -575,13 +575,10 @@ class Policy(ABC):
 
 
 class InformedPolicy(Policy):
-    """A policy that knows the right answer, in order to simulate agents of a declared skill.
+    """Knows the right answer, to simulate agents of a declared skill; scores, tables and run records are marked.
 
-    A run with one measures only the protocol around it: `harness.config.plan` finds out which agents they play, and
-    every score, table and run record is marked. Checks of plugins do not call `inform`; then the policy must do
-    nothing.
-
-    `label` describes the simulation in a few words, for tables; "" adds nothing.
+    `label` describes the simulation in a few words, for tables; "" adds nothing. Where `inform` was not called, as in
+    checks of plugins, it must do nothing.
     """
 
     uses_ground_truth: ClassVar[bool] = True

@@ -18,7 +18,6 @@ from xml.etree import ElementTree
 import pytest
 
 from harness import absent, evaluate, manifests
-from harness.approvals import NeededApproval, NotApprovedError
 from harness.cli import main
 from harness.config.prompts import PromptSet
 from harness.errors import SetupError
@@ -34,7 +33,6 @@ FOR_FIRST = {"contracts", "networks", "panels"}
 """What AgentsNet's task and protocol need."""
 BROUGHT = {
     "networks": ("new", "a_new_project"),
-    "starters": ("new", "a_new_project"),
     "viewer": ("view",),
     "charts": ("plot", "results/none", "--kind", "scaling"),
     "openai": ("eval", "--spec", "agentsnet_quick", "--model", "openai"),
@@ -51,7 +49,6 @@ BROUGHT = {
     "lm_eval": ("list", "tasks", "--include_path", "tasks"),
     "textarena": ("list", "tasks", "--textarena"),
     "contracts": ("validate", "agentsnet_quick"),
-    "trust": ("trust", "results/none"),
 }
 """Extension → a command that needs it."""
 
@@ -177,13 +174,6 @@ def test_templates_of_other_people_are_not_rendered_without_bounds(
         (tmp_path / "harness.yaml").write_text("name: mine\n")
         monkeypatch.chdir(tmp_path)
         assert PromptSet("mine", [tmp_path]).render("say", {}) == "2"
-
-
-def test_what_is_not_approved_names_the_extension_that_approves() -> None:
-    with hiding("trust"):
-        refused = NotApprovedError([NeededApproval("a file", "0" * 64, file=Path("a.py"))])
-        assert "'trust' comes with the extension trust, which is not installed: pip" in str(refused)
-        assert "; --allow_code_execution allows it for one command." in str(refused)
 
 
 def test_extensions_of_packages_are_missed_by_name(

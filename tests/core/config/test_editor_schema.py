@@ -11,10 +11,10 @@ from typing import Any
 import jsonschema
 import pytest
 
+from harness.cli.new import SCHEMA
 from harness.config import yamls
 from harness.config.editor_schema import spec_schema
 from harness.config.project import find
-from harness.extensions.starters.new import SCHEMA
 from harness.parameters import faults
 from tests.helpers.commands import invoke
 

@@ -15,8 +15,7 @@ from harness.config.permissions import engine_approvals
 from harness.config.project import Project
 from harness.config.spec import Spec
 from harness.errors import UserError
-
-from .record import listing
+from harness.plugins.approval_record import listing
 
 _POLICIES: Final = ("policy", "baseline", "floor", "ceiling")
 """Keys under which a spec names a policy."""

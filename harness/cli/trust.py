@@ -16,14 +16,13 @@ from harness import approvals
 from harness.approvals import NeededApproval
 from harness.cli.usage import Parser
 from harness.config import spec
+from harness.config.foreign_plugins import plugins_of
+from harness.config.needed_approvals import approvals_of
 from harness.config.project import Project, at, find
 from harness.errors import DataError, SpecError, UserError
+from harness.plugins.approval_record import approved, listing, store
 from harness.runtime.manifest import META, SPEC
 from harness.storage import write_atomically
-
-from .foreign_plugins import plugins_of
-from .needed import approvals_of
-from .record import approved, listing, store
 
 MOST_APPROVALS: Final = 20_000
 """Approvals that are kept; the oldest go first."""

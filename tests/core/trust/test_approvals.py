@@ -20,7 +20,7 @@ from harness.approvals import NeededApproval, NotApprovedError
 from harness.cli import main
 from harness.config.project import builtin, find
 from harness.engines.mock import Mock
-from harness.extensions.trust.record import approved, store
+from harness.plugins.approval_record import approved, store
 from tests.helpers.strangers import Stranger, find_with, needed_by, trust
 from tests.helpers.viewing import get, serving
 
