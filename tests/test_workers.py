@@ -20,7 +20,7 @@ def selected(*arguments: str, marked: str = "not slow") -> Any:
     "arguments",
     [
         ("tests/extensions/people",),
-        ("tests/extensions/people", "tests/extensions/templating"),
+        ("tests/extensions/templating", "tests/core/transcripts"),
         ("tests/core/config/test_spec.py",),
         ("tests/core/config/test_spec.py::test_null_removes_an_inherited_key", "tests/extensions/people"),
     ],

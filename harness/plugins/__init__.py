@@ -1,1 +1,1 @@
-"""What may be loaded, and what a user has approved (`approval_record`)."""
+"""What may be loaded: extensions of installed packages (`installed`), what a user has approved (`approval_record`)."""

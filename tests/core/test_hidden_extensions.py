@@ -176,17 +176,6 @@ def test_templates_of_other_people_are_not_rendered_without_bounds(
         assert PromptSet("mine", [tmp_path]).render("say", {}) == "2"
 
 
-def test_extensions_of_packages_are_missed_by_name(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with hiding("packages"):
-        for are_some in (True, False):
-            monkeypatch.setattr(manifests, "some_installed", lambda are_some=are_some: are_some)
-            assert main(["eval", "--spec", "agentsnet_quick", "--model", "echo"]) == 2
-            named = "come with the extension packages, which is not installed: pip" in capsys.readouterr().err
-            assert named == are_some
-
-
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_manifest_names_the_extensions_that_its_modules_import(name: str) -> None:
     """Also those that a function imports, and those that only annotations name."""

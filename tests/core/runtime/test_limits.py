@@ -16,14 +16,13 @@ from harness import storage
 from harness.api import Completion, Move, Turn
 from harness.checks.estimate import estimate
 from harness.config import project, resolve, spec
-from harness.config.limits import LIMITED
 from harness.engine_api import Request
 from harness.engines.budget import LARGEST
 from harness.engines.mock import Mock
 from harness.errors import DataError, EngineFatalError, SpecError
 from harness.evaluation import rescored
 from harness.runtime.episode_limits import CallMeter, CallQuota, CallsAndTokens
-from harness.runtime.players import ModelPlayer
+from harness.runtime.players import LIMITED, ModelPlayer
 from harness.runtime.runner import BudgetReachedError, RunStoppedError
 from harness.storage import UNFINISHED
 from tests.helpers.journals import as_killed

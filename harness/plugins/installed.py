@@ -21,7 +21,6 @@ from harness.manifests import GROUP, MANIFEST, OWN, POINTS, Extension, core, rea
 
 _RUN: Final = {"run": "reference"}
 _SHAPES: Final[Mapping[str, Any]] = {
-    "extensions": "reference",
     "projects": "text",
     "kinds": {**_RUN, "singular": "text", "help": "text", "home?": "text"},
     "keys": "reference",

@@ -13,7 +13,7 @@ from harness.config.keys import seating_keys
 from harness.config.project import find
 from harness.config.schema import SPEC
 from harness.errors import PluginError
-from harness.extensions.packages.installed import OF_THE_CORE, checked
+from harness.plugins.installed import OF_THE_CORE, checked
 from harness.tables import TableEntry
 from tests.helpers.toy import run
 

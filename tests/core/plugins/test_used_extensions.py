@@ -9,7 +9,7 @@ import pytest
 
 from harness import manifests
 from harness.cli import main
-from tests.extensions.packages.test_broken_extensions import forget, install
+from tests.core.plugins.test_broken_extensions import forget, install
 
 __all__ = ["install"]
 
