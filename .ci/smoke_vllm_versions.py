@@ -47,7 +47,7 @@ def smoke(folder: Path) -> dict[str, object]:
     from harness.api import Completion
     from harness.config.project import find
     from harness.engine_api import Request, Thread
-    from harness.extensions.likelihoods import Continuation, LikelihoodRequest
+    from harness.engines.likelihoods import Continuation, LikelihoodRequest
     from harness.extensions.vllm.vllm import VLLM
     from harness.runtime.session import session
     from tests.helpers.tiny_model import make

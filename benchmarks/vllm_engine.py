@@ -107,7 +107,7 @@ async def _answered_at_once(folder: Path, conversations: int) -> float:
     from transformers import AutoTokenizer
 
     from harness.engine_api import Request, Thread
-    from harness.extensions.vllm.tokens import ChatTokens
+    from harness.engines.chat_tokens import ChatTokens
     from harness.extensions.vllm.vllm import VLLM
     from tests.helpers.tiny_model import CORPUS, make_tokenizer
 

@@ -93,8 +93,6 @@ def bringer(what: str, *points: str) -> str | None:
     for name, brought in known.items():
         if name not in manifests.extensions() and any(what in brought.get(point, ()) for point in points):
             return f"{what!r} comes with the extension {name}, which {missing()[name]}"
-    if not manifests.offers("extensions") and manifests.some_installed():
-        return f"extensions of installed packages come with the extension packages, which {missing()['packages']}"
     return None
 
 

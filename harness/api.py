@@ -574,6 +574,21 @@ class Policy(ABC):
         return None
 
 
+class InformedPolicy(Policy):
+    """Knows the right answer, to simulate agents of a declared skill; scores, tables and run records are marked.
+
+    `label` describes the simulation in a few words, for tables; "" adds nothing. Where `inform` was not called, as in
+    checks of plugins, it must do nothing.
+    """
+
+    uses_ground_truth: ClassVar[bool] = True
+    label: str = ""
+
+    @abstractmethod
+    def inform(self, agent: str, case: Case, seed: int) -> None:
+        """As `Policy.inform`; called again when a second run of the case begins."""
+
+
 UNBOUNDED = (-math.inf, math.inf)
 Bounds = tuple[Annotated[float, Range(endless=True)], Annotated[float, Range(endless=True)]]
 """Between which numbers something lies; each may be infinite (`.inf` in YAML)."""

@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from harness.errors import Place, SetupError
-from harness.manifests import offers
 
 MARKER: Final = "harness.yaml"
 BUILTIN: Final = "harness_builtin"
@@ -231,9 +230,10 @@ Lacking = Callable[[list[NeededApproval]], list[NeededApproval]]
 
 
 def recorded() -> frozenset[str]:
-    """The digests that the user has approved, as the extension that keeps them says; without it there are none."""
-    offer = offers("confinement").get("approved")
-    return frozenset(offer.load_function()()) if offer is not None else frozenset()
+    """The digests that the user has approved."""
+    from harness.plugins.approval_record import approved
+
+    return frozenset(approved())
 
 
 def _beyond(known: Set[str], needed: list[NeededApproval]) -> list[NeededApproval]:

@@ -30,8 +30,8 @@ SHIPPED: Final = Path(__file__).parent / "extensions"
 CORE: Final = Path(__file__).with_name("core.toml")
 """What the core offers, in the form of a manifest."""
 POINTS: Final = (
-    "extensions", "projects", "kinds", "keys", "tables", "table_keys", "after", "checks", "completion",
-    "confinement", "engines", "abilities", "gates", "executors", "commands", "starters", "lists", "reports", "charts",
+    "projects", "kinds", "keys", "tables", "table_keys", "after", "checks", "confinement",
+    "engines", "abilities", "executors", "commands", "starters", "lists", "reports", "charts",
     "exports", "findings", "model_notes", "what_if",
 )  # fmt: skip
 """The tables of a manifest."""
@@ -172,12 +172,11 @@ def all_extensions() -> Mapping[str, Extension]:
 def read_all() -> tuple[Mapping[str, Extension], tuple[BrokenExtension, ...]]:
     """The extensions whose manifests are correct, and the third-party extensions that are disabled."""
     ours = {file.parent.name: read(f"{GROUP}.{file.parent.name}", file) for file in shipped()}
-    found: tuple[Mapping[str, Extension], tuple[BrokenExtension, ...]] = ours, ()
-    if some_installed():  # reading the metadata of all packages takes longer than all else at a start
-        for one in ours.values():
-            for name, value in one.points["extensions"].items():
-                found = Offer(one, "extensions", name, value).load_function()(ours)
-    return found
+    if not some_installed():  # reading the metadata of all packages takes longer than all else at a start
+        return ours, ()
+    from harness.plugins.installed import beside
+
+    return beside(ours)
 
 
 @functools.cache
@@ -234,7 +233,7 @@ def some_installed() -> bool:
 
 
 def read(package: str, file: Path, distribution: str = OWN) -> Extension:
-    """The extension that a manifest without mistakes describes (the extension `packages` finds mistakes)."""
+    """The extension that a manifest without mistakes describes (`harness.plugins.installed` finds mistakes)."""
     data = tomllib.loads(file.read_text("utf-8"))
     points = {point: data.get(point, {}) for point in POINTS}
     packages, needs = (tuple(data.get(key, ())) for key in ("packages", "needs"))

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from harness.errors import Place
-from harness.manifests import offers
 
 if TYPE_CHECKING:
     from harness.approvals import NeededApproval
@@ -46,8 +45,4 @@ def advice(needed: Sequence[NeededApproval], place: Place | None) -> str:
     files = [one.file for one in needed if one.file is not None]
     path = place.file if place is not None and Path(place.file).is_file() else files[0].parent if files else "SPEC"
     record = f"`harness trust {shlex.quote(str(path))}` lists all of it and approves it"
-    if "trust" not in offers("commands"):
-        from harness.absent import bringer
-
-        record = f"{bringer('trust', 'commands')}"
     return f"If you trust it: {record}; {once}."

@@ -1,6 +1,6 @@
 """A finished run: `Run`, with its scores, tables, transcripts and rows.
 
-Next: `harness.reading`, which reads it back from its folder; `harness.extensions.transcripts`, which reads the journal.
+Next: `harness.reading`, which reads it back from its folder; `harness.transcripts`, which reads the journal.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from harness.tables.spec import as_tuple
 
 if TYPE_CHECKING:
     import pandas
+
+    from harness.transcripts.tidy import Tidy
+    from harness.transcripts.view_api import Transcript
 
 
 @dataclass(frozen=True)
@@ -109,20 +112,22 @@ class Run:
         return [score for score in self.scores if score.error is not None]
 
     @property
-    def tidy(self) -> Any:
+    def tidy(self) -> Tidy:
         """Makes the rows of `episodes` and `turns`; has their columns (`episode_columns`, `turn_columns`)."""
-        return report_part("tidy", "what makes rows of episodes")(self)
+        from harness.transcripts.tidy import Tidy
 
-    def transcripts(self) -> Iterator[Any]:
+        return Tidy(self.meta, self.scores, self.metrics, self.folder)
+
+    def transcripts(self) -> Iterator[Transcript]:
         """Every finished episode, with the conversations of its agents, one in memory at a time.
 
         They come in the order in which they finished. Raises `DataError` for a damaged journal.
         """
         from harness.runtime.record import check_journals
+        from harness.transcripts.reader import Transcripts
 
         check_journals(self.meta, self.folder)
-        found: Iterator[Any] = report_part("transcripts", "what reads transcripts")(self)
-        return found
+        return iter(Transcripts(self.folder, self.project))
 
     def episode(self, id: str) -> Any:
         """One episode: its `turns`, `replay(change={…})`, `blame(by)`. Raises `DataError` if the run has none."""
@@ -138,5 +143,12 @@ class Run:
 
     def to_pandas(self, rows: Literal["results", "episodes", "turns"] = "results") -> pandas.DataFrame:
         """Result rows (a column per label), episodes or turns as a data frame (pandas). Raises `ValueError`."""
-        frame: pandas.DataFrame = report_part("frame", "to_pandas()")(self, rows)
-        return frame
+        from harness.transcripts import frame
+
+        if rows == "results":
+            return frame.of_results(self.rows)
+        if rows == "episodes":
+            return frame.of_rows(self.episodes(), self.tidy.episode_columns)
+        if rows == "turns":
+            return frame.of_rows(self.turns(), self.tidy.turn_columns)
+        raise ValueError(f'to_pandas() gives "results", "episodes" or "turns", not {rows!r}')

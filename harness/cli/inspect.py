@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness import after
 from harness.absent import bringer
@@ -18,6 +17,9 @@ from harness.config.project import Project, find
 from harness.errors import CombinedSpecError, Place, UserError
 from harness.evaluation import STAGES, wrong_tables
 from harness.manifests import offers
+
+if TYPE_CHECKING:
+    from harness.checks.estimate import Estimate
 
 
 def validate(options: argparse.Namespace) -> int:
@@ -69,13 +71,8 @@ def _problems(name: str, overrides: list[str], project: Project) -> tuple[list[s
 
 
 def _checks(plays: Sequence[tuple[Plan, Place]]) -> tuple[list[str], list[str]]:
-    """What checks of extensions say, up to the first that finds something wrong: (problems, lines for the reader)."""
-    checks = offers("checks")
-    lines = (
-        []
-        if "prompts" in checks
-        else [f"prompts and groups of agents were not checked: {bringer('prompts', 'checks')}"]
-    )
+    """What the checks say, up to the first that finds something wrong: (problems, lines for the reader)."""
+    checks, lines = offers("checks"), list[str]()
     if "published" not in checks and any(entry.get("published") for entry in plays[0][0].spec.tables):
         lines.append(f"the names of published tables were not checked: {bringer('published', 'checks')}")
     for offer in checks.values():
@@ -96,43 +93,13 @@ def _labels(plan: Plan) -> dict[str, list[Any]]:
     return labels
 
 
-@dataclass(frozen=True)
-class Figures:
-    """How large a plan is. An extension that estimates more (`[reports] estimate`) returns a subclass.
-
-    Attributes:
-        conditions, episodes: exact, those of conditions that are not known yet too.
-    """
-
-    conditions: int
-    episodes: int
-
-    @classmethod
-    def of(cls, plan: Plan) -> Figures:
-        """Those of a plan."""
-        return Figures(plan.in_all(len(plan.conditions)), plan.in_all(sum(1 for _ in plan.episodes())))
-
-    @property
-    def effort(self) -> str:
-        """What precedes the scores: ", after 12 model calls or more"."""
-        return ""
-
-    def calls_in_words(self, plan: Plan) -> Sequence[str]:
-        """Lines on the model calls that it takes."""
-        return ()
-
-    def tokens_in_words(self, plan: Plan) -> Sequence[str]:
-        """Lines on the tokens that it takes."""
-        return ()
-
-
 def plan(options: argparse.Namespace) -> int:
     """Print what a run would take, or the stages that it goes through."""
+    from harness.checks.estimate import estimate
     from harness.engines.mock import Mock
 
     resolved = resolve.plan(load(options), find(), Mock())
-    estimated = offers("reports").get("estimate")
-    figures = Figures.of(resolved) if estimated is None else estimated.load_function()(resolved)
+    figures = estimate(resolved)
     if options.explain:
         _explain(resolved, figures)
         return 0
@@ -143,8 +110,6 @@ def plan(options: argparse.Namespace) -> int:
             print(f"{key.name:<15} {line}")
     print(f"conditions      {figures.conditions:,}")
     print(f"episodes        {figures.episodes:,}")
-    if estimated is None:
-        print(bringer("estimate", "reports"))
     for line in figures.calls_in_words(resolved):
         print(line)
     for follows in after.following(resolved.metrics, {}):
@@ -156,7 +121,7 @@ def plan(options: argparse.Namespace) -> int:
     return 0
 
 
-def _explain(plan: Plan, figures: Figures) -> None:
+def _explain(plan: Plan, figures: Estimate) -> None:
     """Print the stages of a run, with what flows from each to the next."""
     models = ", ".join(sorted({group.model or "policies" for c in plan.conditions for group in c.groups}))
     later = [what for follows in after.following(plan.metrics, {}) for _, _, what in follows.plans(plan)]

@@ -58,7 +58,7 @@ def schema(options: argparse.Namespace) -> int:
         }
         print(json.dumps({name: json_schema(plugin) for name, plugin in plugins.items()}, indent=2))
         return 0
-    from harness.manifests import report_part
+    from harness.config.editor_schema import schema_text
 
-    print(report_part("schema", "the JSON Schema of specs")(project))
+    print(schema_text(project))
     return 0

@@ -116,7 +116,7 @@ class SpecKey:
         return []
 
     def estimated(self, figures: Any) -> Iterable[str]:
-        """Lines on what a plan of these `harness.cli.inspect.Figures` takes, if they have been estimated."""
+        """Lines on what a plan takes, of which `harness.checks.estimate.Estimate` has these figures."""
         return ()
 
 

@@ -7,12 +7,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from harness.api import Completion, Move, Turn
-
-LIMITED: Final = "limit"
-"""The `Move.error_kind` of a turn in which a limit allowed no further call."""
 
 
 class TurnQuota(ABC):

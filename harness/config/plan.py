@@ -11,11 +11,10 @@ import random
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness import api
 from harness.config.keys import SpecKey
-from harness.config.limits import EpisodeLimits
 from harness.config.project import Project
 from harness.config.prompts import PromptSet
 from harness.config.schema import metric_name
@@ -23,6 +22,9 @@ from harness.config.spec import Spec
 from harness.engine_api import Engine
 from harness.errors import Place, PluginError, SpecError, near
 from harness.tables import SIMULATED_NAME
+
+if TYPE_CHECKING:
+    from harness.config.limits import EpisodeLimits
 
 
 def simulated(label: str) -> str:

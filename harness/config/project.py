@@ -26,7 +26,7 @@ from harness.config import yamls
 from harness.config.prompts import SUFFIX, PromptSet
 from harness.engine_api import Engine
 from harness.errors import DataError, HarnessError, Place, PluginError, SpecError, UserError, near
-from harness.manifests import Offer, offered, offers
+from harness.manifests import Offer, offers
 
 PROMPT_SET = "prompts.yaml"
 ELSEWHERE = set[str]()
@@ -296,7 +296,9 @@ def mount(root: Path, elsewhere: bool = False) -> str:
     name = f"{MOUNT}{hashlib.sha256(str(root).encode()).hexdigest()[:12]}"
     elsewhere = elsewhere or (not approvals.is_installed(root / MARKER) and _leads_elsewhere(root))
     if elsewhere:
-        offered("confinement", "plugins", "what imports plugins of a project elsewhere").load_function()(root)
+        from harness.config.foreign_plugins import admit
+
+        admit(root)
     (ELSEWHERE.add if elsewhere else ELSEWHERE.discard)(name)
     if name not in sys.modules:
         module = types.ModuleType(name, f"The harness project at {root}.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from harness.config.keys import SpecKey, keys_of
 from harness.config.project import Project
 from harness.config.schema import metric_name
-from harness.manifests import offered, usable
+from harness.manifests import usable
 
 if TYPE_CHECKING:
     from harness.config.spec import Spec
@@ -21,8 +21,9 @@ def complete(spec: Spec, project: Project) -> Spec:
     """
     data = spec.data
     if lacking := [key for key in ("prompts", "metrics") if key not in data]:
-        proposed = offered("completion", "task", f"what a task proposes for {' and '.join(lacking)}")
-        proposed.load_function()(spec, project, lacking)
+        from harness.config.task_proposals import propose  # few specs need it
+
+        propose(spec, project, lacking)
     if "headline" in data and _metrics_are_others(spec):
         _adapt_headline(data, _metrics(spec))
     if "tables" not in data:

@@ -1,8 +1,8 @@
 """What a run may use: model calls, tokens, seconds. When that is used up it makes no new call, and the run ends.
-The extension `calls` sees to that; here is what a run without bounds counts.
+`harness.engines.bounded_usage` sees to that; here is what a run without bounds counts.
 
 It is not part of what a run is: it decides how far this process goes, never what is measured, and the run can be
-resumed. What a spec allows an episode or an agent is in `harness.config.limits`.
+resumed. What a spec allows an episode or an agent is in `harness.runtime.episode_limits`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from harness.api import Completion
 from harness.engine_api import Engine
 from harness.errors import BudgetSpentError, SetupError
-from harness.manifests import offered
 
 LARGEST = 10**18 - 1
 
@@ -118,9 +117,9 @@ class Usage:
 
 
 def usage_of(budget: Budget, calls: int, tokens: int, seconds: float) -> Usage:
-    """What is used of a budget so far. Raises `SetupError` if there is one, and not the extension that keeps it."""
+    """What is used of a budget so far."""
     if budget == Budget():
         return Usage(calls, tokens)
-    option = "--max_calls, --max_tokens_total or --max_time"
-    usage: Usage = offered("gates", "budget", option).load()(budget, calls, tokens, seconds=seconds)
-    return usage
+    from harness.engines.bounded_usage import BoundedUsage
+
+    return BoundedUsage(budget, calls, tokens, seconds=seconds)

@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any, Final, Literal, get_args
 
 from harness.errors import UserError, near
-from harness.manifests import offers, report_part
 from harness.printable import clean_name, csv_cell, shortened
 from harness.tables import (
     SIMULATED,
@@ -207,7 +206,7 @@ def tabulated(texts: Grid, form: str) -> str:
 
 def _text(table: Table, width: int | None) -> str:
     lines = [clean_name(table.title)] if width is None else wrapped(clean_name(table.title), width)
-    lines += ["", *(laid_out(grid(table), width) or _fitted(table, width or 0))]
+    lines += ["", *(laid_out(grid(table), width) or _narrow(table, width or 0))]
     lines += [""] if table.notes else []
     for note in map(clean_name, table.notes):
         first, *more = [note] if width is None else wrapped(note, width - len(INDENT))
@@ -215,12 +214,11 @@ def _text(table: Table, width: int | None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _fitted(table: Table, width: int) -> list[str]:
-    """The lines of a table that is wider than the screen; an extension fits them."""
-    if (offer := offers("reports").get("fitted")) is None:
-        return laid_out(grid(table)) or []
-    lines: list[str] = offer.load_function()(table, width)
-    return lines
+def _narrow(table: Table, width: int) -> list[str]:
+    """The lines of a table that is wider than the screen."""
+    from .narrow import fitted
+
+    return fitted(table, width)
 
 
 INDENT: Final = "  "
@@ -254,6 +252,12 @@ def _csv(table: Table) -> str:
     return out.getvalue()
 
 
+def _latex(table: Table) -> str:
+    from .latex import latex
+
+    return latex(table)
+
+
 def _json(table: Table) -> str:
     return json.dumps(table.to_json(), indent=2, allow_nan=False) + "\n"
 
@@ -266,6 +270,6 @@ def markdown_escape(name: str) -> str:
 _RENDERERS: Final[dict[str, Callable[[Table], str]]] = {
     "markdown": _markdown,
     "csv": _csv,
-    "latex": lambda table: str(report_part("latex", "LaTeX")(table)),
+    "latex": _latex,
     "json": _json,
 }

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.api import Move, Outcome
-from harness.config.limits import EpisodeLimits
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError
 from harness.runtime.players import ModelPlayer, Player
 from harness.runtime.steps import Recorded, Steps, recorded_move
 from harness.storage import UNFINISHED
+
+if TYPE_CHECKING:
+    from harness.config.limits import EpisodeLimits
 
 STOPS = (EngineFatalError, StorageError, BudgetSpentError, SetupError)
 """What ends the run, not the episode: a stopped episode can be gone on with."""

@@ -23,7 +23,6 @@ from harness.config.plan import Condition, Job, Plan, episode_id, protocol_seed
 from harness.engine_api import Engine, Replays
 from harness.engines.gate import Gate, Shared, Stop, Wrapper
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError
-from harness.manifests import offered
 from harness.replies.reading import note_bugs
 from harness.runtime import session
 from harness.runtime.episode import STOPS, play
@@ -146,18 +145,22 @@ class Episodes:
         self.usage.write = self._journal_usage
         self.samples = None
         if self.options.log_samples:
-            samples = offered("gates", "samples", "--log_samples").load()(self._file("samples.jsonl"))
-            self.samples = stack.enter_context(contextlib.closing(samples))
+            from harness.runtime.samples import SampleLog
+
+            self.samples = stack.enter_context(contextlib.closing(SampleLog(self._file("samples.jsonl"))))
         stack.callback(self._journal_rest)
         log = None
         if self.options.log_requests and self.plan.engines:
-            requests = offered("gates", "request_log", "--log_requests").load()(self._file("requests.jsonl"))
-            log = stack.enter_context(contextlib.closing(requests))
+            from harness.engines.request_log import RequestLog
+
+            log = stack.enter_context(contextlib.closing(RequestLog(self._file("requests.jsonl"))))
         if any(engine.confined for engine in self.plan.engines.values()):
             stack.enter_context(confined(self.options.sandbox))
         switcher = None
         if self.options.one_engine_at_a_time:
-            switcher = offered("gates", "switcher", "--one_engine_at_a_time").load()(self.plan.engines)
+            from harness.engines.switcher import EngineSwitcher
+
+            switcher = EngineSwitcher(self.plan.engines)
         shared = Shared(self.stop, self.usage, log, switcher)
         one = session.current() if switcher is None else None
         engines = self.plan.engines if one is None else await one.take(self.plan.engines)
@@ -190,12 +193,13 @@ class Episodes:
 
         self.gates[name] = gate = Gate(engine, width, rate, shared=shared, is_known=is_known, adapts=adapts)
         gated: Wrapper = gate
-        if self.options.use_cache:
-            cache = offered("gates", "cache", "--use_cache").load()
-            caches.append(gated := cache(gated, self.options.use_cache))
-        if self.shares:
-            cache = offered("gates", "cache", "share_calls").load()
-            caches.append(gated := cache(gated, self.folder / "shared.sqlite", share=True))
+        if self.options.use_cache or self.shares:
+            from harness.engines.cache import Cache
+
+            if self.options.use_cache:
+                caches.append(gated := Cache(gated, self.options.use_cache))
+            if self.shares:
+                caches.append(gated := Cache(gated, self.folder / "shared.sqlite", share=True))
         return gated
 
     def _journal_rest(self) -> None:

@@ -10,10 +10,9 @@ import itertools
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from harness.api import Completion, Facts, Move, Policy, Reply, Turn, derive_seed
-from harness.config.limits import LIMITED, TurnQuota
 from harness.config.prompts import PromptSet
 from harness.engine_api import Engine, Request, Thread
 from harness.errors import EngineError, EngineFatalError
@@ -21,6 +20,11 @@ from harness.replies.dropped import dropped_fields
 from harness.replies.reading import read_completion
 from harness.storage import UNFINISHED
 
+if TYPE_CHECKING:
+    from harness.config.limits import TurnQuota
+
+LIMITED: Final = "limit"
+"""The `Move.error_kind` of a turn in which a limit allowed no further call."""
 NOT_CARRIED_OUT = "not carried out"
 """The answer to a call of a tool without a result."""
 

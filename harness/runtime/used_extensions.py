@@ -20,7 +20,7 @@ from harness.config.plan import Plan
 from harness.errors import SetupError
 from harness.manifests import Extension
 
-_ALWAYS: Final = ("gates", "abilities", "confinement")
+_ALWAYS: Final = ("abilities", "confinement")
 """What takes part in every run, whatever its spec says."""
 _NAMED: Final = ("keys", "tables", "table_keys", "engines", "executors", "after")
 """The names by which a spec refers to an extension; run.json keeps them, for when the extension is gone."""

@@ -1,7 +1,7 @@
-"""Keys of entries of `tables:` that extensions add, by `[table_keys]` of their manifests: rows of groups, costs, …
+"""Keys of entries of `tables:` beside those of all tables, by `[table_keys]` of manifests: rows of groups, costs, …
 
     [table_keys]
-    groups = "key:Groups"
+    groups = "tables.groups:Groups"
 
 Next: `harness.tables.build`, which asks them when it fills a table.
 """

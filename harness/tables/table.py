@@ -15,7 +15,7 @@ SCHEMA: Final = 1
 """Version of every JSON document that `harness.tables` writes."""
 
 SIMULATED: Final = "‡"
-"""Stands beside numbers of players that know the right answer (`harness.extensions.simulated.policies`)."""
+"""Stands beside numbers of players that know the right answer (`harness.api.InformedPolicy`)."""
 SIMULATED_NAME: Final = "simulated"
 """The word in the name of a player that knows the right answer."""
 
@@ -78,7 +78,7 @@ class Cell:
         low, high: 95 % interval (`harness.tables.stats.interval`), if the table asks for one and the value has one.
         std: population standard deviation (ddof = 0) of the pooled numbers, if the table asks for it.
         uses_ground_truth: whether players of some of the episodes knew the right answer
-        (`harness.extensions.simulated.policies`).
+        (`harness.api.InformedPolicy`).
         best: whether it is the best of its column, in tables that say which is.
         blank: whether its row has no such number, so that nothing is missing.
     """

@@ -6,7 +6,7 @@ import math
 import random
 
 from harness.api import Action, Policy, Turn, plugin
-from harness.extensions.likelihoods import Likelihoods, likelihoods_of
+from harness.engines.likelihoods import Likelihoods, likelihoods_of
 from harness.extensions.panels.ballots import CandidateBallot
 from harness.extensions.yaml_tasks.contract import with_fields
 

@@ -8,12 +8,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 from typing import Annotated, Any
 
-from harness.api import Action, Case, Range, Reply, Turn, derive_seed, plugin
+from harness.api import Action, Case, InformedPolicy, Range, Reply, Turn, derive_seed, plugin
+from harness.engines.likelihoods import likelihoods_of
 from harness.errors import PluginError, near
-from harness.extensions.likelihoods import likelihoods_of
 from harness.extensions.panels.ballots import CandidateBallot
 from harness.extensions.panels.with_confidence import AnswerWithConfidence
-from harness.extensions.simulated.policies import InformedPolicy
 from harness.extensions.yaml_tasks.contract import contract_of
 from harness.replies import Choice
 

@@ -6,7 +6,7 @@ import math
 import random
 
 from harness.api import Action, Policy, Turn, plugin
-from harness.extensions.likelihoods import likelihoods_of
+from harness.engines.likelihoods import likelihoods_of
 
 
 @plugin

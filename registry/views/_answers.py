@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from harness.api import Action, Task
 from harness.extensions.panels.panels import candidate
-from harness.extensions.transcripts.view_api import Transcript
 from harness.extensions.viewer.scenes import answer_of, brief, is_right
+from harness.transcripts.view_api import Transcript
 
 
 class Answers:

@@ -8,7 +8,9 @@ from typing import Any
 
 from harness.api import Action, Case, Protocol, Task, plugin
 from harness.extensions.networks.sharded import ShardedTask
-from harness.extensions.transcripts.view_api import (
+from harness.extensions.viewer.scenes import agents_at, brief, count, edges_of, places, verdict
+from harness.replies.reading import read
+from harness.transcripts.view_api import (
     Edge,
     Node,
     RecordedTurn,
@@ -18,8 +20,6 @@ from harness.extensions.transcripts.view_api import (
     Transcript,
     View,
 )
-from harness.extensions.viewer.scenes import agents_at, brief, count, edges_of, places, verdict
-from harness.replies.reading import read
 
 from ..channels._board import Board
 

@@ -8,8 +8,8 @@ from typing import Any
 from harness.api import Protocol, Task, plugin
 from harness.extensions.games import GameTask
 from harness.extensions.games.ends import alike, winners
-from harness.extensions.transcripts.view_api import RecordedTurn, Scene, Sheet, Transcript, View
 from harness.extensions.viewer.scenes import agents_acting, brief, count, messages, ring
+from harness.transcripts.view_api import RecordedTurn, Scene, Sheet, Transcript, View
 
 _NAMED = 6  # agents whose actions a caption names
 _LISTED = 200  # moves that the sheet lists

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from harness.api import Case, Outcome, Protocol, Task, plugin
 from harness.extensions.networks import Honest, NetworkTask, honest, valid
-from harness.extensions.transcripts.view_api import Bars, Edge, Node, RecordedTurn, Scene, Transcript, View
 from harness.extensions.viewer.scenes import agents_at, brief, count, edges_of, messages, places, verdict
+from harness.transcripts.view_api import Bars, Edge, Node, RecordedTurn, Scene, Transcript, View
 
 
 @plugin

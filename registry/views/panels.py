@@ -7,12 +7,13 @@ from itertools import islice
 from typing import Any
 
 from harness.api import Action, Case, Protocol, Task, plugin
-from harness.extensions.likelihoods import shares
+from harness.engines.likelihoods import shares
 from harness.extensions.panels.panels import Panel, candidate
 from harness.extensions.panels.questions import QuestionTask
 from harness.extensions.panels.traffic import EVERY_OTHER
 from harness.extensions.panels.with_confidence import split_confidence
-from harness.extensions.transcripts.view_api import (
+from harness.extensions.viewer.scenes import brief, count, ring, verdict
+from harness.transcripts.view_api import (
     Bars,
     Edge,
     Node,
@@ -23,7 +24,6 @@ from harness.extensions.transcripts.view_api import (
     Transcript,
     View,
 )
-from harness.extensions.viewer.scenes import brief, count, ring, verdict
 
 from ..protocols.team import Team
 from ._answers import Answers

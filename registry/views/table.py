@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from harness.api import Case, Protocol, Task, plugin
 from harness.extensions.games.worlds import World
-from harness.extensions.transcripts.view_api import Edge, Node, RecordedTurn, Scene, Sheet, Transcript, View
 from harness.extensions.viewer.scenes import count, messages, ring, verdict
+from harness.transcripts.view_api import Edge, Node, RecordedTurn, Scene, Sheet, Transcript, View
 
 from ..tasks.dpbench._table import GRAB_LEFT, GRAB_RIGHT, Table
 from ..tasks.dpbench.dining_table import DiningTable

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from harness.api import Action, Facts, Protocol, Task, plugin
 from harness.extensions.panels.questions import QuestionTask
 from harness.extensions.panels.with_confidence import split_confidence
-from harness.extensions.transcripts.view_api import (
+from harness.extensions.viewer.scenes import Positions, agents_at, brief, count, ring, verdict
+from harness.transcripts.view_api import (
     Bars,
     Edge,
     RecordedTurn,
@@ -17,7 +18,6 @@ from harness.extensions.transcripts.view_api import (
     Transcript,
     View,
 )
-from harness.extensions.viewer.scenes import Positions, agents_at, brief, count, ring, verdict
 
 from ..protocols.team import Team
 from ._answers import Answers

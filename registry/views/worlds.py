@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from harness.api import Action, Protocol, Task, plugin
-from harness.extensions.transcripts.view_api import RecordedTurn, Scene, SentMessage, Sheet, Transcript, View
 from harness.extensions.viewer.scenes import agents_acting, brief, count, edges_of, messages, places, verdict
+from harness.transcripts.view_api import RecordedTurn, Scene, SentMessage, Sheet, Transcript, View
 
 from ..tasks.world import DeclaredWorld
 

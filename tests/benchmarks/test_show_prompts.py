@@ -20,7 +20,7 @@ from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.extensions.judges.plans import FOLDER
 from harness.extensions.panels.fitted_files import load_parameters
-from harness.extensions.transcripts.view_api import RecordedTurn, Transcript
+from harness.transcripts.view_api import RecordedTurn, Transcript
 from tests.helpers import shipped
 from tests.helpers.commands import invoke
 

@@ -18,7 +18,6 @@ from xml.etree import ElementTree
 import pytest
 
 from harness import absent, evaluate, manifests
-from harness.approvals import NeededApproval, NotApprovedError
 from harness.cli import main
 from harness.config.prompts import PromptSet
 from harness.errors import SetupError
@@ -34,14 +33,12 @@ FOR_FIRST = {"contracts", "networks", "panels"}
 """What AgentsNet's task and protocol need."""
 BROUGHT = {
     "networks": ("new", "a_new_project"),
-    "starters": ("new", "a_new_project"),
     "viewer": ("view",),
     "replay": ("replay", "results/none"),
     "blame": ("blame", "results/none"),
     "charts": ("plot", "results/none", "--kind", "scaling"),
     "openai": ("eval", "--spec", "agentsnet_quick", "--model", "openai"),
     "agents": ("eval", "--spec", "agentsnet_quick", "--model", "human"),
-    "calls": ("eval", "--spec", "agentsnet_quick", "--max_calls", "1"),
     "ray": ("eval", "--spec", "agentsnet_quick", "--executor", "ray"),
     "games": ("validate", "worlds/commons"),
     "datasets": ("validate", "math"),
@@ -51,14 +48,7 @@ BROUGHT = {
     "panels": ("eval", "--spec", "agentsnet_quick", "--set", "fit.limit=3"),
     "judges": ("eval", "--spec", "agentsnet_quick", "--judge", "mock"),
     "lm_eval": ("list", "tasks", "--include_path", "tasks"),
-    "transcripts": ("list", "views"),
     "contracts": ("validate", "agentsnet_quick"),
-    "trust": ("trust", "results/none"),
-    "proposals": ("validate", "arithmetic", "--set", "prompts="),
-    "limits": ("eval", "--spec", "agentsnet_quick", "--set", "limits.calls_per_agent=3"),
-    "costs": ("eval", "--spec", "agentsnet_quick", "--set", "prices.m={input: 1, output: 1}"),
-    "split": ("validate", "dpbench"),
-    "row_groups": ("eval", "--spec", "agentsnet_quick", "--set", "tables.0.groups=[{title: all, of: [4]}]"),
 }
 """Extension → a command that needs it."""
 SECOND = {"games": ("list", "tasks", "--textarena"), "networks": ("validate", "silo_quick")}
@@ -154,28 +144,6 @@ def test_an_option_of_an_extension_that_is_not_here_names_it(capsys: pytest.Capt
             evaluate("agentsnet_quick", judge="mock")
 
 
-def test_a_plan_without_estimates_has_its_exact_figures(capsys: pytest.CaptureFixture[str]) -> None:
-    with hiding("estimates"):
-        assert main(["plan", "--spec", "agentsnet_quick"]) == 0
-        printed = capsys.readouterr().out
-        assert main(["plan", "--spec", "agentsnet_quick", "--explain"]) == 0
-    assert "comes with the extension estimates, which is not installed: pip" in printed
-    capsys.readouterr()
-    assert main(["plan", "--spec", "agentsnet_quick"]) == 0
-    assert [line for line in printed.splitlines() if "comes with" not in line] == [
-        line for line in capsys.readouterr().out.splitlines() if line.startswith(("conditions", "episodes", "spec"))
-    ]
-
-
-def test_prompts_that_nothing_has_rendered_are_not_passed_in_silence(capsys: pytest.CaptureFixture[str]) -> None:
-    with hiding("consistency"):
-        assert main(["validate", "agentsnet_quick"]) == 0
-        printed = capsys.readouterr().out
-        assert main(["validate", "judged"]) == 2, "no run of it could begin"
-    assert "prompts and groups of agents were not checked: 'prompts' comes with the extension consistency" in printed
-    assert "'judges' comes with the extension judges, which needs the extension cons" in capsys.readouterr().err
-
-
 def test_published_tables_that_nothing_has_looked_up_are_not_passed_in_silence(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -208,24 +176,6 @@ def test_templates_of_other_people_are_not_rendered_without_bounds(
         (tmp_path / "harness.yaml").write_text("name: mine\n")
         monkeypatch.chdir(tmp_path)
         assert PromptSet("mine", [tmp_path]).render("say", {}) == "2"
-
-
-def test_what_is_not_approved_names_the_extension_that_approves() -> None:
-    with hiding("trust"):
-        refused = NotApprovedError([NeededApproval("a file", "0" * 64, file=Path("a.py"))])
-        assert "'trust' comes with the extension trust, which is not installed: pip" in str(refused)
-        assert "; --allow_code_execution allows it for one command." in str(refused)
-
-
-def test_extensions_of_packages_are_missed_by_name(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with hiding("packages"):
-        for are_some in (True, False):
-            monkeypatch.setattr(manifests, "some_installed", lambda are_some=are_some: are_some)
-            assert main(["eval", "--spec", "agentsnet_quick", "--model", "echo"]) == 2
-            named = "come with the extension packages, which is not installed: pip" in capsys.readouterr().err
-            assert named == are_some
 
 
 @pytest.mark.parametrize("name", SHIPPED)

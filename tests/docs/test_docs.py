@@ -24,8 +24,8 @@ from harness import results
 from harness.cli import main
 from harness.cli.parser import parser
 from harness.config import project, spec
+from harness.config.editor_schema import whole_schema
 from harness.config.proposals import complete
-from harness.extensions.editors.schema import whole_schema
 from tests.helpers.fake_openai import FakeOpenAI
 
 ROOT = Path(__file__).parents[2]

@@ -67,10 +67,10 @@ def trust(*words: str) -> int:
 
 def needed_by(file: Path, project: Any = None) -> list[str]:
     """What a spec's models would send and what is not approved, with all variables set."""
+    from harness.config.needed_approvals import approvals_of
     from harness.config.spec import load
-    from harness.extensions.trust import needed
 
-    return [one.what for one in needed.approvals_of(load(str(file), project or find()), find())]
+    return [one.what for one in approvals_of(load(str(file), project or find()), find())]
 
 
 def find_with(parent: Path) -> Any:

@@ -19,11 +19,11 @@ from typing import Any
 
 from harness.api import Completion
 from harness.engine_api import Request
+from harness.engines.engine_output import one_line
 from harness.errors import EngineError, RequestError, SetupError, near
 from harness.extensions.agents import _agent_loop
 from harness.extensions.agents._agent_log import AgentLog
 from harness.extensions.agents.conversations import Conversation, Conversations, read_answer
-from harness.extensions.vllm.engine_output import one_line
 
 _CONTEXT = ("id", "agent", "episode", "conversation", "seed", "sampling", "constraint")
 """What a function, a constructor or `reply` gets where it has a parameter of that name."""

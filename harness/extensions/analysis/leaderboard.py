@@ -11,11 +11,10 @@ from harness.api import Metric
 from harness.errors import DataError
 from harness.extensions.analysis.published_beside import cited
 from harness.extensions.analysis.published_figures import PublishedTable
-from harness.extensions.costs.costs import Price, Prices, cost, read_prices
-from harness.extensions.costs.key import priced
 from harness.printable import shortened
 from harness.results import Run
 from harness.tables import EpisodeScore, HeadlineSpec, Table, TableSpec, build, text
+from harness.tables.cost import Price, Prices, cost, priced, read_prices
 
 from .comparison import in_words, spec_changes
 

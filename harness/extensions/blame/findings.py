@@ -16,11 +16,11 @@ from typing import Any
 from harness import storage
 from harness.api import Move, as_text
 from harness.errors import DataError, Place
-from harness.extensions.transcripts.view_api import Finding, Transcript, TurnFinding
 from harness.printable import clean_name, cut
 from harness.storage import finished
 from harness.storage.files import write_atomically
 from harness.storage.locks import Lock
+from harness.transcripts.view_api import Finding, Transcript, TurnFinding
 
 from .verdict import words_of
 

@@ -18,12 +18,12 @@ from harness.extensions.analysis.leaderboard import RunScores
 from harness.extensions.charts import ChartOptions, ChartRun, Material
 from harness.extensions.charts import messages as traffic
 from harness.extensions.charts import plot as draw_chart
-from harness.extensions.transcripts.view_api import Scene, Transcript
 from harness.manifests import offers
 from harness.reading import run_folder
 from harness.results import Run
 from harness.runtime.manifest import META
 from harness.runtime.record import check_journals, read_meta
+from harness.transcripts.view_api import Scene, Transcript
 
 
 def material(runs: Sequence[Run]) -> Material:

@@ -8,9 +8,9 @@ from harness.config.plan import episode_id
 from harness.errors import DataError, near
 from harness.extensions.charts.style import FAINT, INK, PALETTE, label
 from harness.extensions.networks import NetworkTask
-from harness.extensions.transcripts.reader import Transcripts
-from harness.extensions.transcripts.view_api import Node, Scene
 from harness.tables import text as show
+from harness.transcripts.reader import Transcripts
+from harness.transcripts.view_api import Node, Scene
 
 from .chart import Chart
 from .sources import ChartOptions, Material

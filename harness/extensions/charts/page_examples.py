@@ -10,10 +10,10 @@ from typing import Final
 
 from harness.extensions.charts import Material
 from harness.extensions.charts.sources import PlayedEpisode
-from harness.extensions.transcripts.reader import Transcripts
-from harness.extensions.transcripts.view_api import RecordedTurn, Transcript
 from harness.printable import clean
 from harness.tables import HeadlineSpec, text
+from harness.transcripts.reader import Transcripts
+from harness.transcripts.view_api import RecordedTurn, Transcript
 
 from .page_html import safe
 

@@ -12,9 +12,9 @@ from harness.api import Metric
 from harness.config.plan import Plan
 from harness.errors import DataError, near
 from harness.extensions.analysis.leaderboard import RunScores, combined
-from harness.extensions.costs.costs import Price
-from harness.extensions.transcripts.view_api import Scene, Transcript
 from harness.tables import EpisodeScore, HeadlineSpec, text
+from harness.tables.cost import Price
+from harness.transcripts.view_api import Scene, Transcript
 
 from .tally import Tally, Use, tally
 

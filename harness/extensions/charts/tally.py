@@ -11,9 +11,9 @@ from typing import Any
 
 from harness import storage
 from harness.api import Move
+from harness.engines.likelihoods import sums
 from harness.errors import DataError
 from harness.extensions.charts import messages as traffic
-from harness.extensions.likelihoods import sums
 from harness.storage import finished
 
 _TOKENS = ("input", "output", "reasoning", "cached")

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from harness.api import Completion
-from harness.extensions.transcripts.view_api import RecordedTurn, Transcript
+from harness.transcripts.view_api import RecordedTurn, Transcript
 
 from .texts import plain
 

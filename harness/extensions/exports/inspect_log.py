@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.api import CorpusMetric, RatioMetric
-from harness.extensions.transcripts.view_api import Finding, Transcript
 from harness.printable import clean_name
 from harness.results import Run
 from harness.tables import EpisodeScore
 from harness.tables.scores import measured
+from harness.transcripts.view_api import Finding, Transcript
 
 from ._headline import headline_cell, metrics_of
 from ._inspect_events import Events, Json, added, completed, output_of, timestamp

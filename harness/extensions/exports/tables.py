@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from harness.errors import SetupError
-from harness.extensions.transcripts.tidy import Row, TidyColumn
 from harness.printable import csv_cell
 from harness.results import Run
+from harness.transcripts.tidy import Row, TidyColumn
 
 from .form import ExportForm
 from .texts import as_json

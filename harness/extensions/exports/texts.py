@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from harness.extensions.transcripts.plain import finite
 from harness.printable import utf8
+from harness.transcripts.plain import finite
 
 _DEEP: Final = 50
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from harness.after import After, Play
+from harness.checks.consistency import examine
 from harness.config.permissions import check_execution
 from harness.config.plan import ANSWERS, Plan
 from harness.config.project import Project
 from harness.engine_api import Engine
 from harness.engines.mock import Mock
 from harness.errors import SpecError, raise_all
-from harness.extensions.consistency import examine
 from harness.results import Run
 from harness.runtime.options import Options
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import approvals, storage
+from harness.checks.consistency import examine
 from harness.config import resolve, yamls
 from harness.config.permissions import check_execution
 from harness.config.plan import QUESTIONS, Plan, survey
@@ -22,7 +23,6 @@ from harness.engine_api import Engine
 from harness.engines.mock import Mock
 from harness.errors import DataError, Place, SpecError, UserError, raise_all
 from harness.evaluation import OnMore, OpenRun, execute, follow_up
-from harness.extensions.consistency import examine
 from harness.results import Run
 from harness.runtime import manifest
 from harness.runtime.options import Options

@@ -19,14 +19,14 @@ from typing import Any, Final, TextIO
 from harness.api import Metric
 from harness.extensions.exports.form import ExportForm
 from harness.extensions.exports.texts import as_json, plain
-from harness.extensions.row_groups.key import Groups, RowGroup
-from harness.extensions.row_groups.rows import combined
-from harness.extensions.transcripts.view_api import RecordedTurn, Transcript
 from harness.printable import clean_name
 from harness.results import Run
 from harness.tables import Cell, EpisodeScore
+from harness.tables.group_rows import combined
+from harness.tables.groups import Groups, RowGroup
 from harness.tables.scores import by_condition, finite, measured
 from harness.tables.table import text
+from harness.transcripts.view_api import RecordedTurn, Transcript
 
 from ._export_run import provenance, seeds
 from ._export_tasks import OwnTasks, own_tasks

@@ -14,7 +14,10 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from harness.api import Completion, Facts, Range, plugin
 from harness.engine_api import CallsTools, ContinuesText, Engine, Request, Thread
+from harness.engines.chat_tokens import count_tokens
+from harness.engines.likelihoods import ComputesLikelihoods, LikelihoodRequest
 from harness.engines.sampling import normalize
+from harness.engines.tool_calls import REMEDY, offered, takes_no_tools
 from harness.errors import (
     ContextLengthError,
     EngineError,
@@ -24,8 +27,6 @@ from harness.errors import (
     SetupError,
     near,
 )
-from harness.extensions.calls.tool_calls import REMEDY, offered, takes_no_tools
-from harness.extensions.likelihoods import ComputesLikelihoods, LikelihoodRequest
 from harness.extensions.openai import _bodies
 from harness.extensions.openai import prompt_logprobs as scoring
 from harness.extensions.openai.constraints import constrained
@@ -41,7 +42,6 @@ from harness.extensions.openai.wire import (
     retry_after,
     unwritable,
 )
-from harness.extensions.vllm.tokens import count_tokens
 from harness.storage.redaction import redacted, secrets_of, without_secrets
 
 T = TypeVar("T")

@@ -15,10 +15,10 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from functools import partial
 from typing import Any, NamedTuple
 
+from harness.engines.chat_tokens import ChatTokens, chat_tokens
+from harness.engines.likelihoods import LikelihoodRequest
 from harness.errors import EngineFatalError, RefusedError, SetupError
-from harness.extensions.likelihoods import LikelihoodRequest
 from harness.extensions.openai.wire import GarbledError, read_usage
-from harness.extensions.vllm.tokens import ChatTokens, chat_tokens
 
 Messages = Sequence[Mapping[str, str]]
 LOWEST = -9999.0

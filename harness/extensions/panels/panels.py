@@ -175,7 +175,7 @@ class Panel(Protocol):
         options = self._options(task, case) if self.confidence == "likelihood" else ()
         if not options:
             return {}
-        from harness.extensions.likelihoods import Continuation, Likelihoods  # what only such panels need
+        from harness.engines.likelihoods import Continuation, Likelihoods  # what only such panels need
 
         reply = Likelihoods(tuple(Continuation(str(option)) for option in options))
         seen = {"options": [str(option) for option in options]}
@@ -186,7 +186,7 @@ class Panel(Protocol):
     @staticmethod
     def believed(task: Task, case: Case, moves: Iterable[Move]) -> Believed:
         """Read the moves of such turns, rounded to four decimals."""
-        from harness.extensions.likelihoods import shares
+        from harness.engines.likelihoods import shares
 
         keys = [candidate(task, case, option) for option in Panel._options(task, case)]
         found = {move.agent: shares(move.action) for move in moves}

@@ -43,8 +43,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from harness.errors import DataError, UserError
-from harness.extensions.transcripts.moves import from_journal
 from harness.extensions.viewer.index import ClosedIndexError, EpisodeQuery
+from harness.transcripts.moves import from_journal
 
 from ._found import FoundRun, FoundRuns, StillIndexingError
 from ._guard import Guard

@@ -20,10 +20,10 @@ from typing import Any
 
 from harness.config.project import find
 from harness.errors import DataError, UserError
-from harness.extensions.transcripts.findings import findings
-from harness.extensions.transcripts.moves import from_journal
-from harness.extensions.transcripts.view_api import Transcript
 from harness.manifests import Offer, offers
+from harness.transcripts.findings import findings
+from harness.transcripts.moves import from_journal
+from harness.transcripts.view_api import Transcript
 
 from ._recorded import Recording
 from ._transcripts import as_json, dumped, found_json, part_of
@@ -147,7 +147,7 @@ class _Jobs:
         self._views: Any = None
 
     def nothing(self) -> None:
-        from harness.extensions.transcripts import reader  # noqa: F401 - what the first job needs
+        from harness.transcripts import reader  # noqa: F401 - what the first job needs
 
     def results(self, folder: str) -> str:
         """The run's results as `harness.report.written` has them, as JSON."""
@@ -192,7 +192,7 @@ class _Jobs:
         return self._read[recording.state]
 
     def _reader_of(self, recording: Recording) -> Any:
-        from harness.extensions.transcripts.reader import Transcripts
+        from harness.transcripts.reader import Transcripts
 
         key = recording.folder, recording.stamp
         if key not in self._runs:

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from harness.extensions.transcripts.plain import finite
 from harness.storage.journal import Line, outcome_of
+from harness.transcripts.plain import finite
 
 COLUMNS: Final = {
     "n": "INTEGER PRIMARY KEY",

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from harness.api import Completion
-from harness.extensions.likelihoods import likelihoods_of, shares, sums
-from harness.extensions.transcripts.plain import finite
-from harness.extensions.transcripts.view_api import Finding, RecordedTurn, Transcript
+from harness.engines.likelihoods import likelihoods_of, shares, sums
+from harness.transcripts.plain import finite
+from harness.transcripts.view_api import Finding, RecordedTurn, Transcript
 
 LONGEST: Final = 20_000
 """Characters of one text in a transcript."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.api import Protocol, Task
-from harness.extensions.transcripts.view_api import Scene, Sheet, Transcript, View
 from harness.extensions.viewer.scenes import agents_at, brief, count, edges_of, messages, places, verdict
+from harness.transcripts.view_api import Scene, Sheet, Transcript, View
 
 
 class GenericView(View):

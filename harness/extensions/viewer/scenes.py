@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.api import Action, Task
-from harness.extensions.transcripts.view_api import Edge, Node, RecordedTurn, SentMessage, Transcript
 from harness.printable import cut
+from harness.transcripts.view_api import Edge, Node, RecordedTurn, SentMessage, Transcript
 
 Positions = Mapping[str, tuple[float, float]]
 """Name → (x, y), each from 0 to 1, from the top left."""

@@ -10,7 +10,7 @@ from typing import Any
 from harness.api import Protocol, Task
 from harness.config.project import Project
 from harness.errors import UserError
-from harness.extensions.transcripts.view_api import Scene, Transcript, View
+from harness.transcripts.view_api import Scene, Transcript, View
 
 from .generic import GenericView
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from harness.api import Completion
 from harness.engine_api import Request, Thread
 from harness.engines.sampling import normalize
-from harness.extensions.vllm._text_tokens import Pair
+from harness.engines.text_tokens import Pair
 
 
 class Score(NamedTuple):

@@ -18,15 +18,19 @@ from typing import Annotated, Any, ClassVar
 
 from harness.api import Completion, Facts, Range, plugin
 from harness.engine_api import CallsTools, ContinuesText, Engine, Request, StaysUp, Thread
+from harness.engines.chat_tokens import ChatTokens, Prompt, count_tokens, template_of, tokenizer_facts
+from harness.engines.child_reaper import ChildReaper
+from harness.engines.engine_output import Output, one_line
 from harness.engines.gate import is_cancelled
+from harness.engines.likelihoods import ComputesLikelihoods, LikelihoodRequest
 from harness.engines.priority import PriorityGate
 from harness.engines.sampling import normalize
+from harness.engines.text_tokens import Pair
 from harness.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError, SetupError, near
-from harness.extensions.likelihoods import ComputesLikelihoods, LikelihoodRequest
 from harness.extensions.vllm import _vllm_cpu, _vllm_version
-from harness.extensions.vllm._text_tokens import Pair
 from harness.extensions.vllm._vllm_code import ModelCode
 from harness.extensions.vllm._vllm_failures import advice, killed_process, not_a_model
+from harness.extensions.vllm._vllm_reasoning import vllm_parser
 from harness.extensions.vllm._vllm_requests import (
     Score,
     as_written,
@@ -38,11 +42,7 @@ from harness.extensions.vllm._vllm_requests import (
 )
 from harness.extensions.vllm._vllm_tools import ReadCalls, call_reader
 from harness.extensions.vllm.background import in_background
-from harness.extensions.vllm.child_reaper import ChildReaper
-from harness.extensions.vllm.engine_output import Output, one_line
 from harness.extensions.vllm.load import Listener, Load, listen_only
-from harness.extensions.vllm.reasoning import vllm_parser
-from harness.extensions.vllm.tokens import ChatTokens, Prompt, count_tokens, template_of, tokenizer_facts
 from harness.storage.redaction import without_secrets
 
 _log = logging.getLogger(__name__)

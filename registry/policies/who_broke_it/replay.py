@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import random
 
-from harness.api import Action, Case, Turn, plugin
-from harness.extensions.simulated.policies import InformedPolicy
+from harness.api import Action, Case, InformedPolicy, Turn, plugin
 
 
 @plugin

@@ -9,12 +9,12 @@ import pytest
 
 import harness
 from harness.api import Completion
+from harness.checks.estimate import estimate
 from harness.config import project, resolve, spec
 from harness.config.plan import Plan
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import UserError
-from harness.extensions.estimates.estimate import estimate
 from harness.results import Run
 from harness.tables import Table
 from tests.helpers import shipped

@@ -8,7 +8,7 @@ import pytest
 from harness.cli import main
 from harness.cli.parser import parser
 from harness.errors import SetupError
-from tests.extensions.calls.test_budgets import COMMAND, Dice, run
+from tests.core.engines.test_budgets import COMMAND, Dice, run
 
 
 @pytest.mark.parametrize("name", ["max_calls", "max_tokens_total"])

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.api import Parsed
-from harness.extensions.likelihoods import Likelihoods
+from harness.engines.likelihoods import Likelihoods
 from harness.replies.reading import MAX_CHARS, read
 from tests.core.replies.every_form import FORMS, every_name, name_of
 from tests.helpers.samples import examples

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import harness
 from harness.api import Completion, Move, Turn
+from harness.checks.consistency import examine
 from harness.config import resolve
 from harness.config.project import builtin
 from harness.config.spec import load
@@ -21,16 +22,15 @@ from harness.engine_api import Engine, Request
 from harness.engines.mock import Mock
 from harness.engines.replay import Replay
 from harness.errors import RequestError, SpecError
-from harness.extensions.consistency import examine
 from harness.extensions.networks.calls import Calls, Verb
-from harness.extensions.transcripts.reader import Transcripts
-from harness.extensions.transcripts.tidy import turn_rows
 from harness.extensions.vllm.vllm import VLLM
 from harness.replies.reading import MAX_CHARS, read_completion
 from harness.results import Run
 from harness.runtime.players import ModelPlayer
 from harness.runtime.prompt_reader import RecordedTurn
 from harness.runtime.steps import drive
+from harness.transcripts.reader import Transcripts
+from harness.transcripts.tidy import turn_rows
 from tests.helpers.journals import as_killed
 from tests.helpers.mas_commands import UNKNOWN, Commands, written
 from tests.helpers.samples import examples

@@ -18,9 +18,9 @@ from harness.extensions.analysis.overall import overall
 from harness.extensions.analysis.published_figures import PublishedTable, Record
 from harness.extensions.analysis.standings import standings
 from harness.extensions.charts.page_html import page
-from harness.extensions.costs.costs import Price
 from harness.report import render
 from harness.tables import EpisodeScore, HeadlineSpec, TableSpec, check_headline
+from harness.tables.cost import Price
 
 
 class Share(Metric):

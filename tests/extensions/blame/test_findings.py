@@ -16,9 +16,9 @@ from harness.errors import DataError
 from harness.extensions.blame import findings
 from harness.extensions.blame.findings import FILE, keep, kept_of, of_episode, verdicts_of
 from harness.extensions.exports import export
-from harness.extensions.transcripts.findings import findings as findings_of
-from harness.extensions.transcripts.view_api import Finding, Transcript
 from harness.results import Run
+from harness.transcripts.findings import findings as findings_of
+from harness.transcripts.view_api import Finding, Transcript
 from tests.helpers.commands import invoke
 from tests.helpers.toy import TOY, run
 from tests.helpers.viewing import get, serving

@@ -14,7 +14,7 @@ from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import RequestError
 from harness.extensions.exports import export
-from harness.extensions.transcripts.view_api import Transcript
+from harness.transcripts.view_api import Transcript
 from tests.helpers.commands import invoke
 from tests.helpers.toy import run
 

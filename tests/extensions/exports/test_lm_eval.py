@@ -11,10 +11,10 @@ import pytest
 
 import harness
 from harness.config.project import find
+from harness.engines.chat_tokens import tokenizer_facts
 from harness.engines.mock import Mock
 from harness.errors import DataError
 from harness.extensions.exports import export
-from harness.extensions.vllm.tokens import tokenizer_facts
 from tests.helpers.commands import invoke
 
 BUILTIN = find(Path(__file__).parents[3])

@@ -16,8 +16,8 @@ import harness
 from harness.errors import DataError, StorageError
 from harness.extensions.exports import export
 from harness.extensions.exports._output import output
-from harness.extensions.transcripts.tidy import TURN_COLUMNS, Tidy
 from harness.tables import NOT_RUN, EpisodeScore
+from harness.transcripts.tidy import TURN_COLUMNS, Tidy
 from tests.helpers.commands import invoke
 from tests.helpers.disk import full_disk
 from tests.helpers.toy import TOY, run

@@ -1,4 +1,4 @@
-"""These tests play tasks, some of them written by the test: `tests/extensions/trust` is about leave."""
+"""These tests play tasks, some of them written by the test: `tests/core/trust` is about leave."""
 
 from collections.abc import Iterator
 

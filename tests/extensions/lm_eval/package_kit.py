@@ -17,8 +17,8 @@ from harness.config.project import builtin
 from harness.config.proposals import complete
 from harness.config.spec import Spec, parse
 from harness.engine_api import Request
+from harness.engines.likelihoods import LikelihoodRequest, mock_scores
 from harness.engines.mock import Mock
-from harness.extensions.likelihoods import LikelihoodRequest, mock_scores
 
 DATA = Path(__file__).parents[2] / "data" / "lm_eval"
 WORDS = ("a", "e", "Answer: i", "no idea", "o u", "", "sunrise", "E or e", "a\n\nb")

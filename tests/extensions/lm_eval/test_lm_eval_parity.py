@@ -18,9 +18,9 @@ import pytest
 
 import harness
 from harness.engine_api import Request
+from harness.engines.likelihoods import LikelihoodRequest, mock_scores
 from harness.engines.mock import Mock
 from harness.extensions.exports import export
-from harness.extensions.likelihoods import LikelihoodRequest, mock_scores
 
 TASKS = Path(__file__).parents[2] / "data" / "lm_eval"
 KINDS = (

@@ -19,10 +19,10 @@ from harness.config.project import builtin
 from harness.config.proposals import complete
 from harness.config.spec import parse
 from harness.engine_api import Request
+from harness.engines.likelihoods import mock_scores
 from harness.engines.mock import Mock
 from harness.errors import DataError, PluginError, RequestError, UserError
 from harness.evaluation import rescored
-from harness.extensions.likelihoods import mock_scores
 from harness.extensions.yaml_tasks.conformance import check_metric, check_protocol, check_task
 from harness.results import Run
 from tests.extensions.lm_eval.package_kit import DATA, own_task

@@ -10,12 +10,12 @@ import pytest
 
 import harness
 from harness.api import Case
+from harness.checks.consistency import examine
 from harness.cli import main
 from harness.config import resolve
 from harness.config.spec import load
 from harness.engine_api import Request
 from harness.engines.mock import Mock
-from harness.extensions.consistency import examine
 from tests.extensions.networks.network_kit import BUILTIN, SPECS, grade, of_spec, one_case
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.engines.reasoning import split_reasoning
 from harness.extensions.openai.wire import GarbledError, overflows, read_completion, retry_after
-from harness.extensions.vllm.reasoning import split_reasoning
 from tests.helpers.fake_openai import chat
 
 

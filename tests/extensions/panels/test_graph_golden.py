@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from harness.api import Move, Outcome
+from harness.checks.consistency import examine
 from harness.config import resolve, spec
 from harness.engine_api import Request, Thread
 from harness.engines.mock import Mock
-from harness.extensions.consistency import examine
 from harness.runtime.episode import play
 from harness.runtime.players import ModelPlayer
 from harness.runtime.steps import Steps, drive

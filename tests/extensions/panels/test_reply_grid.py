@@ -18,9 +18,9 @@ from harness.config import resolve
 from harness.config.project import builtin
 from harness.config.spec import load
 from harness.engine_api import Request
+from harness.engines.likelihoods import likelihoods_of
 from harness.engines.mock import Mock
 from harness.errors import HarnessError
-from harness.extensions.likelihoods import likelihoods_of
 from harness.extensions.panels.with_confidence import AnswerWithConfidence
 from harness.extensions.yaml_tasks.contract import ActWithFields
 from harness.replies import FreeText, WrappedReply

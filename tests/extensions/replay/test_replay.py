@@ -18,10 +18,10 @@ from harness.evaluation import rescored
 from harness.extensions.replay import replayed
 from harness.extensions.replay.again import ReplayCount, count
 from harness.extensions.replay.parent import Parent
-from harness.extensions.transcripts.view_api import RecordedTurn
 from harness.results import Run
 from harness.runtime.options import Options
 from harness.runtime.runner import RunStoppedError
+from harness.transcripts.view_api import RecordedTurn
 from tests.helpers.commands import invoke
 from tests.helpers.samples import examples
 from tests.helpers.toy import TOY, run

@@ -13,9 +13,9 @@ from harness.engines.mock import Mock
 from harness.errors import EngineFatalError, SetupError
 from harness.evaluation import rescored
 from harness.extensions.sandbox.engine import Sandbox
-from harness.extensions.transcripts.reader import Transcripts
 from harness.results import Run
 from harness.runtime.runner import RunStoppedError
+from harness.transcripts.reader import Transcripts
 from tests.extensions.datasets.documents_kit import jsonl
 
 

@@ -23,12 +23,12 @@ from harness.config.plan import Plan
 from harness.config.project import builtin
 from harness.config.spec import load, parse
 from harness.engine_api import Request
+from harness.engines.likelihoods import likelihoods_of
 from harness.engines.mock import Mock
 from harness.engines.replay import Replay
 from harness.errors import HarnessError, SpecError
 from harness.extensions.contracts.patterns import lines, pattern
 from harness.extensions.contracts.with_message import ActionWithMessage, MessageLine
-from harness.extensions.likelihoods import likelihoods_of
 from harness.extensions.networks.answers import INTEGER, INTEGERS, TABLE, TEXT, TRUTH, Answer, AnswerForm, one_of
 from harness.extensions.networks.calls import Calls, Verb
 from harness.extensions.stress.stand_in import StandIn

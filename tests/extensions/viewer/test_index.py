@@ -16,9 +16,9 @@ from harness import storage
 from harness.api import Completion, Move
 from harness.engines.mock import Mock
 from harness.errors import DataError
-from harness.extensions.transcripts.reader import Transcripts
 from harness.extensions.viewer.index import EpisodeQuery, Goal, RunIndex
 from harness.storage import finished
+from harness.transcripts.reader import Transcripts
 from tests.helpers.journals import sealed
 from tests.helpers.samples import examples
 from tests.helpers.toy import TOY, run

@@ -68,7 +68,7 @@ def test_a_run_that_takes_too_long_leaves_other_runs_alone(tmp_path: Path) -> No
         assert get(client, "/endless/episode", episode=ids[0])["problem"] is None
 
 
-VIEW = '''from harness.extensions.transcripts.view_api import Scene, View
+VIEW = '''from harness.transcripts.view_api import Scene, View
 from harness.api import plugin
 
 

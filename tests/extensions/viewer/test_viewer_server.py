@@ -12,10 +12,9 @@ from starlette.testclient import TestClient
 
 import harness
 from harness.api import Completion
+from harness.engines.likelihoods import mock_scores
 from harness.engines.mock import Mock
 from harness.errors import DataError
-from harness.extensions.likelihoods import mock_scores
-from harness.extensions.transcripts.reader import Transcripts
 from harness.extensions.viewer import written
 from harness.extensions.viewer._reading import Reader
 from harness.extensions.viewer.index import OnProgress, RunIndex
@@ -24,6 +23,7 @@ from harness.report.written import TABLES
 from harness.runtime.runner import BudgetReachedError
 from harness.storage import write_atomically
 from harness.storage.locks import Lock
+from harness.transcripts.reader import Transcripts
 from tests.helpers.journals import as_killed, edited
 from tests.helpers.toy import TOY, run
 from tests.helpers.viewing import get, serving

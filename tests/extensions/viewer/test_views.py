@@ -13,12 +13,12 @@ from harness.cli import main
 from harness.config import resolve
 from harness.config.project import Project, builtin
 from harness.config.spec import load
+from harness.engines.likelihoods import likelihoods_of
 from harness.engines.mock import Mock
-from harness.extensions.likelihoods import likelihoods_of
-from harness.extensions.transcripts.reader import Transcripts
-from harness.extensions.transcripts.view_api import Scene, Transcript, View
 from harness.extensions.viewer.views import Views, as_json
 from harness.extensions.yaml_tasks.conformance import check_view
+from harness.transcripts.reader import Transcripts
+from harness.transcripts.view_api import Scene, Transcript, View
 
 SPECS = [
     "agentsnet_quick", "agentsnet_byzantine", "agentsnet_camoc", "dpbench_quick", "dpbench_ablations",
@@ -298,7 +298,7 @@ def sheet(old: Any, new: Any) -> Any:
 
 VIEW = """
 from harness.api import plugin
-from harness.extensions.transcripts.view_api import Node, Scene, View
+from harness.transcripts.view_api import Node, Scene, View
 
 @plugin
 class Mine(View):

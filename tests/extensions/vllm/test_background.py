@@ -63,7 +63,7 @@ import asyncio, os, sys, threading
 from pathlib import Path
 from harness.cli.terminal import clean_streams
 from harness.extensions.vllm.background import in_background
-from harness.extensions.vllm.engine_output import Output
+from harness.engines.engine_output import Output
 
 clean_streams()
 output = Output()

@@ -17,7 +17,7 @@ import pytest
 from harness.api import Completion, derive_seed
 from harness.engine_api import Request, Thread
 from harness.errors import ContextLengthError, EngineFatalError, RequestError, SetupError
-from harness.extensions.vllm.reasoning import vllm_parser
+from harness.extensions.vllm._vllm_reasoning import vllm_parser
 from harness.extensions.vllm.vllm import VLLM
 from tests.conftest import VLLM_ARGS, Driven, request
 
@@ -195,7 +195,7 @@ SCRIPT = """
 import asyncio, json, multiprocessing, os, signal, sys
 from pathlib import Path
 from tests.conftest import request
-from harness.extensions.vllm.reasoning import vllm_parser
+from harness.extensions.vllm._vllm_reasoning import vllm_parser
 from harness.extensions.vllm.vllm import VLLM
 from harness.errors import EngineFatalError
 

@@ -12,8 +12,8 @@ import pytest
 
 from harness.api import Completion
 from harness.engine_api import Request, Thread
+from harness.engines.likelihoods import Continuation, LikelihoodRequest
 from harness.errors import ContextLengthError
-from harness.extensions.likelihoods import Continuation, LikelihoodRequest
 from tests.conftest import VLLM_ARGS, Driven
 
 pytestmark = pytest.mark.vllm

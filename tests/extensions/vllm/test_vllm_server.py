@@ -19,10 +19,10 @@ import pytest
 
 from harness.api import Completion
 from harness.engine_api import Request, Thread
-from harness.extensions.likelihoods import Continuation, LikelihoodRequest
+from harness.engines.chat_tokens import chat_tokens
+from harness.engines.likelihoods import Continuation, LikelihoodRequest
 from harness.extensions.networks.tools import schema
 from harness.extensions.openai.openai import OpenAI
-from harness.extensions.vllm.tokens import chat_tokens
 from harness.runtime._tool_calls import messages_of
 
 pytestmark = pytest.mark.vllm

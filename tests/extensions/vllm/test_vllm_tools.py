@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from harness.engine_api import Thread
+from harness.engines.chat_tokens import ChatTokens
 from harness.errors import SetupError
 from harness.extensions.vllm._vllm_tools import call_reader
-from harness.extensions.vllm.tokens import ChatTokens
 from harness.runtime._tool_calls import messages_of
 from tests.conftest import Driven, request
 from tests.helpers.tiny_model import make_tokenizer

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from harness.api import Case, Metric, Move, Outcome, Policy, Protocol, Task
+from harness.checks.consistency import examine
 from harness.config import project, resolve, spec
 from harness.engines.mock import Mock
-from harness.extensions.consistency import examine
 from harness.extensions.games.worlds import SteppedTask, World
 from harness.extensions.judges.plans import judgings
 from harness.extensions.yaml_tasks import conformance

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 import harness
+from harness.checks.consistency import examine
 from harness.config import project, resolve, spec
 from harness.engines.mock import Mock
 from harness.errors import SpecError
-from harness.extensions.consistency import examine
 from harness.results import Run
 from tests.helpers import shipped
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from harness.extensions.starters.new import PROJECT
+from harness.cli.new import PROJECT
 from harness.manifests import offers
 from tests.helpers.commands import invoke
 

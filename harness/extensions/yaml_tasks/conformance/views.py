@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from harness.api import Action, Case, Move, Protocol, Task, Turn
-from harness.extensions.transcripts.view_api import RecordedTurn, Transcript, View
 from harness.runtime.steps import drive
+from harness.transcripts.view_api import RecordedTurn, Transcript, View
 
 _ODD: tuple[Action, ...] = (None, "", "no such answer", -1, 1.5, True, [], {}, ["x"], {"a": 1}, [{"call": 3}])
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from harness.api import Case, Facts, Outcome, Reply, Task, plugin
-from harness.extensions.likelihoods import Continuation, Likelihoods, likelihoods_of
+from harness.engines.likelihoods import Continuation, Likelihoods, likelihoods_of
 from harness.replies import FreeText, WrappedReply
 
 

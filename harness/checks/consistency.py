@@ -1,0 +1,259 @@
+"""Whether a plan fits together, before it runs: its templates render for every group, and its groups find their agents.
+No engine is asked.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from harness import after
+from harness.api import Case, Move, Outcome, Turn
+from harness.checks.templates import unknown
+from harness.config.plan import Condition, Plan
+from harness.config.project import Project
+from harness.config.prompts import PromptSet
+from harness.errors import Place, PromptError, SpecError, UserError, near
+from harness.runtime.abilities import unconstrained
+from harness.runtime.players import starts_over
+from harness.runtime.steps import Steps
+from harness.storage.plugin_errors import describe
+
+MISFIT = 3
+"""Problems with a prompt set that are one: it belongs to another kind of task."""
+Template = tuple[str, Mapping[str, Any]]
+"""A template's name, and its variables."""
+SAMPLED = 40
+"""Agents whose facts and forms of reply tell conditions apart; of more, so many are looked at, evenly spread."""
+RENDERED = 400
+"""Turns of one name whose prompts are rendered for a prompt set: agents and rounds beyond them are as those before."""
+SECONDS = 10.0
+"""CPU time in which one example is played; a longer one is neither played to its end nor graded."""
+
+
+def examined(plays: Sequence[tuple[Plan, Place]]) -> Iterator[SpecError]:
+    """What is wrong with a spec's plan and with those that follow it; if nothing is, with its groups.
+
+    Args:
+        plays: the spec's plan comes first; prompts and groups of the others are the same.
+    """
+    plan = plays[0][0]
+    later = [one for follows in after.following(plan.metrics, {}) for one, *_ in follows.plans(plan)]
+    problems = [problem for one in (plan, *later) for problem in examine(one)]
+    yield from problems or (*misassigned(plan), *unconstrained(plan))
+
+
+def examine(plan: Plan) -> list[SpecError]:
+    """Play every condition's example case with idle agents, and render every template for every group.
+
+    Finds template variables that no turn provides (also in branches that are not taken), missing templates, and
+    protocols and tasks that fail on their own example. Returns all problems, each once.
+    """
+    problems: dict[str, SpecError] = {}
+    keys: set[tuple[Any, ...]] = set()
+    done: dict[tuple[Any, ...], bool] = {}
+    for condition in plan.conditions:
+        try:
+            example = condition.task.example()
+            # Sweeping a size changes no prompt: what every agent knows and may answer, but for its numbers,
+            # distinguishes conditions.
+            agents = example.agents[:: max(1, len(example.agents) // SAMPLED)]
+            form = repr([(condition.task.context(example, s), condition.task.reply(example, s)) for s in agents])
+            form = re.sub(r"\d+", "0", form)
+        except Exception as error:
+            problem = SpecError(f"{condition.id}: {describe(error)}", place=plan.spec.place("task"))
+            problems.setdefault(str(error), problem)
+            continue
+        key = (type(condition.task), form, id(condition.protocol), *(g.prompts.name for g in condition.groups))
+        if key not in keys:
+            keys.add(key)
+            for problem in _examine(condition, example, plan, done):
+                problems.setdefault(str(problem), problem)
+    return list(problems.values())
+
+
+def _examine(condition: Condition, example: Case, plan: Plan, done: dict[tuple[Any, ...], bool]) -> Iterable[SpecError]:
+    place = plan.spec.place("task")
+    try:
+        names = [group.name for group in condition.groups]
+        # Every group gets an agent, whatever the shares: each of its templates must render.
+        agents = condition.protocol.possible_agents(example)
+        roles = {agent: names[i % len(names)] for i, agent in enumerate(agents)}
+        case = replace(example, roles={s: r for s, r in roles.items() if r != "default"})
+        turns, outcome = _played(condition, case)
+        grade = condition.task.grade(case, outcome) if outcome is not None else None
+        if grade is not None and (lacking := sorted(set(condition.task.grades) - set(grade))):
+            raise RuntimeError(f"{type(condition.task).__name__}.grade gives no {', '.join(lacking)}")
+    except Exception as error:
+        yield SpecError(f"condition {condition.id}: {describe(error)}", place=place)
+        return
+    contexts_seen: dict[str, Mapping[str, Any]] = {}
+    found: dict[str, list[SpecError]] = {}
+    needed: dict[str, list[Template]] = {}
+    for turn in turns:
+        prompts = condition.group_of(case, turn.agent).prompts
+        before = contexts_seen.get(turn.agent)
+        new = before is not turn.context
+        contexts_seen[turn.agent] = turn.context
+        templates = _templates(turn, new and prompts.history is None and "system" in prompts.files)
+        needed.setdefault(prompts.name, []).extend(templates)
+        found.setdefault(prompts.name, []).extend(_render(prompts, templates, done))
+        found[prompts.name].extend(_begun(prompts, turn, new, done))
+        if starts_over(turn, before) and before is not None:
+            yield from _unchanged(prompts, before, turn)
+    for name, problems in found.items():
+        lacks = any(problem.place is None for problem in problems)  # a template
+        others = _fitting(plan.project, needed[name]) if lacks or len(problems) >= MISFIT else []
+        place = _place_of(plan, name)
+        if others and len(problems) >= MISFIT:
+            about = f"prompt set {name!r}"
+            first = ", ".join(problem.message.removeprefix(f"{about}: ") for problem in problems[:MISFIT])
+            message = f"{about} does not fit this task and protocol: {first}, … ({len(problems)} problems)"
+            yield SpecError(message, place=place, hint=f"Sets that fit: {', '.join(others)}.")
+            continue
+        for problem in problems:
+            hint = " ".join(filter(None, (problem.hint, f"Sets that fit: {', '.join(others) or 'none'}.")))
+            yield problem if problem.place is not None else SpecError(problem.message, place=place, hint=hint)
+
+
+def _played(condition: Condition, case: Case) -> tuple[list[Turn], Outcome | None]:
+    """The turns of idle agents that are looked at, and the outcome; None where the game takes too long for it."""
+    late, turns, counts = time.process_time() + SECONDS, list[Turn](), Counter[tuple[str, str, int]]()
+    contexts: dict[str, tuple[Mapping[str, Any], int]] = {}  # of each agent, and which it is: a second run has another
+    with Steps(condition.protocol, condition.task, case, random.Random(0)) as game:
+        while (batch := game.batch) is not None:
+            for turn in batch:
+                before, number = contexts.get(turn.agent, (turn.context, 0))
+                number += turn.context is not before
+                contexts[turn.agent] = turn.context, number
+                kind = condition.group_of(case, turn.agent).name, turn.name, number
+                counts[kind] += 1
+                if counts[kind] <= RENDERED:
+                    turns.append(turn)
+            if time.process_time() > late:
+                return turns, None
+            game.send([Move(turn.agent, turn.name, turn.reply.noop) for turn in batch])
+        return turns, game.result()
+
+
+def _place_of(plan: Plan, prompts: str) -> Place:
+    """Where the spec names a prompt set: at a group's, or its own."""
+    groups = plan.spec.get("agents", {}).items()
+    own = (name for name, group in groups if isinstance(group, Mapping) and group.get("prompts") == prompts)
+    return plan.spec.place(*(("agents", name, "prompts") if (name := next(own, None)) is not None else ("prompts",)))
+
+
+def _templates(turn: Turn, system: bool) -> list[Template]:
+    """The templates that a turn needs, with their variables."""
+    variables = {**turn.context, **turn.observation}
+    templates: list[Template] = [("system", turn.context)] if system else []
+    undescribed = (one for one in turn.reply.tools if "description" not in one)
+    templates += [("tool", {**turn.context, "tool": tool["name"]}) for tool in undescribed]
+    templates.append((turn.name, variables))
+    if turn.parse_retries:
+        templates.append(("retry", {**variables, "error": "…"}))
+    return templates
+
+
+def _fitting(project: Project, templates: Sequence[Template]) -> list[str]:
+    """The prompt sets that can render the templates."""
+    distinct = {(name, *values): (name, values) for name, values in reversed(templates)}.values()
+    names = []
+    for name in sorted(project.files("prompts")):
+        try:
+            prompts = project.prompts(name)
+            facts = {prompts.history, prompts.prefill} - {None}
+            if not any(facts - set(values) or unknown(prompts, template, set(values)) for template, values in distinct):
+                for template, values in distinct:
+                    prompts.render(template, values)
+                names.append(name)
+        except UserError:
+            continue
+    return names
+
+
+def _unchanged(prompts: PromptSet, before: Mapping[str, Any], turn: Turn) -> Iterable[SpecError]:
+    """A second run that is asked as the first one was."""
+
+    def texts(context: Mapping[str, Any]) -> list[str]:
+        opening = [message["content"] for message in prompts.opening(context)]
+        return [*opening, prompts.render(turn.name, {**context, **turn.observation})]
+
+    if texts(before) == texts(turn.context):
+        lacking = sorted(turn.context.keys() - before.keys())
+        message = f"prompt set {prompts.name!r} asks the second run as the first: it never shows {', '.join(lacking)}"
+        yield SpecError(message, place=Place(str(prompts.folders[0])), hint="See docs/how-to/camoc.md.")
+
+
+def _begun(prompts: PromptSet, turn: Turn, new: bool, done: dict[tuple[Any, ...], bool]) -> Iterable[SpecError]:
+    """What is wrong with the facts with which conversations and replies begin; each set is looked at once."""
+    for fact, needed in ((prompts.history, new), (prompts.prefill, True)):
+        if fact is None or not needed or (prompts.name, fact) in done:
+            continue
+        done[prompts.name, fact] = True
+        try:
+            if fact == prompts.history:
+                prompts.opening(turn.context)
+            else:
+                prompts.beginning({**turn.context, **turn.observation})
+        except PromptError as error:
+            yield SpecError(error.message, place=error.place, hint=error.hint)
+
+
+def _render(
+    prompts: PromptSet, templates: Iterable[Template], done: dict[tuple[Any, ...], bool]
+) -> Iterable[SpecError]:
+    """Render templates; `done`: what was read before, and whether it may be rendered."""
+    for template, values in templates:
+        try:
+            key = (prompts.name, template, *values)
+            if key not in done:
+                done[key] = False
+                lacking = unknown(prompts, template, set(values))
+                done[key] = not lacking
+                for name, at in lacking:
+                    message = f"prompt set {prompts.name!r}: undefined variable {name!r}"
+                    yield SpecError(message, place=at, hint=near(name, values))
+            if done[key]:  # rendering would only find one of them again
+                prompts.render(template, values)
+        except PromptError as error:
+            yield SpecError(error.message, place=error.place, hint=error.hint)
+
+
+def misassigned(plan: Plan) -> Iterator[SpecError]:
+    """Yield why groups (`agents:`) find no agents: each group once.
+
+    Where the protocol has its own agents, the task's example says who plays. Where cases do, an example may be smaller
+    than they are: the first case decides.
+    """
+    seen: set[str] = set()
+    for condition in plan.conditions:
+        problem = _problem(condition, plan) if len(condition.groups) > 1 else None
+        if problem is not None and str(problem.place) not in seen:
+            seen.add(str(problem.place))
+            yield problem
+
+
+def _problem(condition: Condition, plan: Plan) -> SpecError | None:
+    try:
+        example = condition.task.example()
+        try:
+            condition.assign_groups(example, plan.seed)
+        except SpecError as error:
+            if condition.protocol.possible_agents(example) != example.agents:
+                return error
+            first = next(iter(condition.task.cases(1, plan.seed)))
+        else:
+            return None
+    except Exception:  # what a plugin does wrong, and data that is not here, are for `examine` and for the run
+        return None
+    try:
+        condition.assign_groups(first, plan.seed)
+    except SpecError as error:
+        return error
+    return None

@@ -1,0 +1,217 @@
+"""What a plan will ask for, before anything is asked: episodes, an upper bound of calls, a guess at tokens."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from harness.api import Action, Case, Policy, Turn
+from harness.config.plan import Condition, Plan
+from harness.engines.likelihoods import Likelihoods, likelihoods_of
+from harness.errors import PluginError
+from harness.runtime.steps import Drive, Steps, drive
+
+CHARS_PER_TOKEN = 4
+REPLY_TOKENS = 256
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Figures for a whole plan.
+
+    Attributes:
+        conditions, episodes: exact, those of conditions that are not known yet too.
+        turns: model turns if every episode lasts as long as it, and the spec's limits of calls, allow.
+        calls: `turns` with every repair used: an upper bound.
+        input_tokens, output_tokens: a guess, with whole conversations sent at every turn, no parse retries,
+            `REPLY_TOKENS` (or max_tokens) a reply and four characters a token; a scored turn has no reply.
+    """
+
+    conditions: int
+    episodes: int
+    turns: int
+    calls: int
+    input_tokens: int
+    output_tokens: int
+
+    @property
+    def effort(self) -> str:
+        """What precedes the scores: the least number of model calls, in words."""
+        return f", after {self.turns:,} model calls or more"
+
+    def calls_in_words(self, plan: Plan) -> list[str]:
+        """A line on the model calls, and one on what it does not know of games."""
+        lines = [f"model calls     {self.turns:,} without retries, at most {self.calls:,}"]
+        if any(condition.task.ordinary() is not None for condition in plan.conditions):
+            lines.append("                (of agents that play at random: models play longer or shorter)")
+        return lines
+
+    def tokens_in_words(self, plan: Plan) -> list[str]:
+        """A line on the tokens, one on how good a guess that is, and those of keys of extensions."""
+        return [
+            f"tokens          about {self.input_tokens:,} in, {self.output_tokens:,} out",
+            f"                (a guess: {REPLY_TOKENS}-token replies at most, 4 characters a token)",
+            *(line for key in plan.keys for line in key.estimated(self)),
+        ]
+
+
+@dataclass(frozen=True)
+class _Length:
+    """What one case asks of models where all agents are idle, or of one mind each.
+
+    `count` is the number of turns, `turns` are those of up to four agents, `later` the tokens of those within a
+    conversation: (id of the prompt set, agent, number of the turn) → tokens. `replies` is the number of turns in which
+    something is written.
+    """
+
+    count: int
+    calls: int
+    replies: int
+    turns: Mapping[str, Sequence[Turn]]
+    later: dict[tuple[int, str, int], int] = field(default_factory=dict)
+
+
+class _Estimator:
+    """Plays a case for every length there is, and remembers it: `Protocol.shape` says which cases are alike."""
+
+    def __init__(self, plan: Plan, reply: int) -> None:
+        self.plan, self.reply = plan, reply
+        self._lengths: dict[Hashable, _Length] = {}
+
+    def length(self, condition: Condition, case: Case) -> _Length:
+        """What the case, with its agents in groups, asks of models."""
+        has_policies = self.plan.engines and any(group.policy is not None for group in condition.groups)
+        agents = condition.protocol.possible_agents(case) if has_policies else ()
+        spared = frozenset(agent for agent in agents if condition.group_of(case, agent).policy is not None)
+        shape = condition.protocol.shape(condition.task, case)
+        if shape is None and condition.base is not None:  # idle, all contestants play a case alike
+            shape = (id(condition.task), case.id)
+        key = (id(condition.protocol), shape, spared, condition.limits)
+        if shape is not None and key in self._lengths:
+            return self._lengths[key]
+        try:
+            driven = _longest(condition, case)
+        except (RuntimeError, TypeError) as error:
+            raise PluginError(f"{condition.id}: the plan cannot be counted: {error}") from error
+        turns = [turn for turn in driven.turns() if turn.agent not in spared]
+        demands = [1 + (turn.parse_retries if turn.reply.ability is None else 0) for turn in turns]
+        limits = condition.limits
+        allowed, calls = (turns, sum(demands)) if limits is None else limits.within(turns, demands)
+        few = {turn.agent: [t for t in allowed if t.agent == turn.agent] for turn in allowed[:4]}
+        replies = sum(turn.reply.ability is None for turn in allowed)
+        length = _Length(len(allowed), calls, replies, few)
+        if shape is not None:
+            self._lengths[key] = length
+        return length
+
+    def input_tokens(self, condition: Condition, case: Case, length: _Length) -> float:
+        """Mean input tokens a turn. What agents know from the start is this case's own, the rest any such case's."""
+        with Steps(condition.protocol, condition.task, case, random.Random(0)) as game:
+            contexts = {turn.agent: turn.context for turn in game.batch or ()}
+        total = count = 0
+        for agent, turns in length.turns.items():
+            prompts = condition.group_of(case, agent).prompts
+            thread = 0
+            for i, turn in enumerate(turns):
+                if turn.fresh:
+                    thread = 0
+                opens = i == 0 or turn.fresh
+                if opens:
+                    turn = replace(turn, context={**turn.context, **contexts.get(agent, {})})
+                    thread += sum(_tokens(message["content"]) for message in prompts.opening(turn.context))
+                    if tools := prompts.tools(turn.reply.tools, turn.context):
+                        thread += _tokens(json.dumps(tools))
+                key = (id(prompts), agent, i)
+                if opens or key not in length.later:
+                    variables = {**turn.context, **turn.observation}
+                    length.later[key] = _tokens(prompts.render(turn.name, variables) + prompts.beginning(variables))
+                thread += length.later[key]
+                # Idle agents send nothing; a model's agent reads about as much as it writes.
+                thread += self.reply if i and not turn.fresh else 0
+                scored = likelihoods_of(turn.reply)
+                total, count = total + (thread if scored is None else _scored(scored, thread)), count + 1
+                thread += self.reply if scored is None else 1
+        return total / count if count else 0.0
+
+
+def _longest(condition: Condition, case: Case) -> Drive:
+    """An episode of idle agents; of a panel also one in which all answers differ, if it is longer: with nothing to
+    choose from there is no ballot. Of a game, one of ordinary players: idle ones may end it at once."""
+    if (ordinary := condition.task.ordinary()) is not None:
+        return drive(condition.protocol, condition.task, case, ordinary)
+    idle = drive(condition.protocol, condition.task, case)
+    if not condition.protocol.longer_in_dispute:
+        return idle
+    numbers: dict[str, int] = {}
+
+    def differs(turn: Turn) -> Action:
+        number = numbers.setdefault(turn.agent, len(numbers))
+        options = turn.reply.options
+        answers = (options[number % len(options)],) if options else (number, str(number))
+        return next((answer for answer in answers if turn.reply.allows(answer)), turn.reply.noop)
+
+    odds = drive(condition.protocol, condition.task, case, differs)
+    return max(idle, odds, key=lambda one: sum(map(len, one.batches)))
+
+
+def _tokens(text: str) -> int:
+    return len(text) // CHARS_PER_TOKEN
+
+
+def _scored(form: Likelihoods, thread: int) -> int:
+    """Tokens of a scored turn's prompts, one for each text, in a conversation of so many tokens."""
+    total = 0
+    for one in form.continuations:
+        messages = [{"content": one.context}] if isinstance(one.context, str) else one.context or ()
+        context = thread if one.context is None else sum(_tokens(message["content"]) for message in messages)
+        total += _tokens(one.text) + (0 if form.rolling else context)
+    return total
+
+
+def estimate(plan: Plan, models: Collection[str] | None = None) -> Estimate:
+    """Play a case of every length with idle agents and count what a model in every agent would be asked.
+
+    `models` counts only what is asked of these, by their names in the plan.
+    """
+    if models is not None:
+        plan = replace(plan, conditions=tuple(_asking(condition, models) for condition in plan.conditions))
+    limit = plan.sampling.get("max_tokens")
+    reply = min(REPLY_TOKENS, limit) if isinstance(limit, int) else REPLY_TOKENS
+    episodes = turns = calls = replies = tokens = 0
+    estimator = _Estimator(plan, reply)
+    for conditions in _by_task(plan.conditions):
+        per_turn: dict[str, float] = {}
+        for case, repeats in plan.cases(conditions[0]):
+            for condition in conditions:
+                assigned = condition.assign_groups(case, plan.seed)
+                length = estimator.length(condition, assigned)
+                if condition.id not in per_turn:
+                    # One case stands for its condition: rendering all would take as long as a run.
+                    per_turn[condition.id] = estimator.input_tokens(condition, assigned, length)
+                episodes += repeats
+                turns += repeats * length.count
+                calls += repeats * length.calls
+                replies += repeats * length.replies
+                tokens += int(repeats * length.count * per_turn[condition.id])
+    return Estimate(*map(plan.in_all, (len(plan.conditions), episodes, turns, calls, tokens, replies * reply)))
+
+
+def _asking(condition: Condition, models: Collection[str]) -> Condition:
+    """The condition, with a policy in every group that none of these models plays."""
+    played = [group.policy is None and (group.model or "model") in models for group in condition.groups]
+    groups = zip(condition.groups, played, strict=True)
+    return replace(condition, groups=tuple(g if own else replace(g, policy=_no_policy) for g, own in groups))
+
+
+def _no_policy() -> Policy:
+    raise TypeError("an estimate plays no policy")
+
+
+def _by_task(conditions: Iterable[Condition]) -> Iterable[list[Condition]]:
+    """Conditions with the same task together: its cases are drawn once for all of them."""
+    groups: dict[Hashable, list[Condition]] = {}
+    for condition in conditions:
+        groups.setdefault((id(condition.task), condition.games), []).append(condition)
+    return groups.values()

@@ -1,1 +1,0 @@
-"""What tokens cost: `prices:` of specs, and `cost:` of tables."""

@@ -1,1 +1,0 @@
-"""JSON Schema of spec files in a form for editors."""

@@ -1,1 +1,0 @@
-"""Tables as LaTeX (`latex`), and on screens that are too narrow for them (`narrow`)."""

@@ -1,1 +1,0 @@
-"""Extensions of installed packages: finds their manifests and checks them."""

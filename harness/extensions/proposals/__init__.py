@@ -1,1 +1,0 @@
-"""Tasks that propose what a spec leaves out: prompts, metrics, tables."""

@@ -1,1 +1,0 @@
-"""Rows of tables that are means of other rows (`groups:`): `key` reads them, `rows` fills them."""

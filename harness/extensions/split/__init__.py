@@ -1,1 +1,0 @@
-"""Labels of tables that are made of another label's values (`split:`)."""

@@ -1,1 +1,0 @@
-"""New projects, and new tasks in YAML."""

@@ -1,0 +1,149 @@
+"""Rows that summarize several rows (`groups:` of a table): read and checked. Next: `group_rows`, which fills them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, Required, TypedDict
+
+from harness.api import Metric
+from harness.errors import near
+from harness.parameters import Keywords
+
+from .axis import Key
+from .keys import TableKey
+from .spec import TableSpec
+from .table import Row, text
+
+Weight = Literal["size", "equal"]
+"""How the rows of a group count: by their observations (micro mean), or all the same (macro mean)."""
+
+_Name = Annotated[str, Keywords(minLength=1)]
+
+
+class RowGroupEntry(TypedDict, total=False):
+    """One entry of a table's `groups:` in YAML."""
+
+    title: Required[Annotated[_Name, "a text: the group's name"]]
+    of: Required[
+        Annotated[
+            list[str | float | bool],
+            Keywords(minItems=1, uniqueItems=True),
+            "a list of values of the first row label, or of titles of other groups",
+        ]
+    ]
+    weight: Annotated[Weight, "size (rows count by their observations, the default) or equal (all rows count the same)"]
+    cells: Annotated[
+        list[_Name], Keywords(minItems=1, uniqueItems=True), "a list of metrics of cell: the others stay empty"
+    ]
+
+
+class GroupsEntry(TypedDict, total=False):
+    """The key of a table with groups."""
+
+    groups: Annotated[
+        list[RowGroupEntry],
+        "a list of {title, of}: rows that are the mean of other rows, set apart from them; weight: size or equal",
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """Rows that are shown together as one more row.
+
+    Attributes:
+        title: the group's name, which stands where the rows have their value of the label.
+        members: the label's values, as text, in the order of the entry; those of other groups are in their place.
+        weight: how the rows count.
+        cells: the metrics that the row shows; empty: all.
+    """
+
+    title: str
+    members: tuple[str, ...]
+    weight: Weight = "size"
+    cells: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Groups(TableKey):
+    """`groups:` of a table.
+
+    Attributes:
+        groups: the groups, in the order of their rows.
+        mistakes: what is wrong with how they are made of one another.
+    """
+
+    entry: ClassVar[Any] = GroupsEntry
+
+    groups: tuple[RowGroup, ...]
+    mistakes: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, entry: Mapping[str, Any]) -> Groups:
+        """Read `groups:`."""
+        groups, mistakes = parsed(entry["groups"])
+        return cls(groups, tuple(mistakes))
+
+    def problems(self, table: TableSpec) -> list[str]:
+        """What makes no sense in a table with groups."""
+        mistakes = [*self.mistakes]
+        for group in self.groups:
+            absent = [name for name in group.cells if name not in table.cells]
+            mistakes += [f"groups: {group.title!r}: cell has no {x!r}. {near(x, table.cells)}" for x in absent]
+            mistakes += [f"groups: {x!r} has no mean over rows" for x in group.cells if x in table.summed]
+        if label_of(table.rows) is None:
+            mistakes.append("groups: rows need a label besides model and metric, whose values they name")
+        if table.figure:
+            mistakes.append("a figure has no groups")
+        return mistakes
+
+    def check(self, table: TableSpec, labels: Mapping[str, Sequence[Any]]) -> list[str]:
+        """Members that no row can have; nothing where the label's values are unknown."""
+        label = label_of(table.rows)
+        possible = [*map(text, labels.get(label, ()))] if label is not None else []
+        absent = [(group, name) for group in self.groups for name in group.members if possible and name not in possible]
+        return [f"groups: {group.title!r}: {label} is never {name!r}. {near(name, possible)}" for group, name in absent]
+
+    def more_rows(
+        self,
+        table: TableSpec,
+        rows: Mapping[Key, Row],
+        columns: Sequence[tuple[Key | None, str | None]],
+        metrics: Mapping[str, Metric],
+    ) -> tuple[list[Row], list[str]]:
+        """As `group_rows.GroupRows.rows`."""
+        from .group_rows import GroupRows
+
+        bounds = {name: metric.bounds for name, metric in metrics.items()}
+        maker = GroupRows(self.groups, table.rows, table.labels, table.error, table.summed, table.cells[0], bounds)
+        return maker.rows(rows, [metric for _, metric in columns])
+
+
+def parsed(entries: Sequence[Mapping[str, Any]]) -> tuple[tuple[RowGroup, ...], list[str]]:
+    """The groups of a table's entry, with the rows of other groups that `of` names; and what is wrong with them."""
+    parts = {entry["title"]: tuple(map(text, entry["of"])) for entry in entries}
+    done: list[RowGroup] = []
+    mistakes = [] if len(parts) == len(entries) else ["groups: two groups have one title"]
+
+    def rows(name: str, above: tuple[str, ...]) -> Iterable[str]:
+        if name not in parts or name == above[-1]:  # a group may have the name of one of its rows
+            yield name
+        elif name in above:
+            raise ValueError(f"groups: {name!r} is part of itself: {' → '.join((*above, name))}")
+        else:
+            for part in parts[name]:
+                yield from rows(part, (*above, name))
+
+    try:
+        for entry in entries:
+            title = entry["title"]
+            members = dict.fromkeys(row for part in parts[title] for row in rows(part, (title,)))
+            done.append(RowGroup(title, tuple(members), entry.get("weight", "size"), tuple(entry.get("cells", ()))))
+    except ValueError as error:
+        mistakes.append(str(error))
+    return tuple(done), mistakes
+
+
+def label_of(rows: Sequence[str]) -> str | None:
+    """The row label whose values groups name: the first one that is neither "model" nor "metric"."""
+    return next((label for label in rows if label not in ("model", "metric")), None)
