@@ -1,10 +1,11 @@
-"""Pages of the site that the repository keeps outside docs/: README, CONTRIBUTING, CHANGELOG, leaderboards (a hook of
+"""Pages of the site that the repository keeps outside docs/: README, CONTRIBUTING, CHANGELOG, leaderboards (hooks of
 mkdocs)."""
 
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parent.parent
 PAGES = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
@@ -24,3 +25,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         page = "index.md" if file.name == "README.md" else file.name
         files.append(File.generated(config, f"leaderboards/{page}", content=file.read_text("utf-8")))
     return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Links of pages in docs/ to the root's, as they stand on a code host, as links to the site's."""
+    up = "../" * page.file.src_uri.count("/")
+    for target, source in PAGES.items():
+        markdown = markdown.replace(f"](../{up}{source}", f"]({up}{target}")
+    return markdown
