@@ -304,8 +304,8 @@ def confidence(value: Any) -> float | None:
     percent sign it always is (1% → 0.01); "8/10" and "8 out of 10" are shares. Numbers between 1 and 10 are ambiguous
     and count as none; so do negative ones, those above 100, nan and truth values.
 
-    >>> [confidence(c) for c in (0.9, "85%", 85, "1%", "8/10", "0,85", 1.2, "nan", -0.1, True)]
-    [0.9, 0.85, 0.85, 0.01, 0.8, 0.85, None, None, None, None]
+        >>> [confidence(c) for c in (0.9, "85%", 85, "1%", "8/10", "0,85", 1.2, "nan", -0.1, True)]
+        [0.9, 0.85, 0.85, 0.01, 0.8, 0.85, None, None, None, None]
     """
     percent = whole = None
     if isinstance(value, str):
