@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 SHIPPED = sorted(folder.parent.name for folder in (ROOT / "harness" / "extensions").glob("*/extension.toml"))
 FIRST = ("eval", "--spec", "agentsnet_quick", "--limit", "1", "--quiet")
 """README's first command, on fewer graphs."""
-FOR_FIRST = {"contracts", "networks", "panels"}
+FOR_FIRST = {"networks", "panels"}
 """What AgentsNet's task and protocol need."""
 BROUGHT = {
     "networks": ("new", "a_new_project"),
@@ -48,7 +48,6 @@ BROUGHT = {
     "judges": ("eval", "--spec", "agentsnet_quick", "--judge", "mock"),
     "lm_eval": ("list", "tasks", "--include_path", "tasks"),
     "textarena": ("list", "tasks", "--textarena"),
-    "contracts": ("validate", "agentsnet_quick"),
 }
 """Extension → a command that needs it."""
 
