@@ -19,17 +19,17 @@ def selected(*arguments: str, marked: str = "not slow") -> Any:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("tests/extensions/tools",),
-        ("tests/extensions/contracts", "tests/core/transcripts"),
+        ("tests/core/checks",),
+        ("tests/core/checks", "tests/core/transcripts"),
         ("tests/core/config/test_spec.py",),
-        ("tests/core/config/test_spec.py::test_null_removes_an_inherited_key", "tests/extensions/tools"),
+        ("tests/core/config/test_spec.py::test_null_removes_an_inherited_key", "tests/core/checks"),
     ],
 )
 def test_few_tests_run_in_one_process(arguments: tuple[str, ...]) -> None:
     assert workers(selected(*arguments)) == 0
 
 
-@pytest.mark.parametrize("arguments", [("tests",), ("tests/core/config",), ("tests/extensions/tools", "tests/core")])
+@pytest.mark.parametrize("arguments", [("tests",), ("tests/core/config",), ("tests/core/checks", "tests/extensions")])
 def test_many_have_a_worker_for_every_core(arguments: tuple[str, ...]) -> None:
     assert workers(selected(*arguments)) is None
 

@@ -6,8 +6,8 @@ All of them take linear time, never raise, and have two modes of parsing:
 - `reference` accepts what the benchmark's own code accepts, quirks included, for comparison with published numbers.
   Where that code can crash or take quadratic time, this mode refuses the reply instead.
 
-Forms that belong to one kind of task or protocol live with it, in its extension; those of several fields in
-`harness.extensions.contracts`.
+Forms that belong to one kind of task or protocol live with it, in its extension; those of several fields in `contract`
+and `with_message`, and replies that are given as arguments of a tool in `called`.
 """
 
 from .aside import spoken, unfenced, without_thinking

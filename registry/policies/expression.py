@@ -12,7 +12,6 @@ from typing import Any
 
 from harness.api import Action, Policy, Reply, Turn, plugin
 from harness.errors import Place, PluginError
-from harness.extensions.contracts import ActionWithMessage, MessageLine
 from harness.extensions.games.actions import Actions
 from harness.extensions.networks.calls import Calls, Verb
 from harness.extensions.networks.messages import Messages
@@ -27,6 +26,7 @@ from harness.extensions.yaml_tasks.expressions import (
     names,
     random_functions,
 )
+from harness.replies.with_message import ActionWithMessage, MessageLine
 
 _WORD = re.compile(r"[^\W\d_]\w*")
 _OWN = ("facts", "options", "noop", "turn", "action")

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from harness.api import Action, Parsed
-from harness.extensions.contracts.patterns import lines
 from harness.extensions.networks.calls import Calls, Verb, filled_in
 from harness.replies.aside import without_thinking
 from harness.replies.call_marks import has_envelope
 from harness.replies.characters import literal, valid
+from harness.replies.patterns import lines
 
 FENCE = "```"
 _TAG = re.compile(r"[^\n`]*\n")

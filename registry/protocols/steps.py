@@ -10,12 +10,12 @@ from typing import Annotated, Literal
 
 from harness.api import Action, Case, Channel, Facts, Move, Outcome, Play, Protocol, Range, Reply, Task, Turn, plugin
 from harness.errors import PluginError
-from harness.extensions.contracts import ActionWithMessage, MessageLine
 from harness.extensions.games.worlds import SteppedTask
 from harness.extensions.networks import NeighborChannel
 from harness.extensions.panels.traffic import Traffic
 from harness.replies import Choice, Labelled, Parsing, act_of
 from harness.replies.reading import read
+from harness.replies.with_message import ActionWithMessage, MessageLine
 
 
 @plugin

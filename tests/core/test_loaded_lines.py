@@ -45,7 +45,7 @@ def test_the_main_command_loads_little(tmp_path: Path) -> None:
     extensions = {
         file.parts[2] for file in files if file.parts[:2] == ("harness", "extensions") and len(file.parts) > 3
     }
-    assert extensions <= {"contracts", "networks", "panels"}
+    assert extensions <= {"networks", "panels"}
 
 
 def test_help_loads_next_to_nothing() -> None:

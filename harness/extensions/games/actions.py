@@ -12,7 +12,6 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
-from harness.extensions.contracts.patterns import pattern
 from harness.replies.answers import is_settled
 from harness.replies.aside import spoken
 from harness.replies.characters import (
@@ -30,6 +29,7 @@ from harness.replies.extract import field_of
 from harness.replies.fields import json_fields
 from harness.replies.literals import masked
 from harness.replies.options import MARKS, THEN, another_follows, options_of, read_option
+from harness.replies.patterns import pattern
 
 MAX_OPTIONS = 10_000
 _CONSTRAINED = 500

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.api import Action, Parsed, Reply, ReplyField
-from harness.extensions.contracts.patterns import NO_NUMBER
 from harness.replies.answers import answer_at, places_of, plain
 from harness.replies.aside import spoken, unfenced
 from harness.replies.characters import QUOTES, is_placeholder, last_line, markers, valid
@@ -21,6 +20,7 @@ from harness.replies.literals import MAX_DEPTH, NOTHING, read
 from harness.replies.mentions import Stated
 from harness.replies.numbers import Numbers
 from harness.replies.options import options_of, read_option
+from harness.replies.patterns import NO_NUMBER
 from harness.replies.statements import declines, endings, labelled
 
 _UNWRAPS = 5

@@ -11,11 +11,11 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
-from harness.extensions.contracts.patterns import lines
 from harness.replies.arguments import parameters
 from harness.replies.characters import is_placeholder, literal, valid
 from harness.replies.dialects import END, NEVER_CLOSED, of_channels
 from harness.replies.literals import read
+from harness.replies.patterns import lines
 from harness.replies.thoughts import CLOSINGS, FIRST_SIGNS, MARKS, OPENINGS, THINKING, Thinking
 from harness.replies.written_calls import WrittenCall, calls_in
 

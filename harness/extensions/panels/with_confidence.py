@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from harness.api import Action, Facts, Parsed, Reply, as_text
-from harness.extensions.contracts import Contract, Value
 from harness.replies.answers import PLACEHOLDER, without_examples
 from harness.replies.aside import spoken, unfenced
 from harness.replies.characters import marker_pattern, says_nothing
+from harness.replies.contract import Contract, Value
 from harness.replies.extract import Statement, field_of
 from harness.replies.fields import broken_object, fields_by_key, json_fields
 from harness.replies.options import KEYS as ANSWERS

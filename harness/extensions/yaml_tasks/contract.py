@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from harness.api import Action, Facts, Reply
-from harness.extensions.contracts import ActionWithMessage, Contract
-from harness.extensions.contracts.contract import label
 from harness.extensions.games.actions import ActionParameter
+from harness.replies.contract import Contract, label
+from harness.replies.with_message import ActionWithMessage
 from harness.replies.wrapped import WrappedReply, act_of, has_fields
 
 ACT, SAID = "act", "said"

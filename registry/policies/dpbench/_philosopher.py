@@ -8,7 +8,7 @@ from abc import abstractmethod
 
 from harness.api import Action, Facts, Policy, Turn
 from harness.errors import PluginError
-from harness.extensions.contracts import ActionWithMessage, MessageLine
+from harness.replies.with_message import ActionWithMessage, MessageLine
 
 from ...tasks.dpbench._table import GRAB_LEFT, GRAB_RIGHT, WAIT
 

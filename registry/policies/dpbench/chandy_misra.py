@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from harness.api import Facts, Turn, plugin
-from harness.extensions.contracts import ActionWithMessage, MessageLine
+from harness.replies.with_message import ActionWithMessage, MessageLine
 
 from ...tasks.dpbench._table import RELEASE, WAIT
 from ._philosopher import GRAB, LEFT, RIGHT, SIDES, Philosopher, in_order, lower_first, missing, number

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 
 from harness.api import Action, Policy, Turn, plugin
-from harness.extensions.contracts import ActionWithMessage
 from harness.extensions.games.textarena import listed
 from harness.replies import FreeText
+from harness.replies.with_message import ActionWithMessage
 
 
 @plugin

@@ -7,7 +7,6 @@ from typing import Any
 
 from harness.api import Reply
 from harness.config import project
-from harness.extensions.contracts import ActionWithMessage, MessageLine
 from harness.extensions.datasets.boxed import Boxed
 from harness.extensions.datasets.filters import pipelines
 from harness.extensions.datasets.forms import filtered
@@ -27,9 +26,10 @@ from harness.extensions.panels.panels import Ballot
 from harness.extensions.panels.stance import AgreeOrCounter, NamesFlaw
 from harness.extensions.panels.with_confidence import AnswerWithConfidence
 from harness.extensions.sandbox.code import Code
-from harness.extensions.tools.called import Called
 from harness.extensions.yaml_tasks.contract import ActWithFields
 from harness.replies import Choice, FreeText, Labelled, WrappedReply
+from harness.replies.called import Called
+from harness.replies.with_message import ActionWithMessage, MessageLine
 from tests.helpers.mas_commands import Commands
 
 _MOUNTED = project.builtin().load("tasks", "finqa").__module__.partition(".registry.")[0]

@@ -11,12 +11,12 @@ import harness
 from harness.api import Completion
 from harness.engine_api import Request
 from harness.engines.mock import Mock
-from harness.extensions.contracts import ActionWithMessage, MessageLine
 from harness.extensions.stress.dialects import CALLS, DRAFTS, written_in
 from harness.replies import FreeText, Labelled, spoken, without_thinking
 from harness.replies.dialects import ELEMENTS, ENDS, FRAMES, THOUGHTS
 from harness.replies.dropped import dropped_fields
 from harness.replies.reading import MAX_CHARS
+from harness.replies.with_message import ActionWithMessage, MessageLine
 from harness.replies.written_calls import ENVELOPES, calls_in
 from tests.core.replies.every_form import FORMS
 

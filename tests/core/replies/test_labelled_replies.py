@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Parsed
-from harness.extensions.contracts import ActionWithMessage, MessageLine
 from harness.replies import Choice, FreeText, Labelled
+from harness.replies.with_message import ActionWithMessage, MessageLine
 
 ACTIONS = ("GRAB_LEFT", "GRAB_RIGHT", "RELEASE", "WAIT")
 ACT = Labelled(ACTIONS, "ACTION", noop="WAIT")

@@ -10,9 +10,9 @@ from harness.api import Case, Protocol, Task, Turn
 from harness.config import project, resolve, spec
 from harness.config.plan import Plan
 from harness.engines.mock import Mock
-from harness.extensions.contracts import ActionWithMessage
 from harness.extensions.networks.calls import Calls
 from harness.extensions.networks.sharded import ShardedTask, shard_text
+from harness.replies.with_message import ActionWithMessage
 from tests.helpers.mas_commands import Commands
 
 BUILTIN = project.builtin()

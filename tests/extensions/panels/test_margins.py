@@ -22,11 +22,11 @@ from harness.config.project import builtin
 from harness.config.prompts import PromptSet
 from harness.config.spec import load
 from harness.engines.mock import Mock
-from harness.extensions.contracts import ActionWithMessage, MessageLine
 from harness.extensions.games.actions import Actions
 from harness.extensions.networks.calls import Calls
 from harness.extensions.networks.messages import Messages
 from harness.extensions.yaml_tasks.contract import ActWithFields
+from harness.replies.with_message import ActionWithMessage, MessageLine
 from tests.extensions.panels.test_peer_texts import ENDS
 
 PANELS = {

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.extensions.contracts import Contract
 from harness.extensions.stress.styles import BY_NAME, Meant
+from harness.replies.contract import Contract
 from harness.replies.reading import read
 from tests.core.replies.every_form import FORMS
 

@@ -11,7 +11,6 @@ from harness.config import resolve
 from harness.config.project import builtin
 from harness.config.spec import load
 from harness.engines.mock import Mock
-from harness.extensions.contracts import ActionWithMessage, MessageLine
 from harness.extensions.datasets.label import Label
 from harness.extensions.datasets.letter import Letter
 from harness.extensions.datasets.number import Number
@@ -26,6 +25,7 @@ from harness.extensions.stress.verdicts import Trial, is_exact
 from harness.extensions.yaml_tasks.contract import ActWithFields
 from harness.replies import Choice, Labelled
 from harness.replies.reading import read_completion
+from harness.replies.with_message import ActionWithMessage, MessageLine
 from tests.core.replies.every_form import ACT, FORMS, MARKER, NETWORK
 
 VALUES = {

@@ -11,11 +11,11 @@ import harness
 from harness.api import Turn
 from harness.config.project import builtin
 from harness.errors import PluginError, UserError
-from harness.extensions.contracts import ActionWithMessage, MessageLine
 from harness.extensions.games.actions import ActionForm, ActionParameter, Actions
 from harness.extensions.networks.calls import Calls, Verb
 from harness.extensions.networks.messages import Messages
 from harness.replies import Labelled
+from harness.replies.with_message import ActionWithMessage, MessageLine
 from tests.helpers.commands import invoke
 
 ByExpression = builtin().load("policies", "expression")

@@ -10,10 +10,11 @@ from dataclasses import replace
 from typing import Any, ClassVar, Protocol
 
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
-from harness.replies.answers import run_on
-from harness.replies.aside import spoken, unfenced
-from harness.replies.characters import is_placeholder, literal, marker_pattern
-from harness.replies.extract import Statement, field_of, line_end, members_of
+
+from .answers import run_on
+from .aside import spoken, unfenced
+from .characters import is_placeholder, literal, marker_pattern
+from .extract import Statement, field_of, line_end, members_of
 
 _EMPTY = re.compile(r"\{\s*+\}")
 _NOTHING = ("", "none", "n/a", "-", "null", "nothing")

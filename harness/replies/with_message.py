@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
-from harness.replies.aside import spoken, unfenced
-from harness.replies.characters import WRAPPING, Parsing, is_placeholder, literal, valid
-from harness.replies.extract import Statement, field_of, line_end
-from harness.replies.members import text_in
 
+from .aside import spoken, unfenced
+from .characters import WRAPPING, Parsing, is_placeholder, literal, valid
 from .contract import Contract, Value
+from .extract import Statement, field_of, line_end
+from .members import text_in
 
 _NOTHING = frozenset({"", "none", "n/a", "na", "-", "–", "—", "null", "no message", "nothing"})
 _TEMPLATE = re.compile(r"\[[^\]]{0,80}\bor [\"'“‘]none[\"'”’]\]", re.IGNORECASE)

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from harness.api import Action, Facts, Parsed, Reply, as_text
-from harness.replies.arguments import parameters, read_arguments
-from harness.replies.wrapped import WrappedReply
+
+from .arguments import parameters, read_arguments
+from .wrapped import WrappedReply
 
 TOOL = "reply"
 """The name of the tool."""

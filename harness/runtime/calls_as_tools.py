@@ -15,9 +15,8 @@ from harness.config.building import split
 from harness.config.keys import SpecKey, keys_of
 from harness.config.plan import Condition
 from harness.errors import SpecError, near
+from harness.replies.called import Called
 from harness.runtime.steps import Steps
-
-from .called import Called
 
 FORMS = ("text", "tools")
 DEFAULT = "default"

@@ -27,17 +27,17 @@ from harness.engines.likelihoods import likelihoods_of
 from harness.engines.mock import Mock
 from harness.engines.replay import Replay
 from harness.errors import HarnessError, SpecError
-from harness.extensions.contracts.patterns import lines, pattern
-from harness.extensions.contracts.with_message import ActionWithMessage, MessageLine
 from harness.extensions.networks.answers import INTEGER, INTEGERS, TABLE, TEXT, TRUTH, Answer, AnswerForm, one_of
 from harness.extensions.networks.calls import Calls, Verb
 from harness.extensions.stress.stand_in import StandIn
 from harness.extensions.stress.styles import STYLES
-from harness.extensions.tools.called import TOOL, Called
-from harness.extensions.tools.key import CallsKey, play
 from harness.extensions.yaml_tasks.contract import ActWithFields
+from harness.replies.called import TOOL, Called
 from harness.replies.dropped import dropped_fields
+from harness.replies.patterns import lines, pattern
 from harness.replies.reading import read, read_completion
+from harness.replies.with_message import ActionWithMessage, MessageLine
+from harness.runtime.calls_as_tools import CallsKey, play
 from harness.runtime.steps import drive
 from tests.core.replies.every_form import ACT, BESIDE, FORMS
 from tests.core.runtime.test_tool_calls import call, calls, valid

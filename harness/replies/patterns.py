@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from harness.api import Facts, Reply, as_text
-from harness.replies.characters import literal
+
+from .characters import literal
 
 _CHARS, _ITEMS, _DIGITS = 500, 200, 9
 """Characters of a text, items of a list and digits of a number that decoding may write where nothing bounds them."""

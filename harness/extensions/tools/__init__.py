@@ -1,1 +1,0 @@
-"""Replies that models give as arguments of a tool, whatever the protocol is: `calls: tools`."""
