@@ -75,11 +75,11 @@ def _programs(plan: Plan) -> Hashes:
 
 @functools.cache
 def readers() -> str:
-    """A digest of the code of harness that reads replies: what the forms share, and every module that has to do with
-    a form (`Reply`)."""
+    """A digest of the code of harness that reads replies: what the forms share, and every module of engines and
+    extensions that has to do with a form (`Reply`)."""
     package, digest = Path(__file__).resolve().parent.parent, hashlib.sha256()
     shared = sorted((package / "replies").glob("*.py"))
-    forms = (file.read_bytes() for file in sorted((package / "extensions").glob("*/*.py")))
+    forms = (file.read_bytes() for file in sorted([*package.glob("engines/*.py"), *package.glob("extensions/*/*.py")]))
     for code in (*(file.read_bytes() for file in shared), *(code for code in forms if b"Reply" in code)):
         digest.update(hashlib.sha256(code).digest())
     return digest.hexdigest()
