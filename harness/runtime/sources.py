@@ -73,14 +73,22 @@ def _programs(plan: Plan) -> Hashes:
     return {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in named.items()}
 
 
+def reader_modules() -> dict[Path, bytes]:
+    """File → code of what reads replies: what the forms share, and every module of engines and extensions, in whatever
+    folder, that has to do with a form (`Reply`) or uses the forms of `harness.replies`."""
+    package = Path(__file__).resolve().parent.parent
+    shared = {file: file.read_bytes() for file in sorted((package / "replies").glob("*.py"))}
+    others = {
+        file: file.read_bytes() for room in ("engines", "extensions") for file in sorted((package / room).rglob("*.py"))
+    }
+    return shared | {file: code for file, code in others.items() if b"Reply" in code or b"harness.replies" in code}
+
+
 @functools.cache
 def readers() -> str:
-    """A digest of the code of harness that reads replies: what the forms share, and every module of engines and
-    extensions that has to do with a form (`Reply`)."""
-    package, digest = Path(__file__).resolve().parent.parent, hashlib.sha256()
-    shared = sorted((package / "replies").glob("*.py"))
-    forms = (file.read_bytes() for file in sorted([*package.glob("engines/*.py"), *package.glob("extensions/*/*.py")]))
-    for code in (*(file.read_bytes() for file in shared), *(code for code in forms if b"Reply" in code)):
+    """A digest of the code of harness that reads replies (`reader_modules`)."""
+    digest = hashlib.sha256()
+    for code in reader_modules().values():
         digest.update(hashlib.sha256(code).digest())
     return digest.hexdigest()
 

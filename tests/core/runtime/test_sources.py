@@ -1,5 +1,6 @@
 """The code of a run is part of what it is: edited plugins are noticed where runs go on and where they are merged."""
 
+import inspect
 import json
 import os
 import shutil
@@ -13,8 +14,10 @@ import pytest
 from harness import approvals
 from harness.config import resolve, spec
 from harness.config.project import builtin, find
+from harness.engines.likelihoods import Likelihoods
 from harness.engines.mock import Mock
-from harness.runtime.sources import code
+from harness.runtime.sources import code, reader_modules
+from tests.core.replies.every_form import FORMS
 
 ROOT = Path(__file__).parents[3]
 TASK = '''
@@ -321,3 +324,13 @@ def test_an_unfinished_run_does_not_go_on_with_other_right_answers(asked: Path) 
     edit(asked, "rows.jsonl", '"nay"', '"aye"')
     status, _, err = play(asked)
     assert status == 2 and "right answers" in err and "--overwrite" in err
+
+
+def test_every_form_of_harness_is_in_the_digest_of_what_reads_replies() -> None:
+    """Also a form in a folder of an extension's folder, and one that only derives from another form."""
+    families = (*(type(form) for form, _ in FORMS.values()), Likelihoods)
+    forms = {cls for family in families for cls in family.__mro__ if cls.__module__.startswith("harness.")}
+    files = {Path(inspect.getfile(cls)) for cls in forms if hasattr(cls, "parse")}
+    folders = {file.relative_to(ROOT / "harness").parts[:2] for file in files}
+    assert {("extensions", "panels"), ("extensions", "games")} <= folders
+    assert files - {ROOT / "harness" / "api.py"} <= reader_modules().keys()
