@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from harness import approvals
+from harness.api import Reply
 from harness.config import resolve, spec
 from harness.config.project import builtin, find
 from harness.engines.likelihoods import Likelihoods
@@ -328,7 +329,7 @@ def test_an_unfinished_run_does_not_go_on_with_other_right_answers(asked: Path) 
 
 def test_every_form_of_harness_is_in_the_digest_of_what_reads_replies() -> None:
     """Also a form in a folder of an extension's folder, and one that only derives from another form."""
-    families = (*(type(form) for form, _ in FORMS.values()), Likelihoods)
+    families: list[type[Reply]] = [*(type(form) for form, _ in FORMS.values()), Likelihoods]
     forms = {cls for family in families for cls in family.__mro__ if cls.__module__.startswith("harness.")}
     files = {Path(inspect.getfile(cls)) for cls in forms if hasattr(cls, "parse")}
     folders = {file.relative_to(ROOT / "harness").parts[:2] for file in files}
