@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness import approvals
 from harness.api import CorpusMetric, Facts, Policy, derive_seed
 from harness.config.building import Reference, policy_name, split
 from harness.config.permissions import check_execution
 from harness.config.project import Project
 from harness.engine_api import Engine
 from harness.errors import BudgetSpentError, DataError, Place, SpecError, near
+from harness.plugins import approvals
 from harness.results import Run
 from harness.runtime.session import session
 from harness.tables import EpisodeScore

@@ -23,7 +23,7 @@ from harness.config.plan import Plan
 from harness.config.project import Project
 from harness.errors import BudgetSpentError, SpecError, near
 from harness.evaluation import rescored
-from harness.parameters import PLUGIN, Keywords, Plugin
+from harness.plugins.parameters import PLUGIN, Keywords, Plugin
 from harness.results import Run
 from harness.runtime.options import Options
 from harness.runtime.session import session

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from harness import approvals
 from harness.config import resolve, spec
 from harness.config.project import builtin, find
 from harness.engines.mock import Mock
+from harness.plugins import approvals
 from harness.runtime.sources import code
 
 ROOT = Path(__file__).parents[3]
