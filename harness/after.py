@@ -19,7 +19,7 @@ from harness.api import Metric
 from harness.config.plan import Plan
 from harness.config.project import Project
 from harness.engines.budget import Spent
-from harness.manifests import offered, offers
+from harness.plugins.manifests import offered, offers
 from harness.runtime.options import Options
 
 if TYPE_CHECKING:

@@ -106,8 +106,8 @@ class Engine(ABC):
 
     An engine needs `model` and `complete`, and usually `start` and `close`; the other methods have defaults. Further
     base classes declare what a run must know about an engine before it starts: `CallsTools`, `ContinuesText`,
-    `Replays`, `StaysUp`, and each `Ability`; `harness.approvals.NeedsApproval` declares that it runs programs on this
-    machine, or sends keys to addresses from a spec.
+    `Replays`, `StaysUp`, and each `Ability`; `harness.plugins.approvals.NeedsApproval` declares that it runs programs
+    on this machine, or sends keys to addresses from a spec.
 
     Attributes:
         incidental: fields that never change a completion: timeouts, pool sizes.

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from harness import after, approvals, storage
+from harness import after, storage
 from harness.after import After
 from harness.config import resolve
 from harness.config.permissions import check_execution
@@ -25,7 +25,8 @@ from harness.engine_api import CallsTools, ContinuesText, Engine, Replays
 from harness.engines.budget import Spent
 from harness.errors import DataError, SetupError, SpecError, StorageError, near, raise_all
 from harness.executors import Executor, choose_executor
-from harness.manifests import usable
+from harness.plugins import approvals
+from harness.plugins.manifests import usable
 from harness.results import Run
 from harness.runtime import manifest
 from harness.runtime.options import NAMES, Options
@@ -73,7 +74,7 @@ def evaluate(
     added = {name: options.pop(name, None) for name in after.parameters()}
     unknown = next((name for name in options if name not in NAMES), None)
     if unknown is not None:
-        from harness.absent import bringer
+        from harness.plugins.absent import bringer
 
         advice = bringer(unknown, "options") or near(unknown, [*NAMES, *keys, *added])
         raise TypeError(f"evaluate() has no option {unknown!r}. {advice}")

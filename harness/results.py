@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from harness.api import Metric
 from harness.config.project import Project
 from harness.config.spec import Spec
-from harness.manifests import report_part
+from harness.plugins.manifests import report_part
 from harness.tables import EpisodeScore, HeadlineSpec, Table, TableSpec, build, rows
 from harness.tables.spec import as_tuple
 

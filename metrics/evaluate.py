@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 
 from harness.api import CorpusMetric, Episode, Range, Statistic, plugin
-from harness.approvals import NeededApproval, NeedsApproval, NotApprovedError
 from harness.extensions.datasets.libraries import library_metric, needed
 from harness.extensions.datasets.together import Together
+from harness.plugins.approvals import NeededApproval, NeedsApproval, NotApprovedError
 
 from ._pairs import Pair, grade_name, pairs, statistic
 

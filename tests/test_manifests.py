@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import manifests
+from harness.plugins import manifests
 
 ROOT = Path(__file__).parent.parent
 ECHO = {

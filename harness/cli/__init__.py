@@ -15,9 +15,9 @@ import threading
 from collections.abc import Iterator, Sequence
 from types import FrameType
 
-from harness import approvals
 from harness.cli.parser import parser
 from harness.cli.terminal import clean_streams
+from harness.plugins import approvals
 
 INTERRUPTED = 130
 
@@ -106,8 +106,8 @@ def _forget_terminal() -> None:
 
 def _report_error(error: BaseException, debug: bool) -> int:
     """Print a mistake without a traceback; returns the exit code. A bug of the harness itself is raised again."""
-    from harness.absent import culprit, missing_module
     from harness.errors import UserError
+    from harness.plugins.absent import culprit, missing_module
     from harness.runtime.runner import BudgetReachedError, RunStoppedError
     from harness.storage.plugin_errors import describe, plugin_frames, whole
 

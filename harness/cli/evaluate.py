@@ -24,7 +24,7 @@ from harness.engine_api import Engine
 from harness.engines.sampling import normalize
 from harness.errors import NotPreparedError, Place, SpecError
 from harness.evaluation import execute
-from harness.manifests import report_part
+from harness.plugins.manifests import report_part
 from harness.runtime.manifest import default_folder
 from harness.runtime.options import NAMES, Options
 from harness.runtime.session import session

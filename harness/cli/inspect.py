@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness import after
-from harness.absent import bringer
 from harness.cli.evaluate import load
 from harness.config import resolve, spec
 from harness.config.permissions import lacking
@@ -16,7 +15,8 @@ from harness.config.plan import Plan
 from harness.config.project import Project, find
 from harness.errors import CombinedSpecError, Place, UserError
 from harness.evaluation import STAGES, wrong_tables
-from harness.manifests import offers
+from harness.plugins.absent import bringer
+from harness.plugins.manifests import offers
 
 if TYPE_CHECKING:
     from harness.checks.estimate import Estimate

@@ -6,12 +6,12 @@ import argparse
 import json
 from typing import Any
 
-from harness.absent import missing
 from harness.cli.parser import kinds
 from harness.config.project import find
 from harness.errors import DataError
-from harness.manifests import offers
-from harness.parameters import json_schema
+from harness.plugins.absent import missing
+from harness.plugins.manifests import offers
+from harness.plugins.parameters import json_schema
 
 
 def listing(options: argparse.Namespace) -> int:

@@ -7,8 +7,8 @@ import difflib
 from collections.abc import Sequence
 from typing import Any
 
-from harness.absent import bringer
 from harness.errors import near
+from harness.plugins.absent import bringer
 
 MISSING = "the following arguments are required: "
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import yaml
 
-from harness.absent import bringer
-from harness.approvals import MARKER
 from harness.cli.usage import Parser
 from harness.config.project import find
 from harness.errors import DataError, near
-from harness.manifests import Offer, offered, offers
+from harness.plugins.absent import bringer
+from harness.plugins.approvals import MARKER
+from harness.plugins.manifests import Offer, offered, offers
 
 PROJECT = "project"
 """The starter of a whole project. The others are kinds of tasks: `__NAME__` in names and texts of their files means the

@@ -9,7 +9,7 @@ from dataclasses import fields
 from typing import Any, Final
 
 from harness.cli.usage import Parser
-from harness.manifests import offers
+from harness.plugins.manifests import offers
 from harness.runtime.options import NAMES, Options
 
 LIMITS = ("max_concurrency", "max_calls", "max_tokens_total", "max_time", "max_error_rate")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from harness import after
 from harness.cli.terminal import terminal_width
-from harness.manifests import report_part
+from harness.plugins.manifests import report_part
 from harness.printable import clean_name
 from harness.report import render
 from harness.report.provenance import in_one_line

@@ -10,7 +10,7 @@ from harness import __version__
 from harness.cli import options as opt
 from harness.cli.usage import Parser
 from harness.errors import UserError
-from harness.manifests import offers
+from harness.plugins.manifests import offers
 
 
 def kinds() -> dict[str, str]:
@@ -137,7 +137,7 @@ def _added(name: str, command: Parser) -> None:
             try:
                 offer.load_function(name)(command)
             except Exception as error:
-                from harness.absent import culprit
+                from harness.plugins.absent import culprit
 
                 if culprit(error) is None and not isinstance(error, UserError):
                     raise

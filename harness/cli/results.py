@@ -12,7 +12,7 @@ from harness.cli.evaluate import interrupted
 from harness.cli.output import print_after, print_tables, readable, show, with_reasons, write
 from harness.errors import DataError
 from harness.evaluation import rescored
-from harness.manifests import report_part
+from harness.plugins.manifests import report_part
 from harness.printable import clean
 from harness.results import Run
 from harness.runtime.record import check_journals

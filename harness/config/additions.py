@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from harness.config.schema import metric_name
 from harness.errors import KEY, Place, SpecError
-from harness.parameters import ValuePath
+from harness.plugins.parameters import ValuePath
 
 ADDS: Final[Mapping[str, str]] = {"metrics+": "metrics", "tables+": "tables"}
 """Key → the list that it adds to."""

@@ -6,11 +6,11 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from harness import parameters
-from harness.approvals import NotApprovedError
 from harness.config.project import Project
 from harness.errors import Place, SpecError, UserError, raise_all
-from harness.manifests import offers
+from harness.plugins import parameters
+from harness.plugins.approvals import NotApprovedError
+from harness.plugins.manifests import offers
 
 Reference = str | Mapping[str, Any]
 """What a spec refers to a plugin by."""

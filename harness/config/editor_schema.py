@@ -1,7 +1,7 @@
 """JSON Schema for editors: a spec with the parameters of every plugin, in a form whose messages name one place.
 
-`harness.parameters` describes values as plugins get them. A file that somebody writes is wider: values may be swept
-(`${…}`), null takes away what an extended spec has, and what that one has need not be said again. Choices become
+`harness.plugins.parameters` describes values as plugins get them. A file that somebody writes is wider: values may be
+swept (`${…}`), null takes away what an extended spec has, and what that one has need not be said again. Choices become
 `if`/`then`/`else`, so that a mistake is reported for the alternative that was meant, not for all of them.
 """
 
@@ -13,15 +13,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from harness import parameters
 from harness.config.additions import ADDS
 from harness.config.keys import SpecKey
 from harness.config.project import ListLine, Project
 from harness.config.schema import SPEC, MetricEntry, key_shape
 from harness.config.spec import ALIASES
 from harness.errors import PluginError, UserError
-from harness.manifests import offers, usable
-from harness.parameters import PLUGIN, Schema, json_schema
+from harness.plugins import parameters
+from harness.plugins.manifests import offers, usable
+from harness.plugins.parameters import PLUGIN, Schema, json_schema
 from harness.tables.kinds import whole_entry_type
 
 _SWEPT: Final[Schema] = {"$ref": "#/$defs/swept"}

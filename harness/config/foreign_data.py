@@ -8,10 +8,10 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from harness import approvals
-from harness.approvals import NeededApproval
 from harness.config.keys import keys_of
 from harness.config.spec import Spec
+from harness.plugins import approvals
+from harness.plugins.approvals import NeededApproval
 
 _LONGEST = 4096
 """Characters of a path."""

@@ -10,9 +10,9 @@ import types
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from harness import approvals
-from harness.approvals import NeededApproval
 from harness.config import project
+from harness.plugins import approvals
+from harness.plugins.approvals import NeededApproval
 
 
 class _Approved(importlib.machinery.SourceFileLoader):

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.errors import Place
-from harness.manifests import offers, usable
+from harness.plugins.manifests import offers, usable
 
 if TYPE_CHECKING:
     from harness import api
@@ -30,7 +30,7 @@ class SpecKey:
         spec: the spec.
 
     Attributes:
-        entry: the annotation of its value, as `harness.parameters` reads it.
+        entry: the annotation of its value, as `harness.plugins.parameters` reads it.
         labels: names of the labels by which its conditions differ, for the rows of default tables.
         without_numbers: metrics that no plain table shows, whether a spec has the key or not.
         seats_agents: whether it says who plays; then it replaces `agents:`.

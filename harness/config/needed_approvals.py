@@ -6,8 +6,6 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from harness import approvals
-from harness.approvals import NeededApproval
 from harness.config.building import Reference, make, parts_of, split
 from harness.config.foreign_data import readings
 from harness.config.keys import keys_of
@@ -15,7 +13,9 @@ from harness.config.permissions import engine_approvals
 from harness.config.project import Project
 from harness.config.spec import Spec
 from harness.errors import UserError
+from harness.plugins import approvals
 from harness.plugins.approval_record import listing
+from harness.plugins.approvals import NeededApproval
 
 _POLICIES: Final = ("policy", "baseline", "floor", "ceiling")
 """Keys under which a spec names a policy."""

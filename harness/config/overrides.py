@@ -9,7 +9,7 @@ from harness.config import schema, yamls
 from harness.config.additions import ADDS, add
 from harness.config.spec import ALIASES, fill_in
 from harness.errors import Place, SpecError, near
-from harness.parameters import ValuePath
+from harness.plugins.parameters import ValuePath
 
 
 def assign(data: dict[str, Any], places: dict[ValuePath, Place], assignment: str) -> None:
@@ -44,7 +44,7 @@ def assign(data: dict[str, Any], places: dict[ValuePath, Place], assignment: str
             if key not in here and i == 0 and schema.key_shape(key).get("type") == "object":
                 here[key] = {}  # a mapping that the spec may have and does not
             if not isinstance(here.get(key), dict | list):
-                from harness.absent import bringer
+                from harness.plugins.absent import bringer
 
                 mappings = [str(k) for k, v in here.items() if isinstance(v, dict | list)]
                 advice = (bringer(key, "keys") if i == 0 else None) or near(key, mappings)

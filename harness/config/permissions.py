@@ -9,12 +9,12 @@ import warnings
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-from harness import approvals
-from harness.approvals import NeededApproval, NotApprovedError
 from harness.config.spec import Spec
 from harness.engine_api import Engine
 from harness.errors import SetupError
-from harness.manifests import offered
+from harness.plugins import approvals
+from harness.plugins.approvals import NeededApproval, NotApprovedError
+from harness.plugins.manifests import offered
 from harness.printable import clean_name
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def in_quotes(text: str) -> str:
 
 
 def check_execution(plan: Plan, allowed: bool, provider: str, *, playing: bool = True) -> None:
-    """Check that all that a spec would run or send is approved (`harness.approvals`), programs of models included.
+    """Check that all that a spec would run or send is approved (`plugins.approvals`), programs of models included.
 
     Warns if the confinement has holes that the user asked for.
 

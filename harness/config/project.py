@@ -3,7 +3,7 @@
 A project is a folder with `harness.yaml`. A plugin's name is its path: `registry/tasks/agentsnet/coloring.py`
 is the task `agentsnet/coloring`. Listing reads directories (and docstrings, without importing); loading imports
 one file. Plugin code runs only from the project the user is in and the parents it names; that of a parent that lies
-elsewhere once it is approved (`harness.approvals`).
+elsewhere once it is approved (`harness.plugins.approvals`).
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
-from harness import approvals, parameters
-from harness.approvals import BUILTIN, DIGEST, MARKER, MOUNT
 from harness.config import yamls
 from harness.config.prompts import SUFFIX, PromptSet
 from harness.engine_api import Engine
 from harness.errors import DataError, HarnessError, Place, PluginError, SpecError, UserError, near
-from harness.manifests import Offer, offers
+from harness.plugins import approvals, parameters
+from harness.plugins.approvals import BUILTIN, DIGEST, MARKER, MOUNT
+from harness.plugins.manifests import Offer, offers
 
 PROMPT_SET = "prompts.yaml"
 ELSEWHERE = set[str]()

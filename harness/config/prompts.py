@@ -15,10 +15,10 @@ from typing import Any
 import jinja2
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from harness import approvals
 from harness.api import Facts
 from harness.errors import Place, PromptError, near
-from harness.manifests import offered, offers
+from harness.plugins import approvals
+from harness.plugins.manifests import offered, offers
 
 SUFFIX = ".j2"
 

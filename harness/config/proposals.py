@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from harness.config.keys import SpecKey, keys_of
 from harness.config.project import Project
 from harness.config.schema import metric_name
-from harness.manifests import usable
+from harness.plugins.manifests import usable
 
 if TYPE_CHECKING:
     from harness.config.spec import Spec

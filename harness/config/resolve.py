@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from harness import api, parameters
+from harness import api
 from harness.config.building import PlaceOf, Reference, make, parts_of, policy_name, split
 from harness.config.keys import SpecKey, keys_of
 from harness.config.plan import Condition, Group, Plan, without_later_metrics
@@ -27,6 +27,7 @@ from harness.config.spec import Spec, Variant
 from harness.engine_api import Engine
 from harness.engines.sampling import normalize
 from harness.errors import KEY, Place, PluginError, SpecError, UserError, near, raise_all
+from harness.plugins import parameters
 from harness.tables import SIMULATED_NAME, EpisodeScore
 
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Final, NotRequired, Required, TypedDict
 
 from harness.api import Range
 from harness.config.keys import SpecKey
-from harness.manifests import offers
-from harness.parameters import (
+from harness.plugins.manifests import offers
+from harness.plugins.parameters import (
     OPEN,
     PLUGIN,
     Keywords,

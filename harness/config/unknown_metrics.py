@@ -6,10 +6,10 @@ import contextlib
 from collections.abc import Sequence
 from typing import NoReturn
 
-from harness.absent import bringer
 from harness.config.plan import Condition
 from harness.config.project import Project
 from harness.errors import Place, PluginError, UserError, near
+from harness.plugins.absent import bringer
 
 
 def refuse(project: Project, name: str, conditions: Sequence[Condition], place: Place) -> NoReturn:

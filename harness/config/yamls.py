@@ -20,7 +20,7 @@ from typing import Any
 import yaml
 
 from harness.errors import KEY, DataError, Place, SpecError
-from harness.parameters import ValuePath
+from harness.plugins.parameters import ValuePath
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 40

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness import approvals
 from harness.api import Facts
 from harness.config.plan import Plan
 from harness.errors import Place, SpecError, near, raise_all
-from harness.manifests import offers
-from harness.parameters import faults
+from harness.plugins import approvals
+from harness.plugins.manifests import offers
+from harness.plugins.parameters import faults
 from harness.runtime.options import Options
 from harness.runtime.runner import Work
 
@@ -85,7 +85,7 @@ def choose_executor(plan: Plan, options: Options) -> Executor:
         raise SpecError(message, place=place(), hint=f"Available: {', '.join(sorted(known))}.")
     name, arguments = body["use"], {key: value for key, value in body.items() if key != "use"}
     if name not in known:
-        from harness.absent import bringer
+        from harness.plugins.absent import bringer
 
         hint = bringer(name, "executors") or near(name, known)
         raise SpecError(f"there is no executor {name!r}", place=place("use"), hint=hint)

@@ -1,1 +1,3 @@
-"""What may be loaded: extensions of installed packages (`installed`), what a user has approved (`approval_record`)."""
+"""What may be loaded, and how: what extensions add (`manifests`, of packages `installed`) and which are missing
+(`absent`), what may run (`approvals`, `refusals`, `approval_record`), which parameters YAML may give (`parameters`,
+`mistakes`)."""

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from harness import approvals
-from harness.approvals import NeededApproval
+from harness.plugins import approvals
+from harness.plugins.approvals import NeededApproval
 
 _LARGEST: Final = 8 << 20
 """Bytes of the record that are read at all."""

@@ -15,9 +15,9 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Final
 
-from harness.absent import BrokenExtension
 from harness.errors import Place, PluginError, UserError, near
-from harness.manifests import GROUP, MANIFEST, OWN, POINTS, Extension, core, read
+from harness.plugins.absent import BrokenExtension
+from harness.plugins.manifests import GROUP, MANIFEST, OWN, POINTS, Extension, core, read
 
 _NEEDED: Final = {"extra?": "text", "packages?": "texts"}
 _RUN: Final = {"run": "reference", **_NEEDED}

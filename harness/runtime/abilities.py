@@ -10,7 +10,7 @@ from harness.api import Case, Turn
 from harness.config.plan import Condition, Group, Job, Plan
 from harness.engine_api import Ability, CallsTools, ContinuesText, Engine
 from harness.errors import SpecError, UserError
-from harness.manifests import offers
+from harness.plugins.manifests import offers
 from harness.runtime.steps import drive
 
 _Players = Sequence[tuple[Condition, Group]]

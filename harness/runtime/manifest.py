@@ -26,7 +26,7 @@ from harness.config import yamls
 from harness.config.keys import measured
 from harness.config.plan import Plan, without_later_metrics
 from harness.errors import DataError
-from harness.manifests import of_third_parties, offers
+from harness.plugins.manifests import of_third_parties, offers
 from harness.runtime.options import Options
 from harness.runtime.sources import code, commit, readers
 from harness.storage.redaction import without_secrets

@@ -18,9 +18,9 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.approvals import DIGEST, MOUNT
 from harness.config.plan import Plan
-from harness.manifests import of_third_parties
+from harness.plugins.approvals import DIGEST, MOUNT
+from harness.plugins.manifests import of_third_parties
 
 Hashes = dict[str, str]
 """File, relative to its project → SHA-256 of its content, as hexadecimal digits."""

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from harness import manifests
-from harness.approvals import MOUNT
 from harness.config.plan import Plan
 from harness.errors import SetupError
-from harness.manifests import Extension
+from harness.plugins import manifests
+from harness.plugins.approvals import MOUNT
+from harness.plugins.manifests import Extension
 
 _ALWAYS: Final = ("abilities", "confinement")
 """What takes part in every run, whatever its spec says."""

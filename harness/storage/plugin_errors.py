@@ -7,8 +7,8 @@ import traceback
 from pathlib import Path
 from types import FrameType
 
-from harness.approvals import MOUNT
 from harness.errors import UserError
+from harness.plugins.approvals import MOUNT
 
 _LONGEST_MESSAGE = 2_000  # characters
 _LONGEST_TRACEBACK = 20_000

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, TypedDict
 
 from harness.api import Range
-from harness.parameters import Keywords
+from harness.plugins.parameters import Keywords
 
 from .entry import Name
 from .keys import TableKey

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal, Required, TypedDict
 
 from harness.api import Range
-from harness.parameters import Keywords
+from harness.plugins.parameters import Keywords
 
 from .table import ErrorStyle, Figure, Unit
 

@@ -7,10 +7,10 @@ import typing
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from harness.absent import bringer
 from harness.errors import KEY, Place, PluginError, near
-from harness.manifests import offers
-from harness.parameters import ValuePath, problems
+from harness.plugins.absent import bringer
+from harness.plugins.manifests import offers
+from harness.plugins.parameters import ValuePath, problems
 
 from .keys import TableKey, all_loaded
 from .kinds import TableKind, entry_type, is_key

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Required, TypedDict
 
 from harness.api import Metric
 from harness.errors import near
-from harness.parameters import Keywords
+from harness.plugins.parameters import Keywords
 
 from .axis import Key
 from .keys import TableKey

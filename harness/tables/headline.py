@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Final, Literal, Required, TypedDict
 
 from harness.api import Metric, Range
-from harness.parameters import PLUGIN, Keywords, Plugin
+from harness.plugins.parameters import PLUGIN, Keywords, Plugin
 
 from .axis import meets
 from .build import build

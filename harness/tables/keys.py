@@ -12,7 +12,7 @@ import typing
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
-from harness.manifests import Offer, offers, usable
+from harness.plugins.manifests import Offer, offers, usable
 
 if TYPE_CHECKING:
     from harness.api import Metric

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from harness.api import UNBOUNDED, Metric
-from harness.manifests import offers
+from harness.plugins.manifests import offers
 
 from .scores import NOT_RUN, EpisodeScore, by_condition, cluster_of, numbers, records
 from .spec import TableSpec
@@ -53,7 +53,7 @@ def who_played(scores: Sequence[EpisodeScore]) -> Iterable[str]:
         yield f"{SIMULATED} simulated: {what}. This measures how answers are combined, and no model."
     played = sorted({part for name in {score.model for score in scores} for part in name.split(" + ")})
     if not {*played} <= offers("engines").keys() - offers("model_notes").keys():
-        from harness.absent import model_notes  # what only a model with another name than its engine's needs
+        from harness.plugins.absent import model_notes  # what only a model with another name than its engine's needs
 
         yield from model_notes(played)
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.api import CorpusMetric, Metric, Parts, RatioMetric, Statistic, linearised
-from harness.approvals import NotApprovedError
 from harness.errors import DataError, Place, PluginError, UserError
+from harness.plugins.approvals import NotApprovedError
 from harness.storage import MARKS
 
 from . import stats
@@ -262,7 +262,7 @@ def aggregate(metric: Metric, scores: Sequence[EpisodeScore], name: str) -> Stat
         return Statistic(None, None, 0)
     try:
         statistic = metric.aggregate(values)
-    except NotApprovedError:  # its number is left out, and the reader hears of it (`harness.approvals.refusals`)
+    except NotApprovedError:  # its number is left out, and the reader hears of it (`approvals.refusals`)
         return Statistic(None, None, 0)
     except Exception as error:
         from harness.storage.plugin_errors import describe  # what only a failing plugin needs

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from harness.errors import KEY, SpecError, UserError, near
-from harness.parameters import ValuePath, problems
+from harness.plugins.parameters import ValuePath, problems
 
 from .entry import Means, TableEntry
 from .keys import TableKey, keys_in

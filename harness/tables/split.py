@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, TypedDict
 
 from harness.errors import near
-from harness.parameters import Keywords
+from harness.plugins.parameters import Keywords
 
 from .entry import LabelValue, Name
 from .keys import TableKey

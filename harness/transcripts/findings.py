@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.errors import UserError
-from harness.manifests import Offer, offers
+from harness.plugins.manifests import Offer, offers
 from harness.storage.plugin_errors import describe
 from harness.transcripts.view_api import Finding, Transcript
 

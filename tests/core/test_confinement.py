@@ -7,7 +7,7 @@ from harness.errors import SetupError
 
 
 def test_nothing_runs_where_no_extension_confines_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.manifests.offers", lambda point: {})
+    monkeypatch.setattr("harness.plugins.manifests.offers", lambda point: {})
     with pytest.raises(SetupError, match="run confined only, comes with an extension"):
         confined("process")
 

@@ -17,10 +17,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from harness import absent, evaluate, manifests
+from harness import evaluate
 from harness.cli import main
 from harness.config.prompts import PromptSet
 from harness.errors import SetupError
+from harness.plugins import absent, manifests
 from harness.tables.notes import of_episodes
 from harness.tables.scores import EpisodeScore
 from tests.helpers.statements import nodes
@@ -86,7 +87,8 @@ def _started(path: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_index_is_that_of_the_manifests() -> None:
-    assert absent.INDEX.read_text("utf-8") == absent.index(), "python -m harness.manifests > harness/shipped.toml"
+    command = "python -m harness.plugins.manifests > harness/shipped.toml"
+    assert absent.INDEX.read_text("utf-8") == absent.index(), command
     assert [*absent._index()] == SHIPPED  # the file reads back
 
 

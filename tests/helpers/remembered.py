@@ -13,9 +13,9 @@ import httpcore2
 import pytest
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from harness import parameters
 from harness.config import listings, yamls
 from harness.config.project import ListLine
+from harness.plugins import parameters
 from harness.runtime import sources
 
 ROOT = Path(__file__).parents[2]

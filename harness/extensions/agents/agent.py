@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from urllib.parse import urlsplit
 
 from harness.api import Completion, Facts, Range, plugin
-from harness.approvals import NeededApproval, NeedsApproval
 from harness.engine_api import Engine, Request
 from harness.engines.priority import PriorityGate
 from harness.errors import EngineFatalError, SetupError
 from harness.extensions.agents import _agent_calls as calls
 from harness.extensions.agents._agent_log import AgentLog
 from harness.extensions.openai.replicas import keys_sent, public
+from harness.plugins.approvals import NeededApproval, NeedsApproval
 from harness.printable import clean_name
 from harness.storage.redaction import without_secrets
 

@@ -15,7 +15,7 @@ from harness.config.project import Project, find
 from harness.config.proposals import complete
 from harness.config.spec import Spec
 from harness.errors import DataError, Place, SpecError, UserError, near
-from harness.parameters import OPEN, fields, problems
+from harness.plugins.parameters import OPEN, fields, problems
 from harness.results import Run
 from harness.tables import text
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness import approvals
 from harness.api import CorpusMetric, Facts, Policy, derive_seed
 from harness.config.building import Reference, policy_name, split
 from harness.config.permissions import check_execution
@@ -24,6 +23,7 @@ from harness.extensions.replay.kept import Kept
 from harness.extensions.replay.key import MODEL
 from harness.extensions.replay.parent import Parent
 from harness.extensions.replay.reference import engines_of, reference_of, try_policy
+from harness.plugins import approvals
 from harness.results import Run
 from harness.runtime.session import session
 from harness.tables import EpisodeScore

@@ -26,7 +26,7 @@ from harness.evaluation import rescored
 from harness.extensions.replay.course import Rehearsal
 from harness.extensions.replay.parent import Parent
 from harness.extensions.replay.reference import engines_of, reference_of, try_policy
-from harness.parameters import PLUGIN, Keywords, Plugin
+from harness.plugins.parameters import PLUGIN, Keywords, Plugin
 from harness.results import Run
 from harness.runtime.options import Options
 from harness.runtime.session import session

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from harness.errors import DataError, UserError
 from harness.extensions.charts.style import inline, styled, write
-from harness.manifests import offers
+from harness.plugins.manifests import offers
 
 from .chart import Chart
 from .sources import ChartOptions, ChartRun, Material

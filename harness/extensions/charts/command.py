@@ -18,7 +18,7 @@ from harness.extensions.analysis.leaderboard import RunScores
 from harness.extensions.charts import ChartOptions, ChartRun, Material
 from harness.extensions.charts import messages as traffic
 from harness.extensions.charts import plot as draw_chart
-from harness.manifests import offers
+from harness.plugins.manifests import offers
 from harness.reading import run_folder
 from harness.results import Run
 from harness.runtime.manifest import META

@@ -1,4 +1,4 @@
-"""Checks of mappings within a task's parameters, by the mechanism of all parameters (`harness.parameters`)."""
+"""Checks of mappings within a task's parameters, by the mechanism of all parameters (`harness.plugins.parameters`)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NotRequired, TypedDict
 
 from harness.errors import KEY, PluginError
-from harness.parameters import ValuePath, problems
+from harness.plugins.parameters import ValuePath, problems
 
 
 class ProcessDocs(TypedDict, total=False):

@@ -11,9 +11,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from harness import approvals
-from harness.approvals import NeededApproval, NotApprovedError
 from harness.errors import PluginError, SetupError
+from harness.plugins import approvals
+from harness.plugins.approvals import NeededApproval, NotApprovedError
 
 from .together import Together
 

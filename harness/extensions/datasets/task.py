@@ -225,7 +225,7 @@ class DatasetTask(QuestionTask):
         try:
             doc = self.prepare(dict(row))
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-            from harness.mistakes import in_words  # what only a mistake needs
+            from harness.plugins.mistakes import in_words  # what only a mistake needs
 
             columns = ", ".join(map(str, row))
             problem = f"column {error} is missing" if isinstance(error, KeyError) else in_words(error)

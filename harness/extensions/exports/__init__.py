@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import DataError, near
-from harness.manifests import offers
+from harness.plugins.manifests import offers
 from harness.results import Run
 
 from . import hub

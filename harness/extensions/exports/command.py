@@ -6,7 +6,7 @@ import argparse
 
 from harness.cli.usage import Parser
 from harness.extensions import exports
-from harness.manifests import offers
+from harness.plugins.manifests import offers
 from harness.results import Run
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness import approvals, storage
+from harness import storage
 from harness.checks.consistency import examine
 from harness.config import resolve, yamls
 from harness.config.permissions import check_execution
@@ -23,6 +23,7 @@ from harness.engine_api import Engine
 from harness.engines.mock import Mock
 from harness.errors import DataError, Place, SpecError, UserError, raise_all
 from harness.evaluation import OnMore, OpenRun, execute, follow_up
+from harness.plugins import approvals
 from harness.results import Run
 from harness.runtime import manifest
 from harness.runtime.options import Options

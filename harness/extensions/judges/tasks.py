@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from harness.api import Action, Case, Episode, Facts, Metric, Range, derive_seed
 from harness.errors import DataError, Place, PluginError
 from harness.extensions.panels.questions import Question, QuestionTask
-from harness.parameters import PLUGIN, Keywords, Plugin
+from harness.plugins.parameters import PLUGIN, Keywords, Plugin
 from harness.printable import utf8
 
 RATING = "rating"
@@ -142,7 +142,7 @@ class JudgedTask(QuestionTask):
                     fence = f"{derive_seed('fence', seed, name, json.dumps(line)):016x}"
                     yield self.case(name, line, fence)
                 except (KeyError, TypeError, ValueError) as error:
-                    from harness.mistakes import in_words  # what only a mistake needs
+                    from harness.plugins.mistakes import in_words  # what only a mistake needs
 
                     raise DataError(f"not an answer to judge: {in_words(error)}", place=place) from None
                 limit = None if limit is None else limit - 1

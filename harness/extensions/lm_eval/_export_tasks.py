@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from harness.api import Case, Task
-from harness.approvals import NotApprovedError
 from harness.config import resolve
 from harness.config.project import find
 from harness.extensions.lm_eval import SingleTask
+from harness.plugins.approvals import NotApprovedError
 from harness.results import Run
 
 Json = dict[str, Any]

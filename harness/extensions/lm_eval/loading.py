@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness import approvals
 from harness.errors import PluginError, UserError
+from harness.plugins import approvals
 
 from . import _package, index, needed_approvals
 from ._checks import check

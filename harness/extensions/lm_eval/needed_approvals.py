@@ -14,8 +14,8 @@ from typing import Any
 
 import yaml
 
-from harness import approvals
-from harness.approvals import NeededApproval
+from harness.plugins import approvals
+from harness.plugins.approvals import NeededApproval
 
 from . import _package, index
 from ._scan import references

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness import approvals
 from harness.errors import PluginError
 from harness.extensions.datasets.libraries import needed as local_script
+from harness.plugins import approvals
 
 NAME = "code_eval"
 

@@ -15,9 +15,9 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from harness.api import Facts
-from harness.approvals import NeededApproval, NeedsApproval
 from harness.engine_api import Thread
 from harness.errors import SetupError
+from harness.plugins.approvals import NeededApproval, NeedsApproval
 
 PROBE = 20.0  # seconds for a probe of a server
 KEY = "OPENAI_API_KEY"

@@ -26,7 +26,7 @@ from harness.engine_api import Engine
 from harness.errors import DataError, NotPreparedError, Place, PluginError
 from harness.extensions.panels.calibrated import CalibratedProtocol
 from harness.extensions.panels.questions import QuestionTask
-from harness.parameters import OPEN, Keywords, problems
+from harness.plugins.parameters import OPEN, Keywords, problems
 
 SCHEMA = "harness.calibration/2"
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness import __version__, approvals, storage
+from harness import __version__, storage
 from harness.api import Case, Facts
 from harness.config import project, resolve
 from harness.config.permissions import check_execution
@@ -21,6 +21,7 @@ from harness.engine_api import Engine
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError, UserError
 from harness.extensions.panels.fitted_files import load_parameters
 from harness.extensions.ray import worker_locks
+from harness.plugins import approvals
 from harness.runtime.open_episodes import Episodes
 from harness.runtime.options import Options
 from harness.runtime.runner import Work

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from harness import approvals, storage
+from harness import storage
 from harness.api import Completion
 from harness.config import resolve
 from harness.config.building import Reference
@@ -23,6 +23,7 @@ from harness.engine_api import Engine
 from harness.engines.budget import Usage
 from harness.errors import BudgetSpentError, DataError, Place, SpecError, near
 from harness.evaluation import STAGES, OnScore, OpenRun, look_at_cases, open_folder
+from harness.plugins import approvals
 from harness.results import Run
 from harness.runtime import manifest
 from harness.runtime.manifest import META

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness import approvals
+from harness.plugins import approvals
 
 Made = tuple[str, Any, Callable[..., Any], tuple[Any, ...] | None]
 """(working directory, what may run, function, arguments of its first work)."""

@@ -20,8 +20,8 @@ import threading
 from pathlib import Path
 from typing import Any, Final
 
-from harness import approvals
 from harness.errors import SetupError
+from harness.plugins import approvals
 
 SECONDS: Final = 5.0
 """Processor time of one read. Those that end take thousandths of it."""

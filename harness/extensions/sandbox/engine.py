@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from harness.api import Completion, Range, plugin
-from harness.approvals import NeededApproval, NeedsApproval
 from harness.engine_api import Engine, Request
 from harness.engines.priority import PriorityGate
 from harness.errors import EngineFatalError, SetupError
+from harness.plugins.approvals import NeededApproval, NeedsApproval
 
 if TYPE_CHECKING:
     from harness.extensions.sandbox import Execution

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from harness import approvals
 from harness.after import After, Play
 from harness.cli.usage import Parser
 from harness.config import resolve
@@ -16,6 +15,7 @@ from harness.config.project import Project, find
 from harness.engines.mock import Mock
 from harness.errors import SpecError, near
 from harness.evaluation import finish, rescored
+from harness.plugins import approvals
 from harness.results import Run
 from harness.runtime.options import Options
 

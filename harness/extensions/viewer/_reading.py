@@ -20,7 +20,7 @@ from typing import Any
 
 from harness.config.project import find
 from harness.errors import DataError, UserError
-from harness.manifests import Offer, offers
+from harness.plugins.manifests import Offer, offers
 from harness.transcripts.findings import findings
 from harness.transcripts.moves import from_journal
 from harness.transcripts.view_api import Transcript

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from harness.approvals import NeededApproval, NeedsApproval
+from harness.plugins.approvals import NeededApproval, NeedsApproval
 from harness.storage.redaction import without_secrets
 
 

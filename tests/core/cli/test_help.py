@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from harness.cli.parser import parser
-from harness.manifests import offers
+from harness.plugins.manifests import offers
 from tests.helpers.commands import ROOT, invoke
 from tests.helpers.fake_openai import FakeOpenAI
 

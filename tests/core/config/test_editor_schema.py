@@ -15,7 +15,7 @@ from harness.cli.new import SCHEMA
 from harness.config import yamls
 from harness.config.editor_schema import spec_schema
 from harness.config.project import find
-from harness.parameters import faults
+from harness.plugins.parameters import faults
 from tests.helpers.commands import invoke
 
 ROOT = Path(__file__).parents[3]

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.approvals import BUILTIN
 from harness.config import project
 from harness.config.project import builtin
 from harness.errors import Place, PluginError, SpecError, UserError
-from harness.manifests import offers
+from harness.plugins.approvals import BUILTIN
+from harness.plugins.manifests import offers
 
 TOY = Path(__file__).parents[2] / "toy"
 

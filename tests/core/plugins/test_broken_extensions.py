@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from harness import absent, manifests
 from harness.cli import main
 from harness.config.editor_schema import whole_schema
 from harness.config.keys import seating_keys
 from harness.config.project import find
 from harness.config.schema import SPEC
 from harness.errors import PluginError
+from harness.plugins import absent, manifests
 from harness.plugins.installed import OF_THE_CORE, checked
 from harness.tables import TableEntry
 from tests.helpers.toy import run

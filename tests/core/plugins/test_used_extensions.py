@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import manifests
 from harness.cli import main
+from harness.plugins import manifests
 from tests.core.plugins.test_broken_extensions import forget, install
 
 __all__ = ["install"]

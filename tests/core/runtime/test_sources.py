@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from harness import approvals
 from harness.api import Reply
 from harness.config import resolve, spec
 from harness.config.project import builtin, find
 from harness.engines.likelihoods import Likelihoods
 from harness.engines.mock import Mock
+from harness.plugins import approvals
 from harness.runtime.sources import code, reader_modules
 from tests.core.replies.every_form import FORMS
 

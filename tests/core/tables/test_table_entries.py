@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import DataError, SpecError
-from harness.parameters import fields
+from harness.plugins.parameters import fields
 from harness.tables import EpisodeScore, TableEntry, TableSpec, check, load_scores, text
 
 METRICS = ("solved", "score")

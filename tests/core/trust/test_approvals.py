@@ -15,12 +15,12 @@ import pytest
 import yaml
 
 import harness
-from harness import approvals
-from harness.approvals import NeededApproval, NotApprovedError
 from harness.cli import main
 from harness.config.project import builtin, find
 from harness.engines.mock import Mock
+from harness.plugins import approvals
 from harness.plugins.approval_record import approved, store
+from harness.plugins.approvals import NeededApproval, NotApprovedError
 from tests.helpers.strangers import Stranger, find_with, needed_by, trust
 from tests.helpers.viewing import get, serving
 

@@ -11,11 +11,11 @@ import pytest
 import yaml
 
 import harness
-from harness.approvals import NotApprovedError
 from harness.cli import main
 from harness.engines.mock import Mock
 from harness.evaluation import rescored
 from harness.extensions.judges.finished import judge
+from harness.plugins.approvals import NotApprovedError
 from harness.results import Run
 from tests.helpers.strangers import Stranger, find_with, needed_by, trust
 

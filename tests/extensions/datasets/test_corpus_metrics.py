@@ -134,7 +134,7 @@ def test_metrics_of_the_package_evaluate(tmp_path: Path) -> None:
     (tmp_path / "longest").mkdir()
     (tmp_path / "longest" / "longest.py").write_text(SCRIPT)
     code = f"""
-from harness import approvals
+from harness.plugins import approvals
 from tests.extensions.datasets.documents_kit import BUILTIN, cases, graded, task_of
 leave = approvals.allowing()
 leave.__enter__()
@@ -192,7 +192,7 @@ def test_an_answer_with_which_a_metric_never_ends_counts_as_an_empty_one(tmp_pat
     (tmp_path / "same" / "same.py").write_text(ENDLESS)
     (tmp_path / "x.jsonl").write_text('{"q": "?", "a": "ab"}')
     code = f"""
-from harness import approvals
+from harness.plugins import approvals
 from harness.extensions.datasets import together
 from harness.extensions.sandbox import clock
 from tests.extensions.datasets.documents_kit import BUILTIN, cases, graded, task_of

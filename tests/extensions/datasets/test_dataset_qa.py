@@ -265,7 +265,7 @@ def test_a_local_metric_module_of_the_evaluate_library(tmp_path: Path) -> None:
     (tmp_path / "shouts.py").write_text(MODULE)
     jsonl(tmp_path / "test.jsonl", [{"q": "?", "a": "rome"}])
     code = (
-        "from harness import approvals\n"
+        "from harness.plugins import approvals\n"
         "from tests.extensions.datasets.documents_kit import cases, graded, task_of\n"
         f"folder = {str(tmp_path)!r}\n"
         "leave = approvals.allowing()\n"

@@ -17,7 +17,7 @@ TOY = Path(__file__).parents[2] / "toy"
 RUNNER = '''
 """Answers with what a program prints."""
 from harness.api import Completion, plugin
-from harness.approvals import NeededApproval, NeedsApproval
+from harness.plugins.approvals import NeededApproval, NeedsApproval
 from harness.engine_api import Engine
 
 @plugin

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness import approvals
+from harness.plugins import approvals
 
 
 @pytest.fixture(autouse=True)

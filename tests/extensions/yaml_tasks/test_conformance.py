@@ -15,7 +15,7 @@ from harness.engines.mock import Mock
 from harness.extensions.games.worlds import SteppedTask, World
 from harness.extensions.judges.plans import judgings
 from harness.extensions.yaml_tasks import conformance
-from harness.manifests import offers
+from harness.plugins.manifests import offers
 from harness.runtime.steps import drive
 from tests.helpers import shipped
 from tests.helpers.toy import TOY

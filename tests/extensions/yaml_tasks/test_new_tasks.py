@@ -7,7 +7,7 @@ import pytest
 
 from harness.cli import main
 from harness.cli.new import PROJECT
-from harness.manifests import offers
+from harness.plugins.manifests import offers
 from tests.helpers.commands import invoke
 
 KINDS = sorted(offers("starters").keys() - {PROJECT})

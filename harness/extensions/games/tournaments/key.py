@@ -9,13 +9,13 @@ import functools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, NotRequired, TypedDict
 
-from harness import parameters
 from harness.api import Metric, Range, Task
 from harness.config.building import split
 from harness.config.keys import SpecKey
 from harness.config.schema import metric_name
 from harness.errors import SpecError, near
-from harness.parameters import PLUGIN, Keywords, Plugin
+from harness.plugins import parameters
+from harness.plugins.parameters import PLUGIN, Keywords, Plugin
 
 if TYPE_CHECKING:
     from harness.config.plan import Condition, Plan

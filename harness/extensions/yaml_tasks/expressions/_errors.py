@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 from harness.errors import Place, PluginError
-from harness.parameters import ParameterType, Schema
+from harness.plugins.parameters import ParameterType, Schema
 
 
 class Expression(str, ParameterType):

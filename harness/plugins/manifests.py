@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from harness.errors import Place, PluginError, SetupError, UserError, near
 
 if TYPE_CHECKING:
-    from harness.absent import BrokenExtension
+    from harness.plugins.absent import BrokenExtension
 
 MANIFEST: Final = "extension.toml"
 GROUP: Final = "harness.extensions"
 OWN: Final = "mas-eval-harness"
 """The distribution of the harness itself."""
-SHIPPED: Final = Path(__file__).parent / "extensions"
-CORE: Final = Path(__file__).with_name("core.toml")
+SHIPPED: Final = Path(__file__).parents[1] / "extensions"
+CORE: Final = Path(__file__).parents[1] / "core.toml"
 """What the core offers, in the form of a manifest."""
 POINTS: Final = (
     "projects", "kinds", "keys", "tables", "table_keys", "after", "checks", "confinement",
@@ -100,7 +100,7 @@ class Offer:
         try:
             found: Any = importlib.import_module(name)
         except (Exception, SystemExit) as error:
-            from harness.absent import raise_import_error
+            from harness.plugins.absent import raise_import_error
 
             raise_import_error(self, name, error, key)
         if not hasattr(found, attribute):
@@ -191,7 +191,7 @@ def offers(point: str) -> Mapping[str, Offer]:
 def offered(point: str, name: str, wanted: str) -> Offer:
     """What an extension offers at a point under a name. Raises `SetupError` where none does; `wanted`: for what."""
     if (offer := offers(point).get(name)) is None:
-        from harness.absent import bringer
+        from harness.plugins.absent import bringer
 
         message = f"{wanted} comes with an extension that is not installed ([{point}] {name})"
         raise SetupError(message, hint=bringer(name, point))
@@ -242,6 +242,6 @@ def read(package: str, file: Path, distribution: str = OWN) -> Extension:
 
 
 if __name__ == "__main__":
-    from harness.absent import index
+    from harness.plugins.absent import index
 
     print(index(), end="")

@@ -291,7 +291,7 @@ def problems(value: Any, hint: Any) -> Iterator[tuple[ValuePath, str]]:
 def schema_problems(value: Any, shape: Schema) -> Iterator[tuple[ValuePath, str]]:
     """What is wrong with plain data by a JSON Schema, as `problems` says it."""
     for error in _validator()(shape).iter_errors(value):
-        from harness.mistakes import explained
+        from harness.plugins.mistakes import explained
 
         yield from explained(error)
 

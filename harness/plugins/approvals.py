@@ -121,14 +121,14 @@ class NotApprovedError(SetupError):
     """
 
     def __init__(self, needed: Iterable[NeededApproval], place: Place | None = None) -> None:
-        from harness.refusals import advice, listing
+        from harness.plugins.refusals import advice, listing
 
         self.needed = tuple(dict.fromkeys(needed))
         super().__init__(listing(self.needed), place=place, hint=advice(self.needed, place))
 
     def line(self) -> str:
         """It in one line."""
-        from harness.refusals import in_one_line
+        from harness.plugins.refusals import in_one_line
 
         return in_one_line(self.needed, self.place)
 
@@ -160,7 +160,7 @@ def _travels(root: Path) -> bool:
 @functools.cache
 def installed_roots() -> tuple[Path, ...]:
     """Where installed packages lie, and the built-in project."""
-    package = Path(__file__).resolve().parent
+    package = Path(__file__).resolve().parents[1]
     builtin = next((f for f in (package.with_name(BUILTIN), package.parent) if (f / MARKER).is_file()), package)
     paths = {sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib", "platstdlib")}
     paths |= {path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")}

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from harness import manifests
 from harness.errors import Place, SetupError, UserError
-from harness.manifests import OWN, SHIPPED, Extension, Offer, read
+from harness.plugins import manifests
+from harness.plugins.manifests import OWN, SHIPPED, Extension, Offer, read
 
-INDEX: Final = Path(__file__).with_name("shipped.toml")
+INDEX: Final = Path(__file__).parents[1] / "shipped.toml"
 """What each shipped extension adds, even if its folder is missing; `index` makes it."""
 
 
@@ -143,7 +143,8 @@ def _index() -> Mapping[str, Mapping[str, Any]]:
 
 def index() -> str:
     """The content of `INDEX`, from the manifests: a line for each extension, with the names that it adds."""
-    lines = ["# What each extension that ships adds. Made by: python -m harness.manifests > harness/shipped.toml"]
+    command = "python -m harness.plugins.manifests > harness/shipped.toml"
+    lines = [f"# What each extension that ships adds. Made by: {command}"]
     for file in manifests.shipped():
         one = read(f"{manifests.GROUP}.{file.parent.name}", file)
         parts = [f'summary = "{one.summary}"', *([f'extra = "{one.extra}"'] if one.extra else [])]

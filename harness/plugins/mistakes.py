@@ -1,4 +1,4 @@
-"""What is wrong with plain data, in words: mistakes that `harness.parameters` has found. Loaded for messages alone."""
+"""What is wrong with plain data, in words: mistakes that `parameters` has found. Loaded for messages alone."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from harness.absent import bringer
 from harness.errors import KEY, near
-from harness.parameters import ValuePath
+from harness.plugins.absent import bringer
+from harness.plugins.parameters import ValuePath
 from harness.printable import cut
 
 
