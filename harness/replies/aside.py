@@ -46,7 +46,8 @@ def without_thinking(text: str) -> str:
     A `<think>` that is never closed reaches to the end, and a `</think>` that was never opened begins at the start,
     unless they are in an object: there they are a part of what a field says. Comments (`<!-- … -->`) are left out
     too, and so are tokens of a chat template, with all that follows the end of the turn. What is in fences is text,
-    unless all of the reply is in one. Linear; a text without any is returned as it is.
+    unless all of the reply is in one; there a `</think>` that was never opened ends a line, since what a grammar has a
+    model write between fences may say one within a line. Linear; a text without any is returned as it is.
     """
     if not has_any(text, _SIGNS):
         return text
@@ -54,7 +55,7 @@ def without_thinking(text: str) -> str:
 
     text = without_thoughts(text)
     fence = _FENCED.fullmatch(text)
-    if fence is not None and (inner := without_thinking(fence[1])) != fence[1]:
+    if fence is not None and (inner := without_thoughts(fence[1], is_fenced=True)) != fence[1]:
         return f"{text[: fence.start(1)]}{inner}\n{text[fence.end(1) :]}"
     return text
 
