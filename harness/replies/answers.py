@@ -209,7 +209,8 @@ def _ends_text(text: str, place: AnswerPlace[T]) -> bool:
 
 def _goes_on(text: str, place: AnswerPlace[T]) -> bool:
     """Whether the reply may run on with something else, or take a place back on its own line."""
-    return run_on(text) is not None or _TAKES_BACK.search(text, place.start) is not None
+    is_word = place.line.replace("_", "").isalnum()  # as most are, and a word says nothing besides
+    return run_on(text) is not None or (not is_word and _TAKES_BACK.search(text, place.start) is not None)
 
 
 def run_on(text: str, begin: int = 0) -> re.Match[str] | None:
