@@ -200,6 +200,7 @@ def places_of(
 
 
 _start = attrgetter("start")
+_DASH = re.compile(r"[-=–—|→]")
 
 
 def _ends_text(text: str, place: AnswerPlace[T]) -> bool:
@@ -229,6 +230,8 @@ def _is_last_line(text: str, places: list[AnswerPlace[T]]) -> bool:
         return False
     rank = max(place.rank for place in places)
     last = [place for place in places if place.rank == rank][-1]
+    if _DASH.search(text, last.start, last.end - len(last.line)):  # "Answer = 5" is a field too
+        return False
     is_line = rank >= LINE and _ends_text(text, last) and text.find("\n", last.start, last.end) < 0
     return is_line and run_on(text) is None
 
