@@ -200,6 +200,7 @@ def places_of(
 
 
 _start = attrgetter("start")
+_DASH = re.compile(r"[-=–—|→]")
 
 
 def _ends_text(text: str, place: AnswerPlace[T]) -> bool:
@@ -209,7 +210,8 @@ def _ends_text(text: str, place: AnswerPlace[T]) -> bool:
 
 def _goes_on(text: str, place: AnswerPlace[T]) -> bool:
     """Whether the reply may run on with something else, or take a place back on its own line."""
-    return run_on(text) is not None or _TAKES_BACK.search(text, place.start) is not None
+    is_word = place.line.replace("_", "").isalnum()  # as most are, and a word says nothing besides
+    return run_on(text) is not None or (not is_word and _TAKES_BACK.search(text, place.start) is not None)
 
 
 def run_on(text: str, begin: int = 0) -> re.Match[str] | None:
@@ -228,6 +230,8 @@ def _is_last_line(text: str, places: list[AnswerPlace[T]]) -> bool:
         return False
     rank = max(place.rank for place in places)
     last = [place for place in places if place.rank == rank][-1]
+    if _DASH.search(text, last.start, last.end - len(last.line)):  # "Answer = 5" is a field too
+        return False
     is_line = rank >= LINE and _ends_text(text, last) and text.find("\n", last.start, last.end) < 0
     return is_line and run_on(text) is None
 
