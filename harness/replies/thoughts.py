@@ -94,8 +94,8 @@ def _without_thoughts(text: str, is_fenced: bool) -> str:
                 del kept[after[name] :]
                 start = at
             elif (name in CLOSINGS or name in NEVER_CLOSED) and not _within(fields, piece.start()):
-                if not is_fenced or text[at : at + 1].isspace() or at == len(text):
-                    kept, start = [], at
+                is_text = is_fenced and not (text[at : at + 1] or " ").isspace()
+                kept, start = (kept, start) if is_text else ([], at)
         elif name and (stop := thinking.end(name, at)) is not None:
             if stop == len(text) and _within(fields, piece.start()):
                 continue
