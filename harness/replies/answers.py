@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from .characters import WRAPPING, last_line, markers
+from .conclusions import first_sentence
 from .extract import ANSWER, field_of
 from .literals import masked, objects
 from .mentions import Stated
@@ -162,6 +163,10 @@ def answer_of(
         also: further labels, each with the words with which it begins.
     """
     text = plain(text)
+    if (run_on := RUN_ON.search(text)) is not None and 0 < len(bare := text[: run_on.start()].strip()) <= _SHORT:
+        said = read(last_line(bare), False)  # an answer, and another question below it
+        if "\n" not in bare and said.value is not None:
+            return said.value
     if places := places_of(text, read, marker, names, also):
         rank = max(place.rank for place in places)
         chosen = _chosen(text, [place for place in places if place.rank == rank])
@@ -224,9 +229,10 @@ def _places(
             before = _line_before(text, match.start())
             if _OTHER_LABEL.search(before) or (_IF.search(before) and not _is_colon(match[0])):
                 continue
-            is_line = _begins_line(before) if _is_colon(match[0]) else not before.strip(_AROUND + "Tthe")
-            is_line = is_line or (_is_colon(match[0]) and _LAST_LABEL.search(before) is not None)
-            yield _place(text, match, LINE if is_line else PROSE, read)
+            is_colon = _is_colon(match[0])
+            is_line = _begins_line(before) if is_colon else not before.strip(_AROUND + "Tthe")
+            is_line = is_line or (is_colon and _LAST_LABEL.search(before) is not None)
+            yield _place(text, match, LINE if is_line else PROSE, read, is_sentence=not is_colon)
     for start, content in boxes(text)[-MAX_LABELS:]:
         line = _TEX.sub(r"\1", content[:WINDOW])
         yield AnswerPlace(start, text.find(content, start) + len(content), LINE, "box", line, False, read(line, True))
@@ -237,8 +243,9 @@ def _places(
         yield AnswerPlace(field.start, field.end, LINE, "field", line, True, read(line, True))
 
 
-def _place(text: str, label: re.Match[str], rank: int, read: Read[T]) -> AnswerPlace[T]:
+def _place(text: str, label: re.Match[str], rank: int, read: Read[T], *, is_sentence: bool = False) -> AnswerPlace[T]:
     begin, line = line_behind(text, label.end())
+    line = first_sentence(line) if is_sentence else line
     stated: Stated[T] = Stated(None, True) if PLACEHOLDER.match(line) else read(line, True)
     before = _line_before(text, label.start())
     is_last = _LAST_LABEL.search(before) is not None
@@ -260,7 +267,8 @@ def _begins_line(before: str) -> bool:
     return not before.strip(" \t>*_`#-•([|0123456789.)") or (
         len(before) <= 40
         and re.fullmatch(
-            r"[\s>*_`#•(\[|-]*(?:(?:so|thus|therefore|hence|my|the|our|final|short|correct|best|and|corrected|revised|updated|new)\b[\s*_,]*)+",
+            r"[\s>*_`#•(\[|-]*(?:(?:so|thus|therefore|hence|my|the|our|final|short|correct|best|and|corrected"
+            r"|revised|updated|new)\b[\s*_,]*)+",
             before,
             re.IGNORECASE,
         )
@@ -325,6 +333,10 @@ _EXPLANATION = re.compile(
 )
 
 
+_IS_ITEM = re.compile(r"[\s>*_-]*\d{1,3}[.)][ \t]+[^\W\d]")
+"""A line of a list with numbers."""
+
+
 def _at_end(text: str, read: Read[T]) -> T | None:
     """What the last line says, or the line above an explanation; else the first one of a reply, if it is an answer."""
     explained = _EXPLANATION.search(text)
@@ -337,6 +349,11 @@ def _at_end(text: str, read: Read[T]) -> T | None:
     if said.value is None or "\n" not in text:
         return said.value
     above = last_line(text[: text.rindex(line)])
-    if len(above) <= _SHORT and "=" not in above and read(above, False).value not in (None, said.value):
+    if (
+        len(above) <= _SHORT
+        and not _IS_ITEM.match(above)
+        and "=" not in above
+        and read(above, False).value not in (None, said.value)
+    ):
         return None  # two lines, each with an answer
     return said.value

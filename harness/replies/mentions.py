@@ -23,11 +23,12 @@ _MARKS = r"[\s*_`\"'“”‘’()\[\]{}$]"
 _DENIED_BEFORE = re.compile(
     r"(?:(?<![^\W_])(?:not|never|neither|nor|cannot|except|excluding|without|unlike|instead[ \t]of"
     r"|rather[ \t]than|than"
-    r"|as[ \t]opposed[ \t]to|versus|vs\.?|rul(?:ed?|ing)[ \t]out|eliminat(?:e[sd]?|ing)|exclud(?:e[sd]?|ing)"
+    r"|as[ \t]opposed[ \t]to|versus|vs\.?|rul(?:ed?|ing)[ \t]out"
+    r"|(?<!vote[ \t]to[ \t])(?<!voting[ \t]to[ \t])eliminat(?:e[sd]?|ing)|retract(?:s|ed|ing)?|exclud(?:e[sd]?|ing)"
     r"|reject(?:s|ed|ing)?|discard(?:s|ed|ing)?|avoid(?:s|ed|ing)?|at[ \t](?:least|most)|up[ \t]to)(?!\w)"
     r"|n['’]t(?!\w))"
     r"(?:[\W_]|(?<!\w)(?:be|being|an?|the|really|option|choice|answer|number|just|simply|also|with|for|to|go|pick"
-    r"|choose|select|say)(?!\w))*$",
+    r"|choose|select|say|my|earlier|previous|first|initial)(?!\w))*$",
     re.IGNORECASE,
 )
 _DENIED_BEHIND = re.compile(
@@ -48,7 +49,7 @@ _TAKEN_BACK = re.compile(
 _JOINED = re.compile(
     r"(?:[ \t]\([^()\n]{1,12}%\))?"
     rf"{_MARKS}{{0,6}}(?:(?:[,;/|&+]|\bor\b|\band\b|\bas[ \t]well[ \t]as\b|\bversus\b"
-    rf"|\bvs\b\.?)[\s,*_`\"'“‘(\[$]{{0,6}})+"
+    rf"|\bvs\b\.?)[\s,*_`\"'“‘(\[$]{{0,6}})+(?:[^\W\d]\w{{0,12}}[ \t]*=[\s$]*)?"
     r"(?:(?:or|and|else|rather|maybe|perhaps|possibly|also|both|either|even|option|choice|the|number|letter|answer)\b"
     r"[\s,*_`\"'“‘(\[$]{0,6}){0,3}",
     re.IGNORECASE,
@@ -113,7 +114,8 @@ UNDECIDED = re.compile(
 )
 """What a line says, with no label before it, that decides for no value."""
 _NONE = re.compile(
-    r"(?<!\w)(?:(?:there|it)[ \t](?:is|was|are|were|seems)[ \t](?:to[ \t]be[ \t])?(?:no|not|im\w+)"
+    r"(?<!\w)(?:(?:there|it)[ \t](?:is|was|are|were|seems)[ \t](?:to[ \t]be[ \t])?(?:no|im\w+"
+    r"|not[ \t](?:possible|clear|known|given|enough|determin\w+))"
     r"|no[ \t](?:valid[ \t]|possible[ \t]|such[ \t])?(?:solution|answer|way|option|combination)|impossible"
     r"|(?:cannot|can['’]?t|could[ \t]?n[o'’]t|unable[ \t]to|not[ \t]possible[ \t]to)[ \t]"
     r"(?:be[ \t])?(?:determine|obtain|find|found|make|made|tell|say|reach|solve|get))",
@@ -132,7 +134,8 @@ _VERB = re.compile(
     r"|comes?[ \t](?:out[ \t])?(?:to|at)|amounts?[ \t]to|adds?[ \t]up[ \t]to|works?[ \t]out[ \t](?:to|as)"
     r"|results?[ \t]in"
     r"|choos(?:e|ing)|chose|pick(?:ed|ing)?|select(?:ed|ing)?|get|got|obtain|find|found|conclude|answer|say|submit"
-    r"|go(?:ing)?[ \t](?:with|for)|settled?[ \t](?:on|for)|vote[ \t]for|opt[ \t]for|decided?[ \t](?:on"
+    r"|go(?:ing)?[ \t](?:with|for)|settled?[ \t](?:on|for)|vot(?:e|ing)[ \t](?:for|to[ \t]\w+)|opt[ \t]for"
+    r"|decided?[ \t](?:on"
     r"|for)|take)(?!\w)"
     r"|(?<=[,;][ \t])so(?=[ \t])|(?<=[?.!][ \t])(?:no|nope|rather|instead)[ \t]*[,.:;–—-]+(?=[ \t])"
     r"|(?<=\w)['’]s(?=[ \t])|[:：=→⇒≈➡]|[-=]+>)[ \t]*:?[ \t]*(?:that[ \t]+)?" + _SURELY,
@@ -181,6 +184,7 @@ def stated_in(
     mentions: Sequence[Mention[T]],
     begins: Callable[[str], bool],
     weak: bool = True,
+    alone: bool = True,
 ) -> Stated[T]:
     """What a line states by the rules above.
 
@@ -189,17 +193,18 @@ def stated_in(
         mentions: the values in it, in order.
         begins: whether a value behind this text is the one with which the line begins: it has marks and fillers only.
         weak: as in `free`.
+        alone: whether a single value is stated without a verb.
     """
     if not mentions:
         return Stated(None, True)
     kept = free(line, mentions, weak)
     first = mentions[0]
-    if begins(line[: first.start]):
+    if begins(line[: first.start]) and not (kept and _DENIED_BEFORE.search(line[: first.start])):
         return Stated(first.value if kept and kept[0] is first else None, False)
     if _NONE.search(line, 0, first.start):
         return Stated(None, False)
     values = {repr(one.value): one.value for one in kept}
-    if len(values) == 1:
+    if len(values) == 1 and alone:
         return Stated(kept[0].value, False)
     starts = {one.start: one for one in kept}
     for tail in behind_verbs(line):

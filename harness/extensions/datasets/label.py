@@ -10,11 +10,9 @@ from string import ascii_uppercase
 from typing import Any
 
 from harness.api import Parsed, Reply, ReplyField
-from harness.extensions.datasets.denials import singles
 from harness.replies.answers import answer_of, places_of, plain
 from harness.replies.aside import spoken
 from harness.replies.characters import WRAPPING, end_of, last_line
-from harness.replies.fields import broken_object
 from harness.replies.options import FIELDS, LABELS, OptionTable, another_follows, plain_option
 
 from .letter import letters
@@ -129,7 +127,6 @@ class _Labels:
             or self._opening(text)
             or self._opening(last_line(text))
             or answer_of(text, self._options.read)
-            or self._last(text)
         )
 
     def _opening(self, text: str) -> str | None:
@@ -137,17 +134,6 @@ class _Labels:
         match = self._word.match(text, end_of(_OPENING, text[:500], 0))
         closed = match and _ends_clause(text, match.end()) and not self._is_listed(text, match.end())
         return self._options.named(match) if match and closed else None
-
-    def _last(self, text: str) -> str | None:
-        """The last label that is a whole word."""
-        text, label = text[-_TAIL:], None
-        if _REFUSES.search(last_line(text)) or broken_object(text)[1]:
-            return None
-        for match in singles(self._word, text, self._is_listed) if self._words else ():
-            # "there is no evidence" says nothing, and "is it yes?" asks
-            if match[0].lower() not in ("yes", "no") or _ends_clause(text, match.end()):
-                label = self._options.named(match)
-        return label
 
     def _is_listed(self, text: str, end: int) -> bool:
         """Whether another label follows, as in "yes or no"."""

@@ -13,13 +13,15 @@ from harness.api import Action, Parsed, Reply, ReplyField
 from harness.extensions.datasets.denials import singles
 from harness.replies.answers import answer_of, places_of, plain
 from harness.replies.aside import spoken
-from harness.replies.characters import WRAPPING, last_line
+from harness.replies.characters import ASIAN, WRAPPING, last_line
 from harness.replies.mentions import UNDECIDED, Mention, Stated, denied
 from harness.replies.options import another_follows, plain_option
 from harness.replies.statements import WINDOW
 
 from ._endings import Endings
 
+_END = rf"(?![^\W{ASIAN}]|['’]\w)"
+"""What ends a letter: no other one, but for those of scripts without blanks between words."""
 _WRAP = r"(?:\\(?:text|textbf|textit|mathrm|mathbf|boxed|fbox)\{|[\s*_`$\"'“‘:{]|\\[(\[])"
 _FILL = (
     r"(?:(?i:[a-z]{2,20}ly|the|option|choice|letter|label|answer|most|therefore|thus|hence|indeed|then"
@@ -118,10 +120,9 @@ class Letters:
         one = f"[{re.escape(letters)}]"
         either = f"[{re.escape(letters + letters.lower())}]"
         self._statement = re.compile(
-            rf"{_WRAP}{{0,12}}{_FILL}{_WRAP}{{0,12}}(?:[(\[][\s*_]{{0,3}}({either})[\s*_]{{0,3}}[)\]]|({one})(?!\w"
-            rf"|['’]\w))"
+            rf"{_WRAP}{{0,12}}{_FILL}{_WRAP}{{0,12}}(?:[(\[][\s*_]{{0,3}}({either})[\s*_]{{0,3}}[)\]]|({one}){_END})"
         )
-        self._other = re.compile(rf"[(\[*]{{0,3}}{one}(?!\w|['’]\w)|\(?{either}\)")
+        self._other = re.compile(rf"[(\[*]{{0,3}}{one}{_END}|\(?{either}\)")
         self._or = re.compile(
             rf"[)\]]?[.:]?[^\n.;!?,()\[\]*]{{0,80}}\bor[ \t]+(?:option[ \t]+)?(?:[(\[*]{{1,2}}{one}[)\]*]|{one}[).:])"
         )
