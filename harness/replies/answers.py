@@ -18,6 +18,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Generic, TypeVar
 
 from .characters import WRAPPING, last_line, markers
@@ -44,13 +45,12 @@ ASKED, LINE, PROSE = 3, 2, 1
 _TEX = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mathit)\s*\{([^{}]*)\}")
 _STRUCK = re.compile(r"~~[^~\n]{1,300}~~")
 _PLAIN = str.maketrans("（）［］【】｛｝＜＞：．＝，＊", "()[][]{}<>:.=,*")
-RUN_ON = re.compile(
+_RUN_ON = re.compile(
     r"^[ \t>#*_`\[]{0,6}(?:question|problem|exercise|example|human|user|system|input|q"
     r"|(?:agent|player|participant)[ \t]?\w{1,12}"
     r"|<\|?im_start\|?>[ \t]*\w*)[ \t]*\d{0,4}[*_`\]]{0,3}[ \t]*[:：]",
     re.IGNORECASE | re.MULTILINE,
 )
-"""A line with which another question begins, or the turn of someone else."""
 _OTHER_LABEL = re.compile(
     r"(?<!\w)(?:long(?:er)?|detailed|full|draft|initial|first|tentative|preliminary|previous|earlier"
     r"|wrong|incorrect|old|your"
@@ -163,24 +163,30 @@ def answer_of(
         also: further labels, each with the words with which it begins.
     """
     text = plain(text)
-    if (run_on := RUN_ON.search(text)) is not None and 0 < len(bare := text[: run_on.start()].strip()) <= _SHORT:
-        said = read(last_line(bare), False)  # an answer, and another question below it
-        if "\n" not in bare and said.value is not None:
-            return said.value
-    if places := places_of(text, read, marker, names, also):
-        rank = max(place.rank for place in places)
-        chosen = _chosen(text, [place for place in places if place.rank == rank])
-        for place in places:  # "The answer is (A). No wait, the answer is (C)."
-            if (
-                chosen is not None
-                and place.start > chosen.start
-                and _TAKES_BACK.search(text, chosen.start, place.start)
-            ):
-                chosen = place
-        if chosen is not None:
-            return chosen.stated.value if not _taken_back(text, chosen, read) else _corrected(text, chosen, read)
+    return answer_at(text, places_of(text, read, marker, names, also), read)
+
+
+def answer_at(text: str, places: Sequence[AnswerPlace[T]], read: Read[T]) -> T | None:
+    """The answer that `answer_of` takes from the places of a text (`places_of`); from its last line if it has none."""
+    if (value := _before_question(text, read)) is not None:
+        return value
+    if not places:
+        return _at_end(text, read)
+    rank = max(place.rank for place in places)
+    chosen = _chosen(text, [place for place in places if place.rank == rank])
+    if chosen is None:
         return None
-    return _at_end(text, read)
+    for place in places:  # "The answer is (A). No wait, the answer is (C)."
+        if place.start > chosen.start and _TAKES_BACK.search(text, chosen.start, place.start):
+            chosen = place
+    return chosen.stated.value if not _taken_back(text, chosen, read) else _corrected(text, chosen, read)
+
+
+def _before_question(text: str, read: Read[T]) -> T | None:
+    """The answer that is the first line of a reply and all of it, before another question."""
+    line, _, rest = text.lstrip().partition("\n")
+    is_all = rest != "" and len(line) <= _SHORT and _RUN_ON.match(rest.lstrip()) is not None
+    return read(line.strip(), False).value if is_all else None
 
 
 def places_of(
@@ -192,8 +198,48 @@ def places_of(
 ) -> list[AnswerPlace[T]]:
     """The places that say something of an answer, without what the reply runs on with. The arguments are those of
     `answer_of`."""
-    found = sorted(_places(text, read, marker, names, also), key=lambda place: place.start)
-    return _without_run_on(text, [one for one in found if not one.stated.is_open])
+    found = [one for one in _asked_places(text, read, marker) if not one.stated.is_open] if marker else []
+    if found and found[-1].rank == ASKED and _ends_text(text, found[-1]) and not _goes_on(text, found[-1]):
+        return found  # nothing weaker counts, as in most replies that do as they are asked
+    found += [one for one in _labelled_places(text, read, also) if not one.stated.is_open]
+    found.sort(key=_start)
+    if not _is_last_line(text, found):
+        found += [one for one in _field_places(text, read, names) if not one.stated.is_open]
+        found.sort(key=_start)
+    return _without_run_on(text, found)
+
+
+_start = attrgetter("start")
+
+
+def _ends_text(text: str, place: AnswerPlace[T]) -> bool:
+    """Whether nothing follows what stands at a place."""
+    return place.end >= len(text.rstrip())
+
+
+def _goes_on(text: str, place: AnswerPlace[T]) -> bool:
+    """Whether the reply may run on with something else, or take a place back on its own line."""
+    return run_on(text) is not None or _TAKES_BACK.search(text, place.start) is not None
+
+
+def run_on(text: str, begin: int = 0) -> re.Match[str] | None:
+    """The first line from `begin` on with which another question begins, or the turn of someone else."""
+    at = begin if begin == 0 else text.find("\n", begin - 1) + 1
+    while at or begin == 0:
+        if (match := _RUN_ON.match(text, at)) is not None:
+            return match
+        begin, at = 1, text.find("\n", at) + 1
+    return None
+
+
+def _is_last_line(text: str, places: list[AnswerPlace[T]]) -> bool:
+    """Whether the place that counts is the last line of a plain reply: a field would have to begin behind it."""
+    if not places or "{" in text or "<" in text:
+        return False
+    rank = max(place.rank for place in places)
+    last = [place for place in places if place.rank == rank][-1]
+    is_line = rank >= LINE and _ends_text(text, last) and text.find("\n", last.start, last.end) < 0
+    return is_line and run_on(text) is None
 
 
 def is_settled(text: str, marker: str, read: Read[T]) -> bool:
@@ -207,23 +253,24 @@ def is_settled(text: str, marker: str, read: Read[T]) -> bool:
     return chosen is not None and not _taken_back(text, chosen, read)
 
 
-def _places(
-    text: str,
-    read: Read[T],
-    marker: str | None,
-    names: tuple[str, ...],
-    also: Sequence[tuple[re.Pattern[str], tuple[str, ...]]],
-) -> Iterator[AnswerPlace[T]]:
-    for match in deque(markers(text, marker), MAX_LABELS) if marker else ():
+def _asked_places(text: str, read: Read[T], marker: str) -> Iterator[AnswerPlace[T]]:
+    """Behind the label that was asked for."""
+    has_hashes = marker.startswith("#")
+    for match in deque(markers(text, marker), MAX_LABELS):
         before = _line_before(text, match.start())
-        if marker and marker.startswith("#"):
+        if has_hashes:
             if not before.rstrip(" \t*_`").endswith("##"):
                 continue
             before = before.rstrip("#* _`\t")
         if _OTHER_LABEL.search(before):
             continue
-        rank = ASKED if _begins_line(before) else LINE if marker and marker.startswith("#") else PROSE
-        yield _place(text, match, rank, read)
+        yield _place(text, match, ASKED if _begins_line(before) else LINE if has_hashes else PROSE, read)
+
+
+def _labelled_places(
+    text: str, read: Read[T], also: Sequence[tuple[re.Pattern[str], tuple[str, ...]]]
+) -> Iterator[AnswerPlace[T]]:
+    """Behind all other labels, and in boxes."""
     for label, words in ((LABEL, LABEL_WORDS), *also):
         for match in last_labels(text, label, words):
             before = _line_before(text, match.start())
@@ -236,6 +283,10 @@ def _places(
     for start, content in boxes(text)[-MAX_LABELS:]:
         line = _TEX.sub(r"\1", content[:WINDOW])
         yield AnswerPlace(start, text.find(content, start) + len(content), LINE, "box", line, False, read(line, True))
+
+
+def _field_places(text: str, read: Read[T], names: tuple[str, ...]) -> Iterator[AnswerPlace[T]]:
+    """In the field of one of these names, where that is not behind a label."""
     field = field_of(text, *names)
     if field is not None and not field.inline:
         line = field.value.strip(" \t\r\n|")
@@ -281,8 +332,8 @@ def _without_run_on(text: str, places: list[AnswerPlace[T]]) -> list[AnswerPlace
     if len(places) < 2:
         return places
     first = min(places, key=lambda place: place.start)
-    run_on = RUN_ON.search(text, first.end)
-    return [place for place in places if run_on is None or place.start < run_on.start()]
+    following = run_on(text, first.end)
+    return [place for place in places if following is None or place.start < following.start()]
 
 
 def _chosen(text: str, places: list[AnswerPlace[T]]) -> AnswerPlace[T] | None:

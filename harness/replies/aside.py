@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from .call_marks import may_call
+from .characters import has_any
 
 _FENCED = re.compile(
     r"\s*+```(?:text|txt|plaintext|markdown|md|xml|html|yaml)?[ \t]*\n((?:[^`]|`(?!``))*+)```\s*+", re.IGNORECASE
@@ -32,7 +33,7 @@ def spoken(text: str) -> str:
         from .written_calls import as_objects
 
         text = as_objects(text)
-    if any(sign in text for sign in _LAYOUT):
+    if has_any(text, _LAYOUT):
         from .layout import plain
 
         text = plain(text)
@@ -47,7 +48,7 @@ def without_thinking(text: str) -> str:
     too, and so are tokens of a chat template, with all that follows the end of the turn. What is in fences is text,
     unless all of the reply is in one. Linear; a text without any is returned as it is.
     """
-    if not any(sign in text for sign in _SIGNS):
+    if not has_any(text, _SIGNS):
         return text
     from .thoughts import without_thoughts
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from .characters import has_any
+
 LEADS = (
     "<tool_call", "</tool_call", "<tool_call|>", "<|tool_call", "<|/tool_call", "<function", "</function", "<invoke",
     "</invoke", "<parameter", "</parameter", "<arg_", "</arg_", "<tool_name", "</tool_name", "<seed:t", "</seed:t",
@@ -12,6 +14,8 @@ LEADS = (
     "<|END_ACT", "<|action_", "<|plugin", "```tool_", "<escape>", '<|"|>',
 )  # fmt: skip
 """One of these is in each text that has an envelope, or the end of one."""
+_SIGNS = ("<", "[TOOL", "[/TOOL", "[ARGS", "```tool_")
+"""With one of these each of them begins; most replies have none."""
 ARGUMENTS = ("arguments", "parameters", "args", "input", "tool_input", "kwargs", "params")
 """Under which key an object of JSON has the arguments of a call."""
 LINE = re.compile(
@@ -24,13 +28,15 @@ LINE = re.compile(
 
 def has_envelope(text: str) -> bool:
     """Whether a mark of an envelope may be in a text."""
-    return any(lead in text for lead in LEADS)
+    return has_any(text, _SIGNS) and has_any(text, LEADS)
 
 
 def may_call(text: str) -> bool:
     """Whether a text may hold a call: in an envelope, as an object of JSON, or as a line of Python."""
-    return (
-        has_envelope(text)
-        or ("{" in text and any(f'"{key}"' in text for key in ARGUMENTS))
-        or ("(" in text and LINE.search(text) is not None)
-    )
+    return has_envelope(text) or ("{" in text and any(f'"{key}"' in text for key in ARGUMENTS)) or calls_on_line(text)
+
+
+def calls_on_line(text: str) -> bool:
+    """Whether a line may be a call in Python's syntax."""
+    bracket = text.find("(")
+    return bracket >= 0 and LINE.search(text, text.rfind("\n", 0, bracket) + 1) is not None

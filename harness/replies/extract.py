@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from .characters import WRAPPING, first_word, marker_pattern
+from .characters import WRAPPING, beginning_with, first_word, marker_pattern
 from .fields import json_fields
 from .literals import masked, objects
 
@@ -187,7 +187,7 @@ def field_of(text: str, *called: str, others: tuple[str, ...] = (), whole: bool 
         whole: whether the field is a text of any lines: if another one follows below its line, all lines up to that are
             its own.
     """
-    called = tuple(dict.fromkeys(word for name in called for word in (name, *_ELSEWHERE.get(name.lower(), ()))))
+    called = _in_all_languages(called)
     if not _may_have(text, called):
         return None
     from .below import fenced_block, lines_end, statement_below  # what only a reply with a label needs
@@ -197,10 +197,11 @@ def field_of(text: str, *called: str, others: tuple[str, ...] = (), whole: bool 
     element = _element(text, names) if "<" in text else None
     hidden = [*spans, (element.start, element.end)] if element else spans
     lines = masked(text, hidden) if hidden else text
-    begin = text.rfind("\n", 0, max(0, first_word(text, _begins(called)[3]))) + 1
+    first_words = _begins(called)[3]
+    begin = text.rfind("\n", 0, max(0, first_word(text, first_words))) + 1
     starting = deque(names.starting.finditer(lines, begin), 1)
     label = starting[0] if starting else None
-    if label is None and (within := deque(names.colon.finditer(lines, begin), 1)):
+    if label is None and (within := deque(beginning_with(first_words, names.colon, lines, begin), 1)):
         clear = element or _dashed(text, lines, names, begin) or _headed(text, lines, names, begin, others)
         if clear is not None:  # the label is only mentioned, in what another field says
             return clear
@@ -224,6 +225,11 @@ def field_of(text: str, *called: str, others: tuple[str, ...] = (), whole: bool 
         or _headed(text, lines, names, begin, others)
         or (Statement("", label.end(), label.end(), inline=True, label=label.start()) if label is not None else None)
     )
+
+
+@lru_cache(maxsize=256)
+def _in_all_languages(called: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(word for name in called for word in (name, *_ELSEWHERE.get(name.lower(), ()))))
 
 
 _COLON = re.compile(r"(?:[ \t*_`]*\([^()\n]{1,30}\))?[ \t*_`)\]]*[:：]")

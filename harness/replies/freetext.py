@@ -55,7 +55,8 @@ class FreeText(Reply):
             marked = deque(markers(text, self.marker), 1)
             if not marked:
                 return Parsed(error=f"{self.marker!r} was not found; write it, and your answer behind it")
-            before = _MARKS_BEFORE.search(text, 0, marked[0].start())
+            at = marked[0].start()
+            before = _MARKS_BEFORE.search(text[max(0, at - 4) : at])
             text = text[marked[0].end() :]
             if before is not None:  # the other half of the marks around the label
                 text = (

@@ -20,6 +20,7 @@ _ALONE = ("br", "hr")
 _INLINE = frozenset(("b", "strong", "i", "em", "u", "span", "font"))
 _RULE = r"(?=[ \t|+:]{0,40}(?:-{2}|={3}|_{3}|\*{3}))[ \t|+:=_*-]++"
 _BELOW_LABEL = re.compile(rf"^([ \t>#*_`|]*+(?:\w++[ _-]?){{1,4}}[*_`:：| \t]*+)\n{_RULE}$", re.MULTILINE)
+_NEAR_RULE = re.compile(r"\n[ \t|+:]{0,40}(?:-{2}|={3}|_{3}|\*{3})")
 _IS_RULE = re.compile(_RULE)
 _BOLD_LABEL = re.compile(r"^\\textbf\{([\w][\w ]{0,40}[:：]?)\}", re.MULTILINE)
 _LABEL_CELL = re.compile(r"[*_` ]*[A-Za-z]+(?:[_ ][A-Za-z]+)?[*_`: ]*")
@@ -34,7 +35,7 @@ def plain(text: str) -> str:
         text = _BOLD_LABEL.sub(r"\1", text)
     if "--" in text or "==" in text or "__" in text or "**" in text:
         text = _with_lines(text) if "|" in text and "--" in text else text
-        text = _BELOW_LABEL.sub(r"\1", text)
+        text = _BELOW_LABEL.sub(r"\1", text) if _NEAR_RULE.search(text) else text
     return text
 
 

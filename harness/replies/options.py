@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TypeVar
 
-from .answers import answer_of, places_of, plain
+from .answers import answer_at, places_of, plain
 from .aside import spoken
 from .characters import ASIAN, BLANK, DECORATION, WRAPPING, end_of, first_word, last_line
 from .conclusions import concluding, is_plain
@@ -283,10 +283,9 @@ def read_option(text: str, options: tuple[str, ...], marker: str | None, *names:
         return option
     fields = tuple(dict.fromkeys((*names, *FIELDS)))
     text = plain(text)
-    if places_of(text, finder.read, marker, fields, LABELS):
-        return answer_of(text, finder.read, marker=marker, names=fields, also=LABELS)
-    option = plain_option(text, finder.exactly, lambda said: finder.read(said).value)
-    return option or answer_of(text, finder.read, marker=marker, names=fields, also=LABELS)
+    places = places_of(text, finder.read, marker, fields, LABELS)
+    option = None if places else plain_option(text, finder.exactly, lambda said: finder.read(said).value)
+    return option or answer_at(text, places, finder.read)
 
 
 def plain_option(

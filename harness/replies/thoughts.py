@@ -6,7 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from .dialects import BEGINNING, ELEMENTS, END, FRAME, NEVER_CLOSED, THOUGHTS, of_channels
+from .dialects import BEGINNING, ELEMENTS, END, ENDS, FRAME, NEVER_CLOSED, THOUGHTS, of_channels
 from .literals import objects
 
 THINKING = frozenset(ELEMENTS)
@@ -17,6 +17,8 @@ OPENINGS = {marks.opening: marks.closing for marks in THOUGHTS}
 CLOSINGS = frozenset(marks.closing for marks in THOUGHTS)
 MARKS = "|".join(re.escape(mark) for marks in THOUGHTS for mark in marks[:2])
 """A pattern for any of both."""
+FIRST_SIGNS = "".join(re.escape(sign) for sign in sorted({"<", *(m[0] for m in (*OPENINGS, *CLOSINGS, *ENDS))}))
+"""With one of these begins a mark of thinking, an end of a turn, and each tag."""
 _PIECE = re.compile(
     rf"(?P<fence>```)|(?<!`)(?P<ticks>`{{1,2}})[^`\n]++(?P=ticks)(?!`)"
     rf"|(?i:<[ ]?(?P<close>/)?[ ]?(?P<name>{_NAMES})(?:\s[^<>]{{0,200}})?(?<!/)>)|(?P<mark>{MARKS})"

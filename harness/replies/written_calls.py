@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from .call_marks import ARGUMENTS, LINE, has_envelope
+from .call_marks import ARGUMENTS, LINE, calls_on_line, has_envelope
 from .literals import NoValueError, objects, value_at
 
 
@@ -128,7 +128,7 @@ def calls_in(text: str) -> tuple[Written, ...]:
     """
     found = list(_enclosed(text)) if has_envelope(text) else []
     bare = [*_bare_objects(text)] if "{" in text and any(f'"{key}"' in text for key in ARGUMENTS) else []
-    bare += [*_bare_lines(text)] if "(" in text and (LINE.search(text) is not None) else []
+    bare += [*_bare_lines(text)] if calls_on_line(text) else []
     spans, taken = sorted([*found, *bare], key=lambda one: (one.start, -one.end)), 0
     kept = []
     for one in spans:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Protocol
 
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
-from harness.replies.answers import RUN_ON
+from harness.replies.answers import run_on
 from harness.replies.aside import spoken, unfenced
 from harness.replies.characters import is_placeholder, literal, marker_pattern
 from harness.replies.extract import Statement, field_of, line_end, members_of
@@ -183,8 +183,8 @@ class Contract(Reply):
 
     def _before_others(self, text: str) -> str | None:
         """What precedes the turn of someone else with which a reply runs on, where that already has an act."""
-        run_on = RUN_ON.search(text)
-        head = "" if run_on is None else text[: run_on.start()]
+        following = run_on(text)
+        head = "" if following is None else text[: following.start()]
         lead = self._act_lead
         has_both = head and lead and all(marker_pattern(lead).search(part) for part in (head, text[len(head) :]))
         return head if has_both and self.act.parse(head).error is None else None

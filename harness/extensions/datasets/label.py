@@ -10,7 +10,7 @@ from string import ascii_uppercase
 from typing import Any
 
 from harness.api import Parsed, Reply, ReplyField
-from harness.replies.answers import answer_of, places_of, plain
+from harness.replies.answers import answer_at, answer_of, places_of, plain
 from harness.replies.aside import spoken
 from harness.replies.characters import WRAPPING, end_of, last_line
 from harness.replies.options import FIELDS, LABELS, OptionTable, another_follows, plain_option
@@ -75,8 +75,7 @@ class Label(Reply):
     def parse(self, text: str) -> Parsed:
         """The label that `text` states."""
         text = spoken(text)
-        by_letter = {canonical_label(label).upper(): label for label in self.labels}
-        if set(by_letter) <= set(ascii_uppercase):
+        if by_letter := _by_letter(self.labels):
             letter = letters("".join(sorted(by_letter))).read(text)
             label = by_letter[letter] if letter else None
         else:
@@ -120,8 +119,8 @@ class _Labels:
     def read(self, text: str) -> str | None:
         """The label that `text` states."""
         text = plain(text)
-        if places_of(text, self._options.read, names=FIELDS, also=LABELS):
-            return answer_of(text, self._options.read, names=FIELDS, also=LABELS)
+        if places := places_of(text, self._options.read, names=FIELDS, also=LABELS):
+            return answer_at(text, places, self._options.read)
         return (
             plain_option(text, self._options.exactly, lambda said: self._options.read(said).value)
             or self._opening(text)
@@ -142,6 +141,13 @@ class _Labels:
 
 def _ends_clause(text: str, end: int) -> bool:
     return not text.startswith("?", end) and _ENDS.match(text, end) is not None
+
+
+@lru_cache(maxsize=256)
+def _by_letter(labels: tuple[str, ...]) -> Mapping[str, str]:
+    """Letter → label, if all labels are letters; else empty."""
+    by_letter = {canonical_label(label).upper(): label for label in labels}
+    return by_letter if set(by_letter) <= set(ascii_uppercase) else {}
 
 
 @lru_cache(maxsize=256)

@@ -11,7 +11,7 @@ from typing import Any
 
 from harness.api import Action, Parsed, Reply, ReplyField
 from harness.extensions.datasets.denials import singles
-from harness.replies.answers import answer_of, places_of, plain
+from harness.replies.answers import answer_at, places_of, plain
 from harness.replies.aside import spoken
 from harness.replies.characters import ASIAN, WRAPPING, last_line
 from harness.replies.mentions import UNDECIDED, Mention, Stated, denied
@@ -144,8 +144,8 @@ class Letters:
         """The letter that a reply states, by the rules of `Letter`."""
         text = plain(spoken(text))
         line = last_line(text)
-        if any(not place.stated.is_open for place in places_of(text, self._line, also=_CHOOSES)):
-            return answer_of(text, self._line, also=_CHOOSES)
+        if places := places_of(text, self._line, also=_CHOOSES):
+            return answer_at(text, places, self._line)
         if UNDECIDED.search(line[-_LONGEST:]):
             return None
         letter = self._last_statement(text, line) or plain_option(text, self._exactly, self._announced)

@@ -16,7 +16,7 @@ from harness.replies.arguments import parameters
 from harness.replies.characters import is_placeholder, literal, valid
 from harness.replies.dialects import END, NEVER_CLOSED, of_channels
 from harness.replies.literals import read
-from harness.replies.thoughts import CLOSINGS, MARKS, OPENINGS, THINKING, Thinking
+from harness.replies.thoughts import CLOSINGS, FIRST_SIGNS, MARKS, OPENINGS, THINKING, Thinking
 from harness.replies.written_calls import WrittenCall, calls_in
 
 from .mentions import Mentions
@@ -25,8 +25,8 @@ from .tools import arguments_of, schema
 _ATTRIBUTE = re.compile(r"([\w-]{1,40})\s{0,20}=\s{0,20}(?:\"([^\"<>]*+)\"|'([^'<>]*+)'|([^\s\"'<>]++))")
 _LONGEST_NAME = 120
 _TAG = re.compile(
-    rf"(?P<mark>{MARKS})|(?P<ended>{END.pattern})"
-    r"|<\s{0,3}(?P<close>/\s{0,3})?(?P<name>[A-Za-z]\w{0,60})(?P<attributes>(?:\s[^<>]*+|/)?)>"
+    rf"(?=[{FIRST_SIGNS}])(?:(?P<mark>{MARKS})|(?P<ended>{END.pattern})"
+    r"|<\s{0,3}(?P<close>/\s{0,3})?(?P<name>[A-Za-z]\w{0,60})(?P<attributes>(?:\s[^<>]*+|/)?)>)"
     r"|^[ \t]*+(?:(?:[-*+•]|\d{1,3}[.)])[ \t]++)?`{0,2}+(?P<function>[A-Za-z]\w{0,60})\((?P<given>[^\n]*)\)`{0,2}+"
     r"[ \t]*+;?[ \t]*+$",
     re.MULTILINE,

@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.api import Action, Parsed, Reply, ReplyField
 from harness.extensions.contracts.patterns import NO_NUMBER
-from harness.replies.answers import answer_of, places_of, plain
+from harness.replies.answers import answer_at, places_of, plain
 from harness.replies.aside import spoken, unfenced
 from harness.replies.characters import QUOTES, is_placeholder, last_line, markers, valid
 from harness.replies.extract import ANSWER, field_of
@@ -231,7 +231,8 @@ class Answer(Reply):
         """The value of `text`. An error only if there is none."""
         bare = unfenced(spoken(text))
         if (read := self._reader()) is not None:
-            places = places_of(plain(bare), read, self.marker)
+            shown = plain(bare)
+            places = places_of(shown, read, self.marker)
             is_value = not places and isinstance(normalize(bare), (bool, list, dict))
             is_worded = self.form.schema != TEXT.schema
             said = self.marker and next(markers(bare, self.marker), None) is not None
@@ -239,7 +240,7 @@ class Answer(Reply):
                 return Parsed(error=self._complaint(None))
             if places or (self.marker and is_worded and not is_value):
                 names = tuple(self.form.schema.get("enum", ()))
-                found = read_option(bare, names, self.marker) if names else answer_of(bare, read, marker=self.marker)
+                found = read_option(bare, names, self.marker) if names else answer_at(shown, places, read)
                 is_spelled = places or not isinstance(found, str) or found in bare
                 return Parsed(found) if self._is_answer(found) and is_spelled else Parsed(error=self._complaint(found))
         values: dict[str, Any] = {}
