@@ -89,6 +89,8 @@ PLACEHOLDER = re.compile(
     r"[\s*_`\"'“]*(?:<[^<>\d\n]{1,60}>|\[[^\[\]\d\n]{1,60}\]|\{[^{}\d\n\"':]{1,60}\}|_{3,}|\.{3,}"
     r"|…)[\s*_`\"'”.]*(?=$|[\"”'’])"
 )
+_ASKED_ABOUT = re.compile(r"[^.!?\n]{1,80}\?")
+"""What follows "the answer is" in a question: "The answer is 42? No."."""
 _WORD = re.compile(r"\w{2}")
 _EXAMPLE = re.compile(r"\b(?:example|for instance|e\.g\.|would have been|format|such as|template)\b", re.IGNORECASE)
 """What makes of an object behind it on its line one that is only mentioned."""
@@ -297,7 +299,8 @@ def _field_places(text: str, read: Read[T], names: tuple[str, ...]) -> Iterator[
 def _place(text: str, label: re.Match[str], rank: int, read: Read[T], *, is_sentence: bool = False) -> AnswerPlace[T]:
     begin, line = line_behind(text, label.end())
     line = first_sentence(line) if is_sentence else line
-    stated: Stated[T] = Stated(None, True) if PLACEHOLDER.match(line) else read(line, True)
+    is_asked = is_sentence and _ASKED_ABOUT.match(line) is not None
+    stated: Stated[T] = Stated(None, True) if is_asked or PLACEHOLDER.match(line) else read(line, True)
     before = _line_before(text, label.start())
     is_last = _LAST_LABEL.search(before) is not None
     name = (before + label[0]).casefold().strip(_AROUND)
@@ -373,6 +376,8 @@ def _corrected(text: str, place: AnswerPlace[T], read: Read[T]) -> T | None:
     return said.value if len(line.strip(WRAPPING)) <= _SHORT else None
 
 
+_ALONE = 3
+"""Words of a first line that may be an answer and nothing besides."""
 _SHORT = 40
 """Characters of a line that may be an answer and nothing besides."""
 
@@ -397,6 +402,10 @@ def _at_end(text: str, read: Read[T]) -> T | None:
             return said.value
     line = last_statement(text)
     said = read(line, False)
+    if said.value is None and "\n\n" in text.strip():  # an answer alone, and paragraphs that explain it
+        first, _, below = text.strip().partition("\n")
+        is_alone = below.startswith("\n") and len(first) <= _SHORT and len(first.split()) <= _ALONE
+        return read(first.strip(" #*_`"), False).value if is_alone else None
     if said.value is None or "\n" not in text:
         return said.value
     above = last_line(text[: text.rindex(line)])

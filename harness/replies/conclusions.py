@@ -73,6 +73,7 @@ _OTHERS = re.compile(
 """What another one says or does."""
 _CUT = re.compile(r"(?:(?<=\s)[=+×*/–-]|[=+×(,:]|(?<![^\W_])(?:the|a|an|is|are|and|or|of|to|in|for|must|that|with))$")
 """How a sentence ends that was cut off."""
+_WRAPPING = WRAPPING.replace(".", "").replace("!", "")
 _REJECTS = re.compile(r"^[\W_]*(?:no|nope|rather|instead)[ \t]*[,.:;–—-]+[ \t]*", re.IGNORECASE)
 _NOTE = re.compile(
     r"[\W_]*(?:(?:however|but|also)\b[ \t,]*)?(?:please[ \t](?:note|be[ \t]aware|keep|remember)|note[ \t]that"
@@ -129,7 +130,7 @@ def concluding(line: str, mentions: Callable[[str], bool]) -> str | None:
         if mentions(sentence):
             rejected = i + 1 < len(said) and said[i + 1].endswith("?")  # "Green? No, red."
             sentence = _REJECTS.sub("", sentence) if rejected else sentence
-            return sentence if not _CUT.search(sentence.rstrip(WRAPPING)) else None
+            return None if _CUT.search(sentence.rstrip(_WRAPPING)) else sentence
         if i == 0 and len(said) > 1 and sentence[-1:].isalnum():
             return None  # the end of a reply that was cut off
     return None

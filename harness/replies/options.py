@@ -253,8 +253,11 @@ class OptionTable:
             if ahead not in kept or not _ENDS_CLAUSE.match(line, ahead.end) or _NEGATED.search(line[:at]):
                 return Stated(None, False)
             return Stated(ahead.value, False)
-        values = {one.value for one in mentions if not denied(line, one)}
-        if len(values) != 1 or not kept or _OPEN.search(line) or not is_plain(line[: kept[-1].start]):
+        others = [one for one in mentions if denied(line, one)]
+        if len({one.value for one in mentions if one not in others}) != 1 or not kept or _OPEN.search(line):
+            return Stated(None, False)
+        begin = max((one.end for one in others if one.start < kept[-1].start), default=0)
+        if not is_plain(line[begin : kept[-1].start]):
             return Stated(None, False)
         return Stated(kept[0].value if any(self._is_named(line, one) for one in kept) else None, False)
 
