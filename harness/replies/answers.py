@@ -91,6 +91,10 @@ PLACEHOLDER = re.compile(
 )
 _ASKED_ABOUT = re.compile(r"[^.!?\n]{1,80}\?")
 """What follows "the answer is" in a question: "The answer is 42? No."."""
+_NUMBERED = re.compile(
+    r"(?!(?:step|round|turn|try|attempt|draft|version|part|phase|iteration)\b)([^\W\d_]+)[ \t_#-]{0,2}\d{1,3}\b"
+)
+"""A label that begins with one of several speakers."""
 _WORD = re.compile(r"\w{2}")
 _EXAMPLE = re.compile(r"\b(?:example|for instance|e\.g\.|would have been|format|such as|template)\b", re.IGNORECASE)
 """What makes of an object behind it on its line one that is only mentioned."""
@@ -343,6 +347,10 @@ def _chosen(text: str, places: list[AnswerPlace[T]]) -> AnswerPlace[T] | None:
     """The last place; None if the one before it says something else, with no word between."""
     places = sorted(places, key=lambda place: place.start)
     last = places[-1]
+    if (named := _NUMBERED.match(last.label)) is not None:  # "Philosopher 1 ACTION: …" and "Philosopher 2 ACTION: …"
+        others = [one for one in places if (other := _NUMBERED.match(one.label)) and other[1] == named[1]]
+        if len({one.label for one in others}) > 1 and any(one.stated.value != last.stated.value for one in others):
+            return None
     for one in reversed(places[:-1]):
         if one.stated.value == last.stated.value or last.start < one.end or one.label != last.label:
             continue

@@ -15,6 +15,8 @@ from harness.replies.characters import end_of, last_line
 from harness.replies.extract import field_of
 from harness.replies.statements import last_labels
 
+from .ranks import in_ranks
+
 _WIDTH = 20_000
 """Characters of a line that are read: a thousand candidates with their points."""
 _GAP = re.compile(r"[\s*_`>#]*")
@@ -183,6 +185,13 @@ class Ranking(CandidateBallot):
     def allows(self, action: Action) -> bool:
         """A list of at least one candidate, none of them twice."""
         return bool(action) and _is_list_of(action, self.candidates)
+
+    def _statements(self, text: str) -> Iterator[str]:
+        """What `CandidateBallot` does, and before it a list of all candidates without the marker."""
+        labelled, _ = self._line(text)
+        if not labelled and (ranked := in_ranks(text, self.candidates)) is not None:
+            yield " > ".join(ranked)
+        yield from super(Ranking, self)._statements(text)
 
     def read(self, statement: str) -> tuple[Action, str | None]:
         """The labels of a line, in order."""

@@ -15,6 +15,7 @@ from harness.extensions.contracts.patterns import NO_NUMBER
 from harness.replies.answers import answer_at, places_of, plain
 from harness.replies.aside import spoken, unfenced
 from harness.replies.characters import QUOTES, is_placeholder, last_line, markers, valid
+from harness.replies.conclusions import concluding, is_plain
 from harness.replies.extract import ANSWER, field_of
 from harness.replies.fields import json_fields
 from harness.replies.literals import MAX_DEPTH, NOTHING, read
@@ -286,9 +287,13 @@ class Answer(Reply):
         if self.form.schema.get("type") == "array":
             yield from _lists(plain(answer if answer is not None else text))
         *said, last = endings(text)
-        yield from (*said, text)
-        if self.form.schema.get("type") != "string" or len(last.split()) == 1:  # a sentence is not a word
-            yield last
+        yield from said
+        if self.form.schema != TEXT.schema or self.marker is None:
+            yield text
+            if self.form.schema.get("type") != "string" or len(last.split()) == 1:  # a sentence is not a word
+                yield last
+        elif (words := _only_words(text)) is not None:
+            yield words
 
     def _is_answer(self, value: Any) -> bool:
         is_one = value is not None and value != "" and not (isinstance(value, str) and "\n" in value)
@@ -314,6 +319,7 @@ _ADDED = re.compile(
 _SENTENCE = re.compile(r"(?i:the|it|this|that|my)\b(?:[ \t][a-z]+){0,6}[ \t](?:is|was|are|were)[ \t]+(.+)")
 _GROUPED = re.compile(r"(?<![\d.])\d{1,3},\d{3}(?![\d.])")
 _WINDOW = 500
+_QUOTED = re.compile(r"[\s*_`]*[\"“]([^\"“”\n]{1,80}?)[.!,]?[\"”][.!,*_`]*(?=[ \t]+[A-Z]|[ \t]*$)")
 _OFFERS = re.compile(r"(?i:(?:^|\s)either\s.*\sor\s|^(?:it )?(?:could|might|may) be\b|\?$)")
 _AROUND = " \t\r\n*_`$.。\"'“”‘’「」『』«»,;!"
 
@@ -324,6 +330,8 @@ def _words(line: str, announced: bool) -> Stated[str]:
         line = re.sub(r"\\(?:text\w{0,2}|mathrm|boxed)\{([^{}]*)\}", r"\1", line)
     if (member := json_fields(line, ("answer",)).get("answer") if line.startswith("{") else None) is not None:
         line = str(member)
+    if (quoted := _QUOTED.match(line)) is not None:  # 'the answer is "Nile." Here is why'
+        line = quoted[1]
     bare = _ADDED.sub("", line.strip(_AROUND)).strip(_AROUND + "[]<>") if announced else ""
     if (sentence := _SENTENCE.fullmatch(bare)) is not None:
         bare = sentence[1].strip(_AROUND)
@@ -331,6 +339,33 @@ def _words(line: str, announced: bool) -> Stated[str]:
     if not bare or not any(map(str.isalnum, bare)):
         return Stated(None, True)
     return Stated(None if declines(bare) or _OFFERS.search(bare) else bare, False)
+
+
+def _only_words(text: str) -> str | None:
+    """What a text without a label says: a few words that are all of it or its last line below one that leads to it,
+    else the only words in bold or quotes of its last sentence; None if that leaves a doubt."""
+    *above, last = [line for line in text.strip().split("\n") if line.strip(" \t*_`-")] or [""]
+    bare = last.strip(_AROUND)
+    if not above or (len(above) == 1 and above[0].rstrip(" *_`").endswith((":", "："))):
+        is_short = len(bare) <= _MOST_CHARACTERS and len(bare.split()) <= _MOST_WORDS and any(map(str.isalnum, bare))
+        if is_short and not _CLAUSE.search(bare) and not last.rstrip(" *_`").endswith(("?", ":")):
+            return bare
+    sentence = concluding(last, lambda said: _MARKED.search(said) is not None) or ""
+    found = list(_MARKED.finditer(sentence))
+    words = {match[1] or match[2] for match in found}
+    before = sentence[: found[0].start()] if found else ""
+    if len(words) != 1 or not is_plain(before) or not _STATES.search(before):
+        return None
+    return words.pop().strip(_AROUND)
+
+
+_MOST_WORDS, _MOST_CHARACTERS = 6, 60
+"""Of a reply that is an answer without saying so."""
+_CLAUSE = re.compile(r"[.!?;][ \t]|[{}]|(?i:^(?:i|we|it|you|they|there|this|that|please|sorry)\b)")
+_MARKED = re.compile(r"\*\*([^*\n]{1,80})\*\*|[\"“]([^\"“”\n]{1,80})[\"”]")
+_STATES = re.compile(
+    r"(?i:\b(?:is|was|are|were|be|as|suggests?|means?|calls?|called|named|in|to|by|with)|[:=→–—-])[ \t]*$"
+)
 
 
 def _lists(text: str) -> Iterator[str]:
@@ -352,7 +387,13 @@ def _lists(text: str) -> Iterator[str]:
 _BRACKETS = re.compile(r"\[[^\[\]\n]*\]")
 _OTHER_LIST = re.compile(r"\b(?:or|not|either)\b[^\[]*\[|\.\.\.|…")
 _NUMBERED = re.compile(r"[-−]?\d+(?:\.\d+)?(?:,[ ]?(?:and[ ])?[-−]?\d+(?:\.\d+)?|[ ]and[ ][-−]?\d+(?:\.\d+)?)+")
-_ITEM = re.compile(r"^[ \t]*(?:[-*•]|\d{1,3}[.)])[ \t]+[*_`$]*([-−]?\d+(?:\.\d+)?)[*_`$]*[ \t]*$", re.MULTILINE)
+_ITEM = re.compile(
+    r"^[ \t]*(?:(?:[-*•☑✅✓✔]|\d{1,3}[.)])[ \t]+(?:\[[xX]\][ \t]+)?"
+    r"|[^\W\d][^\d\n:]{0,40}:[ \t]+)[*_`$]*([-−]?\d+(?:\.\d+)?)[*_`$]*"
+    r"(?:[:,][ \t][^\d\n]*|[ \t]+[(–—-][^\d\n]*)?[ \t]*$",
+    re.MULTILINE,
+)
+"""A line of a list that gives a number, with its mark or name before it, and a remark without numbers behind it."""
 _REST = re.compile(r"\d")
 
 
