@@ -74,6 +74,28 @@ WORDS = (
         "\n",
         "\t\n",
     ),
+    *(
+        "only ",
+        "the, ",
+        "color ",
+        "it's ",
+        "reduction of 5 ",
+        "is 5 ",
+        "7 + ",
+        "A or B, ",
+        "Answer: 5 no wait, ",
+        "~~a~~ ",
+    ),
+    *("Answer: 5\n", "- a\n", "### Answer\n", "Answer\n", "Answer - 5\n", f"{MARKER}\n", "Question: x\n", "---\n"),
+    *("<b>", "<b>x</b>", "<think>", "</think>", "<answer>", "<tool_call>", "<!--", "reply(a=1)\n", "\\frac{1}{2} "),
+    *(
+        '{"answer": 1} ',
+        'for example {"answer": 1} ',
+        '"answer": 5, ',
+        "| a | b |\n|---|---|\n",
+        "```\nx\n```\n",
+        "\n\\boxed{}",
+    ),
 )
 
 

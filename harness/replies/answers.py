@@ -140,7 +140,7 @@ def without_examples(text: str) -> str:
     found = list(objects(text)) if text.count("{") > 1 else []
     if len(found) < 2:
         return text
-    mentioned = [(begin, end) for begin, end, _ in found if _EXAMPLE.search(_line_before(text, begin))]
+    mentioned = {(begin, end) for begin, end, _ in found if _EXAMPLE.search(_line_before(text, begin))}
     meant = [one for one in found if one[:2] not in mentioned]
     if len(meant) > 1:
         (_, end, first), (begin, _, second) = meant[-2:]
@@ -148,7 +148,7 @@ def without_examples(text: str) -> str:
             key in second and second[key] != first[key] for key in first if key.strip().casefold() in _GIVEN
         ):
             return masked(text, [one[:2] for one in found])
-    return masked(text, mentioned) if meant and mentioned else text
+    return masked(text, [*mentioned]) if meant and mentioned else text
 
 
 def answer_of(
@@ -216,6 +216,7 @@ def places_of(
 
 
 _start = attrgetter("start")
+_DASH = re.compile(r"[-=–—|→]")
 
 
 def _ends_text(text: str, place: AnswerPlace[T]) -> bool:
@@ -225,7 +226,8 @@ def _ends_text(text: str, place: AnswerPlace[T]) -> bool:
 
 def _goes_on(text: str, place: AnswerPlace[T]) -> bool:
     """Whether the reply may run on with something else, or take a place back on its own line."""
-    return run_on(text) is not None or _TAKES_BACK.search(text, place.start) is not None
+    is_word = place.line.replace("_", "").isalnum()  # as most are, and a word says nothing besides
+    return run_on(text) is not None or (not is_word and _TAKES_BACK.search(text, place.start) is not None)
 
 
 def run_on(text: str, begin: int = 0) -> re.Match[str] | None:
@@ -244,6 +246,8 @@ def _is_last_line(text: str, places: list[AnswerPlace[T]]) -> bool:
         return False
     rank = max(place.rank for place in places)
     last = [place for place in places if place.rank == rank][-1]
+    if _DASH.search(text, last.start, last.end - len(last.line)):  # "Answer = 5" is a field too
+        return False
     is_line = rank >= LINE and _ends_text(text, last) and text.find("\n", last.start, last.end) < 0
     return is_line and run_on(text) is None
 

@@ -88,12 +88,13 @@ _ASSIGNED = re.compile(
 )
 """A second unknown: "x = 3, y = 4"."""
 _FILL = (
-    r"[\s*_`\"'“”‘’«»(\[{<$:=≈~>|#\\]*(?:(?i:the|an?|is|it|it['’]s|its|this|that|there|are|be|exactly"
+    r"[\s*_`\"'“”‘’«»(\[{<$:=≈~>|#\\]*+(?>(?i:the|an?|is|it['’]s|its?|this|that|there|are|be|exactly"
     r"|approximately|about|around"
     r"|roughly|precisely|just|only|therefore|thus|hence|so|then|simply|equal|equals|to|i|get|say|total"
     r"|sum|answer|value|number"
-    r"|[^\W\d_]+ly)\b[.:=,]?[\s*_`\"'“(\[$:=≈~\\]*)*"
+    r"|[^\W\d_]+ly)\b[.:=,]?+[\s*_`\"'“(\[$:=≈~\\]*+)*+"
 )
+"""Possessive: where a filler could be read in two ways, a line of many would take time without end."""
 _BEGINS = re.compile(
     rf"{_FILL}(?:(?!(?i:since|because|as|if|when|after|before|for|in|at|of|from|with|given|by|not|no|than"
     r"|between|over|under|more|less|least|most|up|to|or|and|but|while|though|although|unless|until|per"

@@ -72,10 +72,10 @@ _FILL = (
     r"|then|so|thus|therefore"
     r"|hence|definitely|probably|clearly|likely|most|best|just|simply|only|final|play|do|say|vote|lean"
     r"|prefer|please|let['’]?s|us"
-    r"|round|turn|color|colour|colou?r|number|role|side)"
+    r"|round|turn|colou?r|number|role|side)"
 )
 _BEGINS = re.compile(
-    rf"{DECORATION.pattern}(?:(?:\\text\w{{0,2}}\{{|{_FILL}\b){DECORATION.pattern}[,.]?[ \t]*)*[*_`\"'“„(\[<]*",
+    rf"{DECORATION.pattern}(?:(?:\\text\w{{0,2}}\{{|{_FILL}\b){DECORATION.pattern}(?:[,.][ \t]*)?)*[*_`\"'“„(\[<]*",
     re.IGNORECASE,
 )
 """What may precede an option with which a line begins: marks and fillers."""

@@ -121,3 +121,12 @@ def test_plain_lines_of_programs_are_read_at_once_as_sign_by_sign(text: str) -> 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_lines, "_PLAIN_LINE", re.compile("(?!)"))
         assert quick == _lines.logical(text)
+
+
+@pytest.mark.parametrize("name", ["number", "choice", "action", "yes or no", "letter", "bounded number", "spoken"])
+@pytest.mark.parametrize("word", ["answer: ", "only ", "it's, ", "color ", "the, ", "answer is ", "no wait, ", "not "])
+def test_a_line_of_many_fillers_is_read_at_once(name: str, word: str) -> None:
+    form = FORMS[name][0]
+    for end in ("5 x", "x 5 y", "GRAB_LEFT z", "yes z", "(B) z", "Group 1 z"):
+        # Two ways to read each filler would be as many ways as atoms in the universe.
+        assert read_reply(form, f"Answer: {word * 300}{end}") == read_reply(form, f"Answer: {word * 301}{end}")
