@@ -42,14 +42,19 @@ OPEN = re.compile(
     r"|(?<![^\W_])(?:not|n['’]t)[ \t](?:been[ \t])?(?:provid\w+|given|specif\w+|mention\w*|available|applicable"
     r"|stat(?:e|ed)|known|clear|determined|settled|decided|enough|correct|right)(?!\w)"
     r"|(?<![^\W_])no[ \t](?:such|valid|correct|clear|single|definite|definitive|information|answer|solution|way)(?!\w)"
-    r"|(?<![^\W_])(?:two|three|several|multiple|many|both|various)[ \t](?:\w+[ \t])?(?:possible|possibilities|answers"
+    r"|(?<![^\W_])(?:so[ \t]far|for[ \t]now|as[ \t]of[ \t]now|at[ \t]the[ \t]moment|tentative(?:ly)?|pending"
+    r"|please[ \t](?!note)"
+    r"(?:\w+[ \t])?(?:send|tell|share|confirm|provide|give|let|say|reply|respond|choose|pick|take|use))(?!\w)"
+    r"|(?<![^\W_])(?:\d{1,3}|two|three|several|multiple|many|both|various)[ \t](?:\w+[ \t])?(?:possible"
+    r"|possibilities|answers"
     r"|solutions|options|candidates|values)(?!\w)",
     re.IGNORECASE,
 )
 """What leaves the answer open, whatever verb says it."""
 _DOUBT = re.compile(
     r"(?<![^\W_])(?:if|otherwise|assuming|suppose|supposing|provided[ \t]that|depend(?:s|ing)"
-    r"|maybe|perhaps|possibly|presumably|supposedly|potentially|ideally|likewise|initially|at[ \t]first"
+    r"|maybe|perhaps|possibly|presumably|supposedly|potentially|ideally|likewise|currently|already|previously"
+    r"|earlier|your|initially|at[ \t]first"
     r"|not|never|neither|nor|no|none|nothing|without|unlike|instead|except|false|wrong|incorrect"
     r"|would[ \t](?:have[ \t]been|not|mean|imply|require)|should[ \t]have|guess|sure|uncertain|unsure|confus\w+"
     r"|e\.g|for[ \t](?:example|instance)|such[ \t]as|or|either|anyone|someone|anybody|somebody)(?!\w)"
@@ -66,7 +71,8 @@ _OTHERS = re.compile(
     r"\w*(?!\w)"
     r"|(?<![^\W_])(?:(?:agent|player|participant|philosopher|opponent)(?:[ \t_-]?#?\w{1,3})?|p\d{1,2})[ \t]"
     r"(?:(?:has|have|had|will|also|still|is|was)[ \t])?(?:cho(?:se|os)|pick|vot|want|pla[yn]|go|tak|us)\w*"
-    r"|^[\W_]*(?:(?:agent|player|participant|philosopher|opponent|robot)\b[^:\n]{0,12}"
+    r"|(?<![^\W_])(?:(?:agent|player|participant|philosopher|opponent)(?:[ \t_-]?#?\w{1,3})?|p\d{1,2})['’]s?(?!\w)"
+    r"|^[\s*_#>\[\"'-]*(?:(?:agent|player|participant|philosopher|opponent|robot)\b[^:\n]{0,12}"
     r"|[^\W\d_]{1,20}[ \t_-]?#?\d{1,3})[ \t*_]*:",
     re.IGNORECASE,
 )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from .characters import WRAPPING
-from .conclusions import concluding, is_plain
+from .conclusions import OPEN, concluding, first_sentence, is_plain
 from .fields import json_fields
 from .mentions import UNDECIDED, Mention, Stated, denied, offered, stated_in
 from .statements import WINDOW
@@ -149,7 +149,8 @@ class Numbers:
             return Stated(None, not _NUMBER.search(line))
         begins = _BEGINS if announced else _EXACTLY
         if begins.fullmatch(line, 0, mentions[0].start) is not None:
-            return Stated(self._leading(line, mentions), False)
+            is_open = not announced and OPEN.search(first_sentence(line)) is not None
+            return Stated(None if is_open else self._leading(line, mentions), False)
         alone = announced
         if not announced:
             sentence = concluding(line, lambda said: bool(self._mentions(said)))
@@ -163,7 +164,10 @@ class Numbers:
                 line, mentions = line[sign + 1 :], _moved(later, sign + 1)
         if begins.fullmatch(line, 0, mentions[0].start) is not None:
             return Stated(self._leading(line, mentions), False)
-        said = stated_in(line, mentions, lambda before: _BEGINS.fullmatch(before) is not None, alone=alone)
+        head = None if announced else line[: mentions[0].start]  # "First 17, then 42" begins with no answer
+        said = stated_in(
+            line, mentions, lambda before: before != head and _BEGINS.fullmatch(before) is not None, alone=alone
+        )
         if said.value is None:
             return said
         at = next(one for one in mentions if one.value == said.value and not denied(line, one))

@@ -123,10 +123,14 @@ class _Labels:
             return answer_at(text, places, self._options.read)
         return (
             plain_option(text, self._options.exactly, lambda said: self._options.read(said).value)
-            or self._opening(text)
-            or self._opening(last_line(text))
+            or (self._opening(text) or self._opening(last_line(text)) if not self._are_items(text) else None)
             or answer_of(text, self._options.read)
         )
+
+    def _are_items(self, text: str) -> bool:
+        """Whether lines begin with different labels before a colon or nothing: "Travel: no" and "Politics: yes"."""
+        heads = (line.partition(":")[0] for line in text[-_TAIL:].split("\n"))
+        return len({label for head in heads if (label := self._options.exactly(head[:100])) is not None}) > 1
 
     def _opening(self, text: str) -> str | None:
         """The label that `text` is, or begins with before a mark or a line break."""

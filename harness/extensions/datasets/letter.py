@@ -160,8 +160,8 @@ class Letters:
             or self._labelled_text(line)
             or self._ending(sentence)
             or plain_option(text, self._exactly, self._announced)
-            or self._only_marked(sentence)
             or self._opening(text)
+            or self._only_marked(sentence)
         )
         return letter or self._texts.get(_plain(text[:_LONGEST])) or self._texts.get(_plain(line))
 

@@ -189,9 +189,10 @@ class Ranking(CandidateBallot):
     def _statements(self, text: str) -> Iterator[str]:
         """What `CandidateBallot` does, and before it a list of all candidates without the marker."""
         labelled, _ = self._line(text)
-        if not labelled and (ranked := in_ranks(text, self.candidates)) is not None:
-            yield " > ".join(ranked)
-        yield from super(Ranking, self)._statements(text)
+        ranked = in_ranks(text, self.candidates)
+        whole = [] if ranked is None else [" > ".join(ranked)]
+        stated = super(Ranking, self)._statements(text)
+        yield from (*stated, *whole) if labelled else (*whole, *stated)
 
     def read(self, statement: str) -> tuple[Action, str | None]:
         """The labels of a line, in order."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 from harness.replies.conclusions import concluding
@@ -24,11 +25,17 @@ _RANK = re.compile(
 )
 """The rank with which a line begins."""
 _ORDER = re.compile(
-    r"\b(?:best to worst|highest to lowest|top to bottom|strongest to weakest|most to least)\b", re.IGNORECASE
+    r"\b(?:best to worst|highest to lowest|top to bottom|strongest to weakest|most to least)\b"
+    r"|\b(?:ranking|order)\b[^.!?]{0,40}(?:\bis\b|:)",
+    re.IGNORECASE,
 )
+_BEFORE = re.compile(r"\b(?:followed by|then|ahead of|over|better than|beats)\b", re.IGNORECASE)
+"""What stands between a candidate and the next one."""
 _BACKWARDS = re.compile(
     r"\b(?:worst to best|lowest to highest|weakest to strongest|least to most|from worst)\b", re.IGNORECASE
 )
+_BEHIND = re.compile(rf"[ \t](?:is[ \t]|in[ \t]|comes[ \t])?({'|'.join(_WORDS)})[.!]?$", re.IGNORECASE)
+"""The rank behind a candidate: "A second"."""
 _KEYS = ("rank", "place", "position", "ranking", "order")
 _ENDS = {"best": 1, "top": 1, "highest": 1, "winner": 1, "runner-up": 2, "middle": 500}
 _LAST = 999
@@ -53,12 +60,15 @@ def in_ranks(text: str, candidates: tuple[str, ...]) -> list[str] | None:
     for ranked in (_of_objects(text, candidates), _of_lines(text, candidates)):
         if ranked:
             return _in_order(ranked, candidates)
+    if "<" in text or ">" in text:
+        return None
     sentence = concluding(last_statement(text), lambda said: _candidate(candidates).search(said) is not None)
     if sentence is None:
         return None
-    names = [match[1] for match in _candidate(candidates).finditer(sentence)]
-    if _ORDER.search(sentence):
-        return _in_order(list(enumerate(names)), candidates)
+    found = list(_candidate(candidates).finditer(sentence))
+    gaps = [sentence[one.end() : two.start()] for one, two in pairwise(found)]
+    if (found and _ORDER.search(sentence, 0, found[0].start())) or (gaps and all(map(_BEFORE.search, gaps))):
+        return _in_order(list(enumerate(match[1] for match in found)), candidates)
     return _in_order(list(_worded(sentence, candidates)), candidates)
 
 
@@ -75,7 +85,7 @@ def _of_lines(text: str, candidates: tuple[str, ...]) -> list[tuple[int, str]]:
     for line in text.split("\n"):
         rank = _RANK.match(line)
         label = name.match(line, rank.end()) if rank else None
-        if rank and label and len(set(name.findall(line))) == 1:
+        if rank and label:
             found.append((_rank(rank), label[1]))
     return found
 
@@ -99,6 +109,8 @@ def _worded(sentence: str, candidates: tuple[str, ...]) -> Iterator[tuple[int, s
         label = name.match(part, rank.end()) if rank else None
         if rank and label:
             yield _rank(rank), label[1]
+        elif (behind := _BEHIND.search(part)) is not None and len(names := name.findall(part)) == 1:
+            yield _WORDS.index(behind[1].lower()) + 1, names[0]
 
 
 def _of_objects(text: str, candidates: tuple[str, ...]) -> list[tuple[int, str]]:

@@ -335,7 +335,9 @@ def _words(line: str, announced: bool) -> Stated[str]:
     bare = _ADDED.sub("", line.strip(_AROUND)).strip(_AROUND + "[]<>") if announced else ""
     if (sentence := _SENTENCE.fullmatch(bare)) is not None:
         bare = sentence[1].strip(_AROUND)
-    bare = "".join(char for char in bare if char.isprintable() and not 0x2600 <= ord(char) <= 0x1FAFF).strip()
+    bare = "".join(
+        char for char in bare.replace("**", "") if char.isprintable() and not 0x2600 <= ord(char) <= 0x1FAFF
+    ).strip()
     if not bare or not any(map(str.isalnum, bare)):
         return Stated(None, True)
     return Stated(None if declines(bare) or _OFFERS.search(bare) else bare, False)
@@ -345,11 +347,10 @@ def _only_words(text: str) -> str | None:
     """What a text without a label says: a few words that are all of it or its last line below one that leads to it,
     else the only words in bold or quotes of its last sentence; None if that leaves a doubt."""
     *above, last = [line for line in text.strip().split("\n") if line.strip(" \t*_`-")] or [""]
-    bare = last.strip(_AROUND)
-    if not above or (len(above) == 1 and above[0].rstrip(" *_`").endswith((":", "："))):
-        is_short = len(bare) <= _MOST_CHARACTERS and len(bare.split()) <= _MOST_WORDS and any(map(str.isalnum, bare))
-        if is_short and not _CLAUSE.search(bare) and not last.rstrip(" *_`").endswith(("?", ":")):
-            return bare
+    bare = _words(last, True).value or ""
+    leads = not above or (len(above) == 1 and above[0].rstrip(" *_`").endswith((":", "：")))
+    if leads and len(bare) <= _MOST_CHARACTERS and len(bare.split()) <= _MOST_WORDS and not _CLAUSE.search(bare):
+        return None if last.rstrip(" *_`").endswith(("?", ":")) else bare or None
     sentence = concluding(last, lambda said: _MARKED.search(said) is not None) or ""
     found = list(_MARKED.finditer(sentence))
     words = {match[1] or match[2] for match in found}
@@ -361,7 +362,13 @@ def _only_words(text: str) -> str | None:
 
 _MOST_WORDS, _MOST_CHARACTERS = 6, 60
 """Of a reply that is an answer without saying so."""
-_CLAUSE = re.compile(r"[.!?;][ \t]|[{}]|(?i:^(?:i|we|it|you|they|there|this|that|please|sorry)\b)")
+_CLAUSE = re.compile(
+    r"[.!?;:][ \t]|[{}\"“”]|(?i:^(?:i|we|it|you|they|there|this|that|please|sorry|thanks?|hello|hi|ok(?:ay)?"
+    r"|sure|waiting|not|none"
+    r"|understood|received|noted)\b|\b(?:is|are|was|were|has|have|had|will|or|calls?|says?|said)\b|['’](?:s|m"
+    r"|ll|re|t)[ \t])"
+)
+"""What makes of a few words a sentence, not an answer."""
 _MARKED = re.compile(r"\*\*([^*\n]{1,80})\*\*|[\"“]([^\"“”\n]{1,80})[\"”]")
 _STATES = re.compile(
     r"(?i:\b(?:is|was|are|were|be|as|suggests?|means?|calls?|called|named|in|to|by|with)|[:=→–—-])[ \t]*$"
@@ -371,6 +378,7 @@ _STATES = re.compile(
 def _lists(text: str) -> Iterator[str]:
     """Lists of numbers that a text gives: what an answer's label is followed by, in brackets, with commas between or
     a line each; else the brackets of its last line, if these are the only ones there."""
+    text = _CHECKED.sub(r"\1", _UNCHECKED.sub("", text)) if "[" in text else text
     text = text.replace("\\left", "").replace("\\right", "").replace("，", ",").replace("、", ",")
     lines = [*labelled(text)][:1] or [last_line(text), text.strip().split("\n", 1)[0]]
     for line in lines:
@@ -384,6 +392,9 @@ def _lists(text: str) -> Iterator[str]:
         yield f"[{', '.join(below)}]"
 
 
+_CHECKED = re.compile(r"^([ \t]*[-*•][ \t]+)\[[xX]\][ \t]+", re.MULTILINE)
+_UNCHECKED = re.compile(r"^[ \t]*[-*•][ \t]+\[ \][^\n]*\n?", re.MULTILINE)
+"""Boxes of a list of tasks."""
 _BRACKETS = re.compile(r"\[[^\[\]\n]*\]")
 _OTHER_LIST = re.compile(r"\b(?:or|not|either)\b[^\[]*\[|\.\.\.|…")
 _NUMBERED = re.compile(r"[-−]?\d+(?:\.\d+)?(?:,[ ]?(?:and[ ])?[-−]?\d+(?:\.\d+)?|[ ]and[ ][-−]?\d+(?:\.\d+)?)+")
