@@ -5,7 +5,8 @@ What follows the label is the answer: the first line that says anything. Places,
 1. the label that was asked for (`### Final Answer ###`);
 2. a label that begins its line ("Answer:", "**Final answer**" and a line below it), a box, an element, a field of JSON;
 3. "the answer is …" within a sentence;
-4. where none of these says anything: the last line, if that is nothing but an answer, or says one behind its verb.
+4. where none of these says anything: the last line, if that is nothing but an answer, or its last sentence, if that
+   leaves no doubt (`conclusions`); else a first line that is nothing but an answer, above paragraphs.
 
 Of the strongest kind the last one counts, unless two with nothing between them say different things, which states
 neither. What stands behind the one that counts is explanation, unless it takes it back: then the reply states none.

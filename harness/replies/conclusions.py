@@ -54,7 +54,7 @@ OPEN = re.compile(
 _DOUBT = re.compile(
     r"(?<![^\W_])(?:if|otherwise|assuming|suppose|supposing|provided[ \t]that|depend(?:s|ing)"
     r"|maybe|perhaps|possibly|presumably|supposedly|potentially|ideally|likewise|currently|already|previously"
-    r"|earlier|your|initially|at[ \t]first"
+    r"|earlier|initially|your[ \t](?:number|value|answer|move|colou?r|action|choice|pick|vote|turn|share)|at[ \t]first"
     r"|not|never|neither|nor|no|none|nothing|without|unlike|instead|except|false|wrong|incorrect"
     r"|would[ \t](?:have[ \t]been|not|mean|imply|require)|should[ \t]have|guess|sure|uncertain|unsure|confus\w+"
     r"|e\.g|for[ \t](?:example|instance)|such[ \t]as|or|either|anyone|someone|anybody|somebody)(?!\w)"
@@ -104,6 +104,10 @@ _DECLARES = re.compile(
     re.IGNORECASE,
 )
 """With what a reply says what its author does."""
+
+
+MEMBER = re.compile(r"[\s{\[,]*[\"'][^\"'\n]{1,60}[\"'][ \t]*:")
+"""How a line of JSON begins, whose keys say what its values are."""
 
 
 def sentences(line: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from .characters import WRAPPING
-from .conclusions import OPEN, concluding, first_sentence, is_plain
+from .conclusions import MEMBER, OPEN, concluding, first_sentence, is_plain
 from .fields import json_fields
 from .mentions import UNDECIDED, Mention, Stated, denied, offered, stated_in
 from .statements import WINDOW
@@ -142,6 +142,8 @@ class Numbers:
         line = self._bare(line, announced)
         if line.startswith("{") and (members := json_fields(line, KEYS)):
             return self.read(str(next(iter(members.values()))))
+        if not announced and MEMBER.match(line):
+            return Stated(None, False)
         if listed := _LISTED.match(line):
             line = line[listed.end() :]
         mentions = self._mentions(line)

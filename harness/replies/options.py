@@ -12,7 +12,7 @@ from typing import TypeVar
 from .answers import answer_at, places_of, plain
 from .aside import spoken
 from .characters import ASIAN, BLANK, DECORATION, WRAPPING, end_of, first_word, last_line
-from .conclusions import concluding, is_plain
+from .conclusions import MEMBER, concluding, is_plain
 from .extract import stated
 from .fields import json_fields
 from .mentions import UNDECIDED, Mention, Stated, behind_verbs, denied, free, stated_in
@@ -230,10 +230,10 @@ class OptionTable:
             if first is not None and THEN.match(line, first.end) and len({one.value for one in mentions}) > 1:
                 return Stated(None, False)
             return said
-        if not mentions or _ASKS.search(line) or UNDECIDED.search(line):
+        if not mentions or UNDECIDED.search(line) or MEMBER.match(line):
             return Stated(None, not mentions)
         first = mentions[0]
-        if not line[: first.start].strip(WRAPPING) and _ENDS_CLAUSE.match(line, first.end):
+        if not _ASKS.search(line) and not line[: first.start].strip(WRAPPING) and _ENDS_CLAUSE.match(line, first.end):
             kept = free(line, mentions)
             if not denied(line, first):
                 return Stated(first.value if kept and kept[0] is first else None, False)

@@ -46,9 +46,9 @@ class Label(Reply):
        label (`plain_option`);
     3. the whole reply, or its first word or words before a mark ("Yes, because …");
     4. the last line, or its beginning before a mark ("No. …");
-    5. the last label that stands as a word anywhere, is not denied ("not relevant") and is not part of an enumeration
-       ("yes or no"); yes and no only at the end of a clause ("there is no evidence" is not an answer).
+    5. the only label that the last sentence names, where it leaves no doubt (`harness.replies.conclusions`).
 
+    Lines that begin with different labels ("Travel: no", "Politics: yes") state none by rules 3 and 4.
     A "no" that continues as in "no evidence" is not an answer. `Letter` says how single letters are read; rules 1 to 4
     apply to digits.
 

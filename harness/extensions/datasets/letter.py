@@ -142,7 +142,8 @@ class Letters:
             rf"{_WRAP}{{0,12}}{_FILL}{_WRAP}{{0,12}}([{re.escape(letters.lower())}])"
             r"[)\]}*_`$\"'”’. \t]{0,8}(?=\n|\Z)"
         )
-        self._item = re.compile(rf"(?:^|(?<=[,;\n]))[ \t>*_`-]{{0,6}}[(\[]?({one})[)\].:](?!\w)", re.MULTILINE)
+        item = rf"[ \t>*_`-]{{0,6}}[(\[]?({one})[)\].:](?!\w)"
+        self._item, self._listed = re.compile(f"^{item}", re.MULTILINE), re.compile(f"[,;]{item}")
         self._dash = re.compile(rf"[*_`#\s]{{0,6}}(?:(?i:option)[ ])?({one})[*_`]{{0,3}}[ \t]+[–—-][ \t]")
         self._marks = re.compile(
             rf"[(\[]({one})[)\]]|\*\*\(?({one})[).:]?\*\*|\b(?i:option|choice)[ \t]+\*{{0,2}}({one})(?!\w)"
@@ -187,6 +188,7 @@ class Letters:
         if letter is None or len(first) > _LONGEST or OPEN.search(first_sentence(first)):
             return None
         others = {match[1] for match in itertools.islice(self._item.finditer(text), _MOST)}
+        others |= {match[1] for match in self._listed.finditer(first)}
         return letter if others <= {letter} else None
 
     def _dashed(self, line: str) -> str | None:

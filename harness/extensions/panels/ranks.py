@@ -58,7 +58,7 @@ def in_ranks(text: str, candidates: tuple[str, ...]) -> list[str] | None:
     if _BACKWARDS.search(text):
         return None
     for ranked in (_of_objects(text, candidates), _of_lines(text, candidates)):
-        if ranked:
+        if len(ranked) > 1:
             return _in_order(ranked, candidates)
     if "<" in text or ">" in text:
         return None

@@ -104,6 +104,8 @@ CALLS: dict[str, Callable[[str, Arguments], str]] = {
     "OpenAI, one function": lambda n, a: _json({"function_call": {"name": n, "arguments": _json(a)}}),
 }
 """Format → a call of a tool (name, arguments) as models write it."""
+PYTHON = frozenset(("Llama 4", "LFM2", "Gemma 3", "pythonic"))
+"""Formats in Python's syntax."""
 BARE = frozenset(("pythonic", "OpenAI", "OpenAI, one function"))
 """Formats without an envelope, in which a free text may be meant as it is."""
 
@@ -134,6 +136,8 @@ def written_in(name: str, form: Any, action: Any) -> str | None:
     if set(said) == {"calls"}:
         calls = [(call["name"], json.loads(call["arguments"])) for call in form.calls_of(action)]
         return "\n".join(CALLS[name](tool, given) for tool, given in calls)
+    if name in PYTHON and not all(map(str.isidentifier, said)):  # no call in Python names an argument 1
+        return None
     return CALLS[name]("reply", said) if said else None
 
 
