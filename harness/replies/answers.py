@@ -389,6 +389,7 @@ def _corrected(text: str, place: AnswerPlace[T], read: Read[T]) -> T | None:
     return said.value if len(line.strip(WRAPPING)) <= _SHORT else None
 
 
+_REMARK = re.compile(r"[ \t][–—-][ \t]+[^\W\d].*")
 _ALONE = 3
 """Words of a first line that may be an answer and nothing besides."""
 _SHORT = 40
@@ -417,6 +418,7 @@ def _at_end(text: str, read: Read[T]) -> T | None:
     said = read(line, False)
     if said.value is None and "\n\n" in text.strip():  # an answer alone, and paragraphs that explain it
         first, _, below = text.strip().partition("\n")
+        first = _REMARK.sub("", first)  # "B - Rome"
         is_alone = below.startswith("\n") and len(first) <= _SHORT and len(first.split()) <= _ALONE
         return read(first.strip(" #*_`"), False).value if is_alone else None
     if said.value is None or "\n" not in text:

@@ -72,6 +72,9 @@ _OTHERS = re.compile(
     r"|(?<![^\W_])(?:(?:agent|player|participant|philosopher|opponent)(?:[ \t_-]?#?\w{1,3})?|p\d{1,2})[ \t]"
     r"(?:(?:has|have|had|will|also|still|is|was)[ \t])?(?:cho(?:se|os)|pick|vot|want|pla[yn]|go|tak|us)\w*"
     r"|(?<![^\W_])(?:(?:agent|player|participant|philosopher|opponent)(?:[ \t_-]?#?\w{1,3})?|p\d{1,2})['’]s?(?!\w)"
+    r"|^[\s*_#>\[\"'-]*(?:(?:agent|player|participant|philosopher|robot)[ \t_-]?#?\w{1,3}|p\d{1,2}),"
+    r"|(?<![^\W_])(?:the|my|an)[ \t](?:other|others|another|opponent|neighbou?r|partner|rival)s?[ \t](?:\w+[ \t])?"
+    r"(?:did|does|do|has|have|had|holds?|held|will|is|are|was|were)(?!\w)"
     r"|^[\s*_#>\[\"'-]*(?:(?:agent|player|participant|philosopher|opponent|robot)\b[^:\n]{0,12}"
     r"|[^\W\d_]{1,20}[ \t_-]?#?\d{1,3})[ \t*_]*:",
     re.IGNORECASE,
@@ -106,6 +109,10 @@ _DECLARES = re.compile(
 """With what a reply says what its author does."""
 
 
+SPEAKER = re.compile(
+    r"(?:agent|player|participant|philosopher|robot|person|speaker|user|model|p)[ \t_-]?#?\w{1,2}", re.IGNORECASE
+)
+"""Who may be only spoken to or of: an option that is one is stated behind a verb alone."""
 MEMBER = re.compile(r"[\s{\[,]*[\"'][^\"'\n]{1,60}[\"'][ \t]*:")
 """How a line of JSON begins, whose keys say what its values are."""
 

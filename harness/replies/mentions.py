@@ -35,7 +35,7 @@ _DENIED_BEHIND = re.compile(
     rf"{_MARKS}{{0,6}}(?:"
     r"(?:is|are|was|were|seems?|looks?|would[ \t]be|must[ \t]be|has[ \t]to[ \t]be|being)[ \t]+"
     r"(?:(?:clearly|obviously|definitely|certainly|also|just|simply|already|surely)[ \t]+)?"
-    r"(?:not|never|wrong|incorrect|false|im\w+|taken|ruled[ \t]out|eliminated|excluded|out)(?!\w)"
+    r"(?:not|never|too|wrong|incorrect|false|im\w+|taken|ruled[ \t]out|eliminated|excluded|out)(?!\w)"
     r"|(?:is|are|was|were|does|do|did|ca|could|wo|would|should)n['’]t(?!\w)"
     r"|(?:cannot|can[ \t]not|can['’]t|does[ \t]not|do[ \t]not|did[ \t]not|fails)(?!\w))",
     re.IGNORECASE,
@@ -105,6 +105,8 @@ def denied(line: str, one: Mention[T]) -> bool:
     )
 
 
+_BUT = re.compile(r"(?<!\w)(?:but|while|whereas|though)(?!\w)|;", re.IGNORECASE)
+"""What opposes a value to another one behind it."""
 UNDECIDED = re.compile(
     r"\b(?:I|we)[ \t](?:cannot|can['’]t|can[ \t]not|do[ \t]not|don['’]t)[ \t](?:say|tell|know|decide|determine)\b"
     r"|\bdepends[ \t]on\b|\bhard[ \t]to[ \t]say\b|\btorn[ \t]between\b"
@@ -114,7 +116,7 @@ UNDECIDED = re.compile(
 )
 """What a line says, with no label before it, that decides for no value."""
 _NONE = re.compile(
-    r"(?<!\w)(?:(?:there|it)[ \t](?:is|was|are|were|seems)[ \t](?:to[ \t]be[ \t])?(?:no|im\w+"
+    r"(?<!\w)(?:(?:there|it)[ \t](?:is|was|are|were|seems)[ \t](?:to[ \t]be[ \t])?(?:no(?!\w)|im\w+"
     r"|not[ \t](?:possible|clear|known|given|enough|determin\w+))"
     r"|no[ \t](?:valid[ \t]|possible[ \t]|such[ \t])?(?:solution|answer|way|option|combination)|impossible"
     r"|(?:cannot|can['’]?t|could[ \t]?n[o'’]t|unable[ \t]to|not[ \t]possible[ \t]to)[ \t]"
@@ -134,7 +136,8 @@ _VERB = re.compile(
     r"|comes?[ \t](?:out[ \t])?(?:to|at)|amounts?[ \t]to|adds?[ \t]up[ \t]to|works?[ \t]out[ \t](?:to|as)"
     r"|results?[ \t]in"
     r"|choos(?:e|ing)|chose|pick(?:ed|ing)?|select(?:ed|ing)?|get|got|obtain|find|found|conclude|answer|say|submit"
-    r"|go(?:ing)?[ \t](?:with|for)|settled?[ \t](?:on|for)|vot(?:e|ing)[ \t](?:for|to[ \t]\w+)|opt[ \t]for"
+    r"|go(?:ing)?[ \t](?:with|for)|settled?[ \t](?:on|for)|vot(?:e|ing)(?:[ \t]for|[ \t]to[ \t](?:eliminate"
+    r"|remove|eject|exile|expel|kick|lynch|execute|banish))?|goes[ \t]to|opt[ \t]for"
     r"|decided?[ \t](?:on"
     r"|for)|take)(?!\w)"
     r"|(?<=[,;][ \t])so(?=[ \t])|(?<=[?.!][ \t])(?:no|nope|rather|instead)[ \t]*[,.:;–—-]+(?=[ \t])"
@@ -211,5 +214,8 @@ def stated_in(
         at = len(line) - len(tail)
         following = next((start for start in starts if start >= at), None)
         if following is not None and begins(line[at:following]):
+            end = starts[following].end
+            if any(one.value != starts[following].value and _BUT.search(line, end, one.start) for one in kept):
+                return Stated(None, False)
             return Stated(starts[following].value, False)
     return Stated(None, False)

@@ -66,6 +66,10 @@ _PLACES = re.compile(
     r"|-)olds?(?!\w)"
 )
 """What follows a number of digits to which another one is rounded, or an age."""
+_SUBJECT = re.compile(
+    r"[ \t]+(?:is|was|are|were|has|had|will|looks?|seems?)(?!\w)(?![ \t]+(?:the|my|our|correct|right|best|left))"
+)
+"""What makes of a number with which a line begins one that is only spoken of: "17 is too low"."""
 _UNITS = re.compile(r"[^\w\n]*[-−]?\d[\d.,]*[ \t]*[^\W\d]+[^\w\n]*")
 """A number with its unit."""
 _UNKNOWN = re.compile(r"(?<!\w)[^\W\d_][ \t]*[-+−–*/×·÷^][ \t]*$")
@@ -150,7 +154,8 @@ class Numbers:
         if not mentions:
             return Stated(None, not _NUMBER.search(line))
         begins = _BEGINS if announced else _EXACTLY
-        if begins.fullmatch(line, 0, mentions[0].start) is not None:
+        is_subject = not announced and _SUBJECT.match(line, mentions[0].end) is not None
+        if not is_subject and begins.fullmatch(line, 0, mentions[0].start) is not None:
             is_open = not announced and OPEN.search(first_sentence(line)) is not None
             return Stated(None if is_open else self._leading(line, mentions), False)
         alone = announced

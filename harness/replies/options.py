@@ -12,7 +12,7 @@ from typing import TypeVar
 from .answers import answer_at, places_of, plain
 from .aside import spoken
 from .characters import ASIAN, BLANK, DECORATION, WRAPPING, end_of, first_word, last_line
-from .conclusions import MEMBER, concluding, is_plain
+from .conclusions import MEMBER, SPEAKER, concluding, is_plain
 from .extract import stated
 from .fields import json_fields
 from .mentions import UNDECIDED, Mention, Stated, behind_verbs, denied, free, stated_in
@@ -235,6 +235,8 @@ class OptionTable:
         first = mentions[0]
         if not _ASKS.search(line) and not line[: first.start].strip(WRAPPING) and _ENDS_CLAUSE.match(line, first.end):
             kept = free(line, mentions)
+            if SPEAKER.fullmatch(line[: first.end].strip(WRAPPING)) and line[first.end : first.end + 1] in (":", ","):
+                return Stated(None, False)
             if not denied(line, first):
                 return Stated(first.value if kept and kept[0] is first else None, False)
         sentence = concluding(line, lambda said: bool(self.mentions(said)))
@@ -264,6 +266,8 @@ class OptionTable:
     def _is_named(self, line: str, one: Mention[str]) -> bool:
         """Whether a mention is written as the option is, and is no word or letter of the sentence itself."""
         word = line[one.start : one.end]
+        if SPEAKER.fullmatch(word):
+            return False
         marked = line[: one.start].endswith(_QUOTES) and line[one.end :].startswith(_QUOTES)
         if len(word) < 2 or word.lower() in _PARTICLES:
             return marked or bool(_CALLED.search(line[: one.start]))

@@ -13,6 +13,7 @@ from harness.api import Parsed, Reply, ReplyField
 from harness.replies.answers import answer_at, answer_of, places_of, plain
 from harness.replies.aside import spoken
 from harness.replies.characters import WRAPPING, end_of, last_line
+from harness.replies.conclusions import SPEAKER
 from harness.replies.options import FIELDS, LABELS, OptionTable, another_follows, plain_option
 
 from .letter import letters
@@ -135,6 +136,8 @@ class _Labels:
     def _opening(self, text: str) -> str | None:
         """The label that `text` is, or begins with before a mark or a line break."""
         match = self._word.match(text, end_of(_OPENING, text[:500], 0))
+        if match and SPEAKER.fullmatch(match[0]) and text[match.end() :].lstrip()[:1] in (":", ","):
+            return None
         closed = match and _ends_clause(text, match.end()) and not self._is_listed(text, match.end())
         return self._options.named(match) if match and closed else None
 

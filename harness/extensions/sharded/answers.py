@@ -319,7 +319,10 @@ _ADDED = re.compile(
 _SENTENCE = re.compile(r"(?i:the|it|this|that|my)\b(?:[ \t][a-z]+){0,6}[ \t](?:is|was|are|were)[ \t]+(.+)")
 _GROUPED = re.compile(r"(?<![\d.])\d{1,3},\d{3}(?![\d.])")
 _WINDOW = 500
-_QUOTED = re.compile(r"[\s*_`]*[\"“]([^\"“”\n]{1,80}?)[.!,]?[\"”][.!,*_`]*(?=[ \t]+[A-Z]|[ \t]*$)")
+_QUOTED = re.compile(
+    r"[\s*_`]*[\"“]([^\"“”\n]{1,80}?)[.!,]?[\"”][.!,*_`]*"
+    r"(?=[ \t]+(?:[A-Z]|(?:and[ \t]not|not|but|because|since|as)\b)|[ \t]*$)"
+)
 _OFFERS = re.compile(r"(?i:(?:^|\s)either\s.*\sor\s|^(?:it )?(?:could|might|may) be\b|\?$)")
 _AROUND = " \t\r\n*_`$.。\"'“”‘’「」『』«»,;!"
 

@@ -24,7 +24,8 @@ LIST = Answer(NUMBERS, "Answer:")
 @pytest.mark.parametrize(
     "frame",
     [
-        "It could be {}.", "It may be {}.", "Maybe {} fits.", "Is it {}?", "We know little, so whether it is {} is open.",
+        "It could be {}.", "It may be {}.", "Maybe {} fits.", "Is it {}?", "Whether it is {} is open.",
+        "P1, please take {}.", "The other robot has {}.", "My best guess was {}, but I pick none.",
         "If the first clue holds, it is {}.", "Assuming that it rains, the total is {}.", "Agent 1 says {}.",
         "Player 2's value is {}.", "P3: {}", "You could take {}.", "I will wait; so far it is {}.",
         "I cannot determine it, but some say {}.", "It is not {}.", "The value {} is one of several possible answers.",
@@ -76,6 +77,10 @@ def test_one_value_without_a_doubt_is_the_answer(form: Reply, frame: str) -> Non
         (TOPICS, "The exhibit belongs to the Travel category.", "Travel"),
         (COLORS, "Agent 1: Red\nAgent 2: Green\nAgent 3: Blue", None),
         (COLORS, "Winner: Red\n\nRunner-up: Blue", "Red"),
+        (Choice(("P1", "P2"), "Answer:"), "I agree with P1.", None),
+        (Choice(("P1", "P2"), "Answer:"), "P2 stays silent. I vote to eliminate P2.", "P2"),
+        (Number(), "17 is too low. 42 is my offer.", None),
+        (Number(), "My limit is 42 but I offer 17.", None),
         (WORD, "Paris", "Paris"),
         (WORD, "The capital is **Paris**, as the second document shows.", "Paris"),
         (WORD, "The clues suggest something with magic, and a journey into a new world.", None),
