@@ -25,7 +25,7 @@ LIST = Answer(NUMBERS, "Answer:")
     "frame",
     [
         "It could be {}.", "It may be {}.", "Maybe {} fits.", "Is it {}?", "Whether it is {} is open.",
-        "P1, please take {}.", "The other robot has {}.", "My best guess was {}, but I pick none.",
+        "P1, please take {}.", "The other robot has {}.",
         "If the first clue holds, it is {}.", "Assuming that it rains, the total is {}.", "Agent 1 says {}.",
         "Player 2's value is {}.", "P3: {}", "You could take {}.", "I will wait; so far it is {}.",
         "I cannot determine it, but some say {}.", "It is not {}.", "The value {} is one of several possible answers.",
