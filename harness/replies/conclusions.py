@@ -155,6 +155,8 @@ def concluding(line: str, mentions: Callable[[str], bool]) -> str | None:
 
 def first_sentence(line: str) -> str:
     """The sentence with which a line begins."""
+    if _BREAK.search(line) is None:  # as most
+        return line
     *_, first = sentences(line[:_LONGEST]) if line.strip() else (line,)
     return first
 

@@ -54,13 +54,13 @@ _VERDICTS = (
 LABELS = (
     (
         re.compile(
-            rf"(?<![^\W_])(?:{'|'.join(_LABELS)})"
-            r"[ \t*_`]{0,5}(?:[:：=]|(?<=[ \t*_`])(?:is|would be|must be)(?![\w']))[ \t*_`]*[:：]?",
+            rf"(?<![^\W_])(?:(?:{'|'.join(_LABELS)})"
+            r"[ \t*_`]{0,5}(?:[:：=]|(?<=[ \t*_`])(?:is|would be|must be)(?![\w']))[ \t*_`]*[:：]?"
+            rf"|(?:{'|'.join(_VERDICTS)})[ \t*_`]{{0,5}}[:：=][ \t*_`]*)",
             re.IGNORECASE,
         ),
-        _LABELS,
+        (*_LABELS, *_VERDICTS),
     ),
-    (re.compile(rf"(?<![^\W_])(?:{'|'.join(_VERDICTS)})[ \t*_`]{{0,5}}[:：=][ \t*_`]*", re.IGNORECASE), _VERDICTS),
 )
 """What announces an option, besides the labels of all answers."""
 _MOST = 100
