@@ -72,6 +72,8 @@ _OTHERS = re.compile(
     r"|(?<![^\W_])(?:(?:agent|player|participant|philosopher|opponent)(?:[ \t_-]?#?\w{1,3})?|p\d{1,2})[ \t]"
     r"(?:(?:has|have|had|will|also|still|is|was)[ \t])?(?:cho(?:se|os)|pick|vot|want|pla[yn]|go|tak|us)\w*"
     r"|(?<![^\W_])(?:(?:agent|player|participant|philosopher|opponent)(?:[ \t_-]?#?\w{1,3})?|p\d{1,2})['’]s?(?!\w)"
+    r"|(?<![^\W_])(?:others?|many|some|most|people|everyone|someone)[ \t](?:\w+[ \t]){0,2}(?:cho(?:se|ose)"
+    r"|pick|vote|select)\w*"
     r"|^[\s*_#>\[\"'-]*(?:(?:agent|player|participant|philosopher|robot)[ \t_-]?#?\w{1,3}|p\d{1,2}),"
     r"|(?<![^\W_])(?:the|my|an)[ \t](?:other|others|another|opponent|neighbou?r|partner|rival)s?[ \t](?:\w+[ \t])?"
     r"(?:did|does|do|has|have|had|holds?|held|will|is|are|was|were)(?!\w)"

@@ -33,7 +33,7 @@ _DENIED_BEFORE = re.compile(
 )
 _DENIED_BEHIND = re.compile(
     rf"{_MARKS}{{0,6}}(?:"
-    r"(?:is|are|was|were|seems?|looks?|would[ \t]be|must[ \t]be|has[ \t]to[ \t]be|being)[ \t]+"
+    r"(?:is|are|was|were|seems?|looks?|would[ \t]be|can[ \t]be|should[ \t]be|must[ \t]be|has[ \t]to[ \t]be|being)[ \t]+"
     r"(?:(?:clearly|obviously|definitely|certainly|also|just|simply|already|surely)[ \t]+)?"
     r"(?:not|never|too|wrong|incorrect|false|im\w+|taken|ruled[ \t]out|eliminated|excluded|out)(?!\w)"
     r"|(?:is|are|was|were|does|do|did|ca|could|wo|would|should)n['’]t(?!\w)"
@@ -212,7 +212,7 @@ def stated_in(
     starts = {one.start: one for one in kept}
     for tail in behind_verbs(line):
         at = len(line) - len(tail)
-        following = next((start for start in starts if start >= at), None)
+        following = next((start for start in starts if start >= at - 1), None)  # a blank may begin a number
         if following is not None and begins(line[at:following]):
             end = starts[following].end
             if any(one.value != starts[following].value and _BUT.search(line, end, one.start) for one in kept):

@@ -66,6 +66,9 @@ _PLACES = re.compile(
     r"|-)olds?(?!\w)"
 )
 """What follows a number of digits to which another one is rounded, or an age."""
+_UNKNOWNS = re.compile(r"(?<!\w)([^\W\d_])[ \t]*=(?=[ \t$]*[-−]?\d)")
+"""Unknowns that get a value: "x = 3, y = 4"."""
+_OR = re.compile(r"\d[^\w\n]*(?:or|and)\b", re.IGNORECASE)
 _SUBJECT = re.compile(
     r"[ \t]+(?:is|was|are|were|has|had|will|looks?|seems?)(?!\w)(?![ \t]+(?:the|my|our|correct|right|best|left))"
 )
@@ -165,7 +168,9 @@ class Numbers:
                 return Stated(None, False)
             line, mentions = sentence, self._mentions(sentence)
             alone = is_plain(line[: mentions[-1].end])
-        if (sign := line.find("=")) >= 0:
+        if not announced and len(set(_UNKNOWNS.findall(line))) > 1:
+            return Stated(None, False)
+        if (sign := line.find("=") if announced else line.rfind("=")) >= 0:
             later = [one for one in mentions if one.start > sign]
             if later and not line[sign + 1 : later[0].start].strip(_AROUND):
                 line, mentions = line[sign + 1 :], _moved(later, sign + 1)
@@ -229,6 +234,8 @@ class Numbers:
             return None
         sides = re.split("[=≈]", line[:end])
         if len(sides) > 1:
+            if any(map(_OR.search, sides[1:-1])):  # "x = 42 or x = 17"
+                return None
             if _UNITS.fullmatch(sides[0]) and _UNITS.fullmatch(sides[-1]):
                 return None
             for side in (sides[-1], sides[0]):

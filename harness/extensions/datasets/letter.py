@@ -35,6 +35,12 @@ _GOES_ON = re.compile(
     r"|so|if)\b)[a-z]"
 )
 _MARKED = ("*", "`", "$", '"', "'", "“", "‘", "{")
+_REFERS = re.compile(
+    r"(?<!\w)(?:in|see|per|from|under|figure|fig\.?|table|statement|group|equation|clause|section|part|step|case)"
+    r"[ \t*_]*$",
+    re.IGNORECASE,
+)
+"""What makes of a letter behind it the name of something else: "as noted in (B)"."""
 _CHOSEN = re.compile(r"(?<!\w)(?:(?:option|choice)[ \t]+is|I (?:choose|pick|select)|go with)(?!\w)", re.IGNORECASE)
 _CHOOSES = ((_CHOSEN, ("option", "choice", "i choose", "i pick", "i select", "go with")),)
 _TEX = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\{([^{}]*)\}")
@@ -143,7 +149,7 @@ class Letters:
             r"[)\]}*_`$\"'”’. \t]{0,8}(?=\n|\Z)"
         )
         item = rf"[ \t>*_`-]{{0,6}}[(\[]?({one})[)\].:](?!\w)"
-        self._item, self._listed = re.compile(f"^{item}", re.MULTILINE), re.compile(f"[,;]{item}")
+        self._item, self._listed = re.compile(f"^{item}", re.MULTILINE), re.compile(rf"(?:[,;]|(?<=\s)(?=[(\[])){item}")
         self._dash = re.compile(rf"[*_`#\s]{{0,6}}(?:(?i:option)[ ])?({one})[*_`]{{0,3}}[ \t]+[–—-][ \t]")
         self._marks = re.compile(
             rf"[(\[]({one})[)\]]|\*\*\(?({one})[).:]?\*\*|\b(?i:option|choice)[ \t]+\*{{0,2}}({one})(?!\w)"
@@ -169,7 +175,10 @@ class Letters:
     def _ending(self, sentence: str) -> str | None:
         """The letter that a last sentence states in plain words."""
         ending = self._endings.read(sentence)
-        return ending[0] if ending is not None and not self._several(sentence, ending[1]) else None
+        if ending is None or self._several(sentence, ending[1]):
+            return None
+        letter, end = ending
+        return None if denied(sentence, Mention(end - 1, end, letter)) else letter
 
     def _only_marked(self, sentence: str) -> str | None:
         """The only letter of a last sentence that is in brackets, in bold, or called an option."""
@@ -177,6 +186,8 @@ class Letters:
         if len({match[match.lastindex or 0] for match in found}) != 1 or self._endings.read(sentence) is not None:
             return None
         start = found[-1].start()
+        if _REFERS.search(sentence, 0, start):
+            return None
         begin = max((match.end() for match in self._marks.finditer(sentence, 0, start)), default=0)
         return found[-1][found[-1].lastindex or 0] if is_plain(sentence[begin:start]) else None
 
