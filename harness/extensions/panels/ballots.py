@@ -30,6 +30,8 @@ _GIVEN = re.compile(
 _IN_BRACKETS = re.compile(r"[ \t]+\([^()\n]{1,80}\)")
 _ITEM = re.compile(r"([ \t]*\d{1,4}[.)][ \t]*[^\s:–—-]{1,40}?[*_`]{0,3}):?[ \t]+(?:[:–—-]{1,2}[ \t]+.*)")
 """A numbered line with a remark: "1. **A** - clear"."""
+_TIE = re.compile(r"\w[ \t*_`]*=[ \t*_`]*[^\W\d]")
+"""Two candidates on one rank: "A = B"."""
 _WHOLE = re.compile(r"\d{1,9}")
 _DECORATION = str.maketrans("", "", "*_`\"'“”[](){}")
 
@@ -201,6 +203,8 @@ class Ranking(CandidateBallot):
         statement = _IN_BRACKETS.sub("", statement.replace("&gt;", ">").replace("＞", ">"))
         if "<" in statement:
             return None, "write the best first, with > between"
+        if _TIE.search(statement):
+            return None, "write candidates one after another, with > between; = is no rank"
         parts = re.split(r"[>,;→]|\s-+\s", statement.translate(_DECORATION))
         words = [word for part in parts for word in self._words(part)]
         for word in words:

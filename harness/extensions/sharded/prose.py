@@ -14,7 +14,7 @@ from harness.replies.statements import declines, labelled
 _ADDED = re.compile(
     r"[ \t]*(?:[ \t]\((?:not|also|because|since|see|i\.e|e\.g|the|as|which|known|formerly|it)\b.*"
     r"|[ \t][–—-]{1,2}[ \t].*"
-    r"|,?[ \t]+(?:because|since|as it|as the|which)\b.*|,[ \t]+(?:not|but not)\b.*)$"
+    r"|,?[ \t]+(?:because|since|as it|as the|which)\b.*|,[ \t]+(?:not|but not|as)\b.*)$"
 )
 _SENTENCE = re.compile(r"(?i:the|it|this|that|my)\b(?:[ \t][a-z]+){0,6}[ \t](?:is|was|are|were)[ \t]+(.+)")
 _QUOTED = re.compile(
@@ -22,7 +22,7 @@ _QUOTED = re.compile(
     r"(?=[ \t]+(?:[A-Z]|(?:and[ \t]not|not|but|because|since|as)\b)|[ \t]*$)"
 )
 _OFFERS = re.compile(r"(?i:(?:^|\s)either\s.*\sor\s|^(?:it )?(?:could|might|may) be\b|\?$)")
-_AROUND = " \t\r\n*_`$.。\"'“”‘’「」『』«»,;!"
+_AROUND = "# \t\r\n*_`$.。\"'“”‘’「」『』«»,;!"
 
 
 def words_of(line: str, announced: bool) -> Stated[str]:
@@ -64,7 +64,8 @@ def only_words(text: str) -> str | None:
 _MOST_WORDS, _MOST_CHARACTERS = 6, 60
 """Of a reply that is an answer without saying so."""
 _CLAUSE = re.compile(
-    r"[.!?;:][ \t]|[{}\"“”]|(?i:^(?:i|we|it|you|they|there|this|that|please|sorry|thanks?|hello|hi|ok(?:ay)?"
+    r"[.!?;:][ \t]|[ \t][/|→⇒][ \t]|(?i:^(?:perhaps|maybe|possibly|probably|either)\b)|[{}\"“”]|(?i:^(?:i|we"
+    r"|it|you|they|there|this|that|please|sorry|thanks?|hello|hi|ok(?:ay)?"
     r"|sure|waiting|not|none"
     r"|understood|received|noted)\b|\b(?:is|are|was|were|has|have|had|will|or|calls?|says?|said)\b|['’](?:s|m"
     r"|ll|re|t)[ \t])"
@@ -81,7 +82,11 @@ def lists_of(text: str) -> Iterator[str]:
     a line each; else the brackets of its last line, if these are the only ones there."""
     text = _CHECKED.sub(r"\1", _UNCHECKED.sub("", text)) if "[" in text else text
     text = text.replace("\\left", "").replace("\\right", "").replace("，", ",").replace("、", ",")
-    lines = [*labelled(text)][:1] or [last_line(text), text.strip().split("\n", 1)[0]]
+    lines = [*labelled(text)][:1] or [
+        line
+        for line in (last_line(text), text.strip().split("\n", 1)[0])
+        if concluding(line, lambda said: _REST.search(said) is not None) is not None
+    ]
     for line in lines:
         found = _BRACKETS.findall(line)
         if len(found) == 1 and not _OTHER_LIST.search(line):
