@@ -87,7 +87,7 @@ _CUT = re.compile(r"(?:(?<=\s)[=+×*/–-]|[=+×(,:]|(?<![^\W_])(?:the|a|an|is|a
 _WRAPPING = WRAPPING.replace(".", "").replace("!", "")
 _REJECTS = re.compile(r"^[\W_]*(?:no|nope|rather|instead)[ \t]*[,.:;–—-]+[ \t]*", re.IGNORECASE)
 _NOTE = re.compile(
-    r"[\W_]*(?:(?:however|but|also)\b[ \t,]*)?(?:please[ \t](?:note|be[ \t]aware|keep|remember)|note[ \t]that"
+    r"[\W_]{0,9}+(?:(?:however|but|also)\b[ \t,]*)?(?:please[ \t](?:note|be[ \t]aware|keep|remember)|note[ \t]that"
     r"|keep[ \t]in[ \t]mind"
     r"|it(?:['’]s|[ \t]is|[ \t]should[ \t]be)[ \t](?:also[ \t])?(?:important|worth|crucial"
     r"|essential)?[ \t]?(?:to[ \t])?"
@@ -96,7 +96,7 @@ _NOTE = re.compile(
 )
 """What only comments on an answer before it."""
 _DECLARES = re.compile(
-    r"(?:^|(?<=[,;:][ ]))[\W_]*(?:(?:so|thus|therefore|hence|then|ok(?:ay)?|and|now|this[ \t](?:round|turn"
+    r"(?:^|(?<=[,;:][ ]))[\W_]{0,9}+(?:(?:so|thus|therefore|hence|then|ok(?:ay)?|and|now|this[ \t](?:round|turn"
     r"|time))\b[ \t,]*)*"
     r"(?:I(?:['’]m|[ \t]am)[ \t](?:now[ \t])?(?:taking|playing|choosing|picking|submitting|moving|voting"
     r"|bidding|offering"

@@ -30,7 +30,7 @@ _GIVEN = re.compile(
 _IN_BRACKETS = re.compile(r"[ \t]+\([^()\n]{1,80}\)")
 _ITEM = re.compile(r"([ \t]*\d{1,4}[.)][ \t]*[^\s:–—-]{1,40}?[*_`]{0,3}):?[ \t]+(?:[:–—-]{1,2}[ \t]+.*)")
 """A numbered line with a remark: "1. **A** - clear"."""
-_TIE = re.compile(r"\w[ \t*_`]*=[ \t*_`]*[^\W\d]")
+_TIE = re.compile(r"[^\W_][ \t*_`]{0,6}=[ \t*_`]{0,6}[^\W\d_]")
 """Two candidates on one rank: "A = B"."""
 _WHOLE = re.compile(r"\d{1,9}")
 _DECORATION = str.maketrans("", "", "*_`\"'“”[](){}")

@@ -17,7 +17,7 @@ _LONGEST = 20_000
 _MEDALS = {"🥇": 1, "🥈": 2, "🥉": 3}
 _WORDS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 _RANK = re.compile(
-    r"[\s>*_`#|(\[-]*(?:(?P<medal>[🥇🥈🥉])|(?:(?:rank|place|position|number|no\.)[ \t]*)?#?(?P<number>\d{1,3})"
+    r"[\s>*_`#|(\[-]*+(?:(?P<medal>[🥇🥈🥉])|(?:(?:rank|place|position|number|no\.)[ \t]*)?#?(?P<number>\d{1,3})"
     rf"(?:st|nd|rd|th|[.)]|(?=[ \t*_]*[:|–—=-])|(?=[ \t]+\w))|(?P<word>{'|'.join(_WORDS)})\b"
     r"|(?P<end>best|top|highest|winner|middle|worst|last|lowest|bottom|runner-up)\b)"
     r"(?:[ \t]+(?:place|rank|position|choice))?[\s*_`)\]:|=>.–—-]*(?:(?:goes|is|to)[ \t]+){0,2}[*_`\"“]*",
