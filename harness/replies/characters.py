@@ -13,6 +13,9 @@ BLANK = re.compile(r"\s*")
 DECORATION = re.compile("[\\s\u200b\"'“”‘’„«»`*_:=()\\[\\]{}<>#]*")
 WRAPPING = " \t\r\n\v\f\u00a0\u200b\"'“”‘’„«»`*_()[]{}<>.!"
 
+ASIAN = r"\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af"
+"""Scripts without blanks between words, as a part of a class: a sign of these ends a Latin word."""
+
 
 def end_of(pattern: re.Pattern[str], text: str, start: int) -> int:
     """Where `pattern`, matched at `start`, ends; `start` if it does not match."""

