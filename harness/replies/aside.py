@@ -20,6 +20,8 @@ _SIGNS = ("<", "THINK]", "◁", "analysis", "my thought process:", "my response:
 """One of these is in every text with a mark."""
 
 
+_PICTURES = re.compile(r"^([ \t]*#{1,6}[ \t]*)[\u2600-\u27bf\U0001f300-\U0001faff\ufe0f]{1,4}[ \t]*", re.MULTILINE)
+"""What stands before the words of a heading: "## 🎯 Answer"."""
 _LAYOUT = ("<", "\\textbf{", "--", "==", "__", "**")
 """One of these is in every text with layout that `layout.plain` takes out."""
 
@@ -29,6 +31,8 @@ def spoken(text: str) -> str:
     (`written_calls`), which every form with labels reads, in plain lines (`layout`). Linear.
     """
     text = without_thinking(text)
+    if not text.isascii() and "#" in text:
+        text = _PICTURES.sub(r"\1", text)
     if may_call(text):
         from .written_calls import as_objects
 

@@ -23,7 +23,7 @@ _ABBREVIATION = re.compile(
     r"(?<![^\W_])(?:[a-z]|dr|Mr|Mrs|Ms|St|No|vs|approx|ca|ans|opt|fig|eq|e\.g|i\.e|etc)\.$", re.I
 )
 OPEN = re.compile(
-    r"\?[\s*_`\"'”’)\]]*$|^[\W_]*(?:assuming|suppose|supposing|in[ \t](?:the|this|that)[ \t](?:\w+[ \t])?case"
+    r"\?[\s*_`\"'”’)\]]*$|^[\W_]*(?:error|assuming|suppose|supposing|in[ \t](?:the|this|that)[ \t](?:\w+[ \t])?case"
     r"|if[ \t]not)(?!\w)"
     r"|(?<!\w)(?<!even[ \t])(?<!as[ \t])(?:if|unless)(?![ \t]we(?!\w))(?!\w)"
     r"|(?<![^\W_])(?:could|might|may)(?![\w'])"
@@ -69,7 +69,7 @@ _OTHERS = re.compile(
     r"[ \t_-]?#?\w{1,3}|[^\W\d_]{1,20}[ \t_-]?#?\d{1,3})[ \t](?:(?:has|have|had|will|also|still|is|are|was)[ \t])?"
     r"(?:say|sa(?:ys|id|ying)|claim|think|thought|propos|suggest|report|believ|announc|argu|insist|answer|guess|prefer)"
     r"\w*(?!\w)"
-    r"|(?<![^\W_])(?:(?:agent|player|participant|philosopher|opponent)(?:[ \t_-]?#?\w{1,3})?|p\d{1,2})[ \t]"
+    r"|(?<![^\W_])(?:(?:agent|player|participant|philosopher|opponent)(?:[ \t_-]?#?\w{1,3})?|p\d{1,2}|you)[ \t]"
     r"(?:(?:has|have|had|will|also|still|is|was)[ \t])?(?:cho(?:se|os)|pick|vot|want|pla[yn]|go|tak|us)\w*"
     r"|(?<![^\W_])(?:(?:agent|player|participant|philosopher|opponent)(?:[ \t_-]?#?\w{1,3})?|p\d{1,2})['’]s?(?!\w)"
     r"|(?<![^\W_])(?:others?|many|some|most|people|everyone|someone)[ \t](?:\w+[ \t]){0,2}(?:cho(?:se|ose)"

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from .statements import declines
+
 T = TypeVar("T")
 
 _NEAR = 60
@@ -158,6 +160,9 @@ _REASON = re.compile(
 )
 
 
+_CLAUSE = re.compile(r"[,;:.(–—]")
+
+
 def behind_verbs(line: str) -> Iterable[str]:
     """What a line says behind its verbs, from the last one to the first, then behind words such as "therefore"."""
     verbs = [match for match in _VERB.finditer(line) if line[match.end() :].strip()]
@@ -204,7 +209,7 @@ def stated_in(
     first = mentions[0]
     if begins(line[: first.start]) and not (kept and _DENIED_BEFORE.search(line[: first.start])):
         return Stated(first.value if kept and kept[0] is first else None, False)
-    if _NONE.search(line, 0, first.start):
+    if _NONE.search(line, 0, first.start) or declines(_CLAUSE.split(line[: first.start], maxsplit=1)[0]):
         return Stated(None, False)
     values = {repr(one.value): one.value for one in kept}
     if len(values) == 1 and alone:

@@ -16,6 +16,7 @@ _ADDED = re.compile(
     r"|[ \t][–—-]{1,2}[ \t].*"
     r"|,?[ \t]+(?:because|since|as it|as the|which)\b.*|,[ \t]+(?:not|but not|as)\b.*)$"
 )
+_FOOTNOTE = re.compile(r"\[\^\w{1,8}\]")
 _SENTENCE = re.compile(r"(?i:the|it|this|that|my)\b(?:[ \t][a-z]+){0,6}[ \t](?:is|was|are|were)[ \t]+(.+)")
 _QUOTED = re.compile(
     r"[\s*_`]*[\"“]([^\"“”\n]{1,80}?)[.!,]?[\"”][.!,*_`]*"
@@ -27,6 +28,7 @@ _AROUND = "# \t\r\n*_`$.。\"'“”‘’「」『』«»,;!"
 
 def words_of(line: str, announced: bool) -> Stated[str]:
     """The words that a line says behind a label, without a reason in brackets or behind a dash."""
+    line = _FOOTNOTE.sub("", line) if "[^" in line else line
     for _ in range(2):
         line = re.sub(r"\\(?:text\w{0,2}|mathrm|boxed)\{([^{}]*)\}", r"\1", line)
     if (member := json_fields(line, ("answer",)).get("answer") if line.startswith("{") else None) is not None:
