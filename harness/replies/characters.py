@@ -147,3 +147,11 @@ def last_line(text: str) -> str:
             return line.strip()
         end = start - 1
     return ""
+
+
+_SEPARATORS = (" /", " →", " ·", " •", " –", " —", " -")
+
+
+def before_separator(text: str) -> str:
+    """`text` without what parts it from a label behind it on its line: "I go first / ACTION: WAIT"."""
+    return text[:-2].rstrip() if text[-2:] in _SEPARATORS else text

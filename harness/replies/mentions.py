@@ -30,7 +30,8 @@ _DENIED_BEFORE = re.compile(
     r"|reject(?:s|ed|ing)?|discard(?:s|ed|ing)?|avoid(?:s|ed|ing)?|at[ \t](?:least|most)|up[ \t]to)(?!\w)"
     r"|n['’]t(?!\w))"
     r"(?:[\W_]|(?<!\w)(?:be|being|an?|the|really|option|choice|answer|number|just|simply|also|with|for|to|go|pick"
-    r"|choose|select|say|my|earlier|previous|first|initial)(?!\w))*(?:(?<=[ \t])[^\W\d_]{1,20}[ \t]{1,4})?$",
+    r"|choose|select|say|my|earlier|previous|first|initial)(?!\w))*"
+    r"(?:(?<=[ \t])(?!(?:so|thus|hence|then|but|therefore|and|or|it|this|that|which)[ \t])[^\W\d_]{1,20}[ \t]{1,4})?$",
     re.IGNORECASE,
 )
 _DENIED_BEHIND = re.compile(

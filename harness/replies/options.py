@@ -203,6 +203,8 @@ class OptionTable:
         found = []
         for match in itertools.islice(self.pattern.finditer(line), _MOST):
             word = match[0]
+            if word in ("a", "A", "I") and _GOES_ON.match(line, match.end()):
+                continue
             if len(word) == 1 and word.isalpha() and not _is_marked(line, match):
                 is_item = match.start() == 0 and line[1:3] == ". "
                 if (
@@ -211,8 +213,6 @@ class OptionTable:
                     and line.strip(WRAPPING + ",;:") != word
                     and match.end() < len(line.rstrip(WRAPPING))
                 ):
-                    continue
-                if word in "AI" and _GOES_ON.match(line, match.end()):
                     continue
             if word.lower() == "no" and _NO_LONGER.match(line, match.end()):
                 continue

@@ -135,6 +135,7 @@ class Letters:
             rf"{_WRAP}{{0,12}}{_FILL}{_WRAP}{{0,12}}(?:[(\[][\s*_]{{0,3}}({either})[\s*_]{{0,3}}[)\]]|({one}){_END})"
         )
         self._other = re.compile(rf"[(\[*]{{0,3}}{one}{_END}|\(?{either}\)")
+        self._single = re.compile(rf"(?<![\w'’-]){one}(?![\w'’-])(?!(?<=[AI])[ \t]+[a-z])")
         self._or = re.compile(
             rf"[)\]]?[.:]?[^\n.;!?,()\[\]*]{{0,80}}\bor[ \t]+(?:option[ \t]+)?(?:[(\[*]{{1,2}}{one}[)\]*]|{one}[).:])"
         )
@@ -161,7 +162,7 @@ class Letters:
         if places := places_of(text, self._line, also=_CHOOSES):
             return answer_at(text, places, self._line)
         line = last_statement(text)[-_LONGEST:]
-        sentence = concluding(line, lambda said: bool(self._endings.read(said) or self._marks.search(said))) or ""
+        sentence = concluding(line, self._mentions) or ""
         letter = (
             self._alone(line, any_case=text.strip() == line)
             or self._labelled_text(line)
@@ -171,6 +172,12 @@ class Letters:
             or self._only_marked(sentence)
         )
         return letter or self._texts.get(_plain(text[:_LONGEST])) or self._texts.get(_plain(line))
+
+    def _mentions(self, sentence: str) -> bool:
+        """Whether a sentence names a letter, even if it does not state it."""
+        return any(found.search(sentence) for found in (self._single, self._marks)) or bool(
+            self._endings.read(sentence)
+        )
 
     def _ending(self, sentence: str) -> str | None:
         """The letter that a last sentence states in plain words."""
