@@ -5,7 +5,8 @@ What follows the label is the answer: the first line that says anything. Places,
 1. the label that was asked for (`### Final Answer ###`);
 2. a label that begins its line ("Answer:", "**Final answer**" and a line below it), a box, an element, a field of JSON;
 3. "the answer is …" within a sentence;
-4. where none of these says anything: the last line, if that is nothing but an answer, or says one behind its verb.
+4. where none of these says anything: the last line, if that is nothing but an answer, or its last sentence, if that
+   leaves no doubt (`conclusions`); else a first line that is nothing but an answer, above paragraphs.
 
 Of the strongest kind the last one counts, unless two with nothing between them say different things, which states
 neither. What stands behind the one that counts is explanation, unless it takes it back: then the reply states none.
@@ -22,6 +23,7 @@ from operator import attrgetter
 from typing import Generic, TypeVar
 
 from .characters import WRAPPING, last_line, markers
+from .conclusions import first_sentence
 from .extract import ANSWER, field_of
 from .literals import masked, objects
 from .mentions import Stated
@@ -88,6 +90,12 @@ PLACEHOLDER = re.compile(
     r"[\s*_`\"'“]*(?:<[^<>\d\n]{1,60}>|\[[^\[\]\d\n]{1,60}\]|\{[^{}\d\n\"':]{1,60}\}|_{3,}|\.{3,}"
     r"|…)[\s*_`\"'”.]*(?=$|[\"”'’])"
 )
+_ASKED_ABOUT = re.compile(r"[^.!?\n]{1,80}\?")
+"""What follows "the answer is" in a question: "The answer is 42? No."."""
+_NUMBERED = re.compile(
+    r"(?!(?:step|round|turn|try|attempt|draft|version|part|phase|iteration)\b)([^\W\d_]+)[ \t_#-]{0,2}\d{1,3}\b"
+)
+"""A label that begins with one of several speakers."""
 _WORD = re.compile(r"\w{2}")
 _EXAMPLE = re.compile(r"\b(?:example|for instance|e\.g\.|would have been|format|such as|template)\b", re.IGNORECASE)
 """What makes of an object behind it on its line one that is only mentioned."""
@@ -167,6 +175,8 @@ def answer_of(
 
 def answer_at(text: str, places: Sequence[AnswerPlace[T]], read: Read[T]) -> T | None:
     """The answer that `answer_of` takes from the places of a text (`places_of`); from its last line if it has none."""
+    if (value := _before_question(text, read)) is not None:
+        return value
     if not places:
         return _at_end(text, read)
     rank = max(place.rank for place in places)
@@ -177,6 +187,13 @@ def answer_at(text: str, places: Sequence[AnswerPlace[T]], read: Read[T]) -> T |
         if place.start > chosen.start and _TAKES_BACK.search(text, chosen.start, place.start):
             chosen = place
     return chosen.stated.value if not _taken_back(text, chosen, read) else _corrected(text, chosen, read)
+
+
+def _before_question(text: str, read: Read[T]) -> T | None:
+    """The answer that is the first line of a reply and all of it, before another question."""
+    line, _, rest = text.lstrip().partition("\n")
+    is_all = rest != "" and len(line) <= _SHORT and _RUN_ON.match(rest.lstrip()) is not None
+    return read(line.strip(), False).value if is_all else None
 
 
 def places_of(
@@ -200,6 +217,7 @@ def places_of(
 
 
 _start = attrgetter("start")
+_DASH = re.compile(r"[-=–—|→]")
 
 
 def _ends_text(text: str, place: AnswerPlace[T]) -> bool:
@@ -209,7 +227,8 @@ def _ends_text(text: str, place: AnswerPlace[T]) -> bool:
 
 def _goes_on(text: str, place: AnswerPlace[T]) -> bool:
     """Whether the reply may run on with something else, or take a place back on its own line."""
-    return run_on(text) is not None or _TAKES_BACK.search(text, place.start) is not None
+    is_word = place.line.replace("_", "").isalnum()  # as most are, and a word says nothing besides
+    return run_on(text) is not None or (not is_word and _TAKES_BACK.search(text, place.start) is not None)
 
 
 def run_on(text: str, begin: int = 0) -> re.Match[str] | None:
@@ -228,6 +247,8 @@ def _is_last_line(text: str, places: list[AnswerPlace[T]]) -> bool:
         return False
     rank = max(place.rank for place in places)
     last = [place for place in places if place.rank == rank][-1]
+    if _DASH.search(text, last.start, last.end - len(last.line)):  # "Answer = 5" is a field too
+        return False
     is_line = rank >= LINE and _ends_text(text, last) and text.find("\n", last.start, last.end) < 0
     return is_line and run_on(text) is None
 
@@ -266,9 +287,10 @@ def _labelled_places(
             before = _line_before(text, match.start())
             if _OTHER_LABEL.search(before) or (_IF.search(before) and not _is_colon(match[0])):
                 continue
-            is_line = _begins_line(before) if _is_colon(match[0]) else not before.strip(_AROUND + "Tthe")
-            is_line = is_line or (_is_colon(match[0]) and _LAST_LABEL.search(before) is not None)
-            yield _place(text, match, LINE if is_line else PROSE, read)
+            is_colon = _is_colon(match[0])
+            is_line = _begins_line(before) if is_colon else not before.strip(_AROUND + "Tthe")
+            is_line = is_line or (is_colon and _LAST_LABEL.search(before) is not None)
+            yield _place(text, match, LINE if is_line else PROSE, read, is_sentence=not is_colon)
     for start, content in boxes(text)[-MAX_LABELS:]:
         line = _TEX.sub(r"\1", content[:WINDOW])
         yield AnswerPlace(start, text.find(content, start) + len(content), LINE, "box", line, False, read(line, True))
@@ -283,9 +305,11 @@ def _field_places(text: str, read: Read[T], names: tuple[str, ...]) -> Iterator[
         yield AnswerPlace(field.start, field.end, LINE, "field", line, True, read(line, True))
 
 
-def _place(text: str, label: re.Match[str], rank: int, read: Read[T]) -> AnswerPlace[T]:
+def _place(text: str, label: re.Match[str], rank: int, read: Read[T], *, is_sentence: bool = False) -> AnswerPlace[T]:
     begin, line = line_behind(text, label.end())
-    stated: Stated[T] = Stated(None, True) if PLACEHOLDER.match(line) else read(line, True)
+    line = first_sentence(line) if is_sentence else line
+    is_asked = is_sentence and _ASKED_ABOUT.match(line) is not None
+    stated: Stated[T] = Stated(None, True) if is_asked or PLACEHOLDER.match(line) else read(line, True)
     before = _line_before(text, label.start())
     is_last = _LAST_LABEL.search(before) is not None
     name = (before + label[0]).casefold().strip(_AROUND)
@@ -306,7 +330,8 @@ def _begins_line(before: str) -> bool:
     return not before.strip(" \t>*_`#-•([|0123456789.)") or (
         len(before) <= 40
         and re.fullmatch(
-            r"[\s>*_`#•(\[|-]*(?:(?:so|thus|therefore|hence|my|the|our|final|short|correct|best|and|corrected|revised|updated|new)\b[\s*_,]*)+",
+            r"[\s>*_`#•(\[|-]*(?:(?:so|thus|therefore|hence|my|the|our|final|short|correct|best|and|corrected"
+            r"|revised|updated|new)\b[\s*_,]*)+",
             before,
             re.IGNORECASE,
         )
@@ -327,6 +352,10 @@ def _chosen(text: str, places: list[AnswerPlace[T]]) -> AnswerPlace[T] | None:
     """The last place; None if the one before it says something else, with no word between."""
     places = sorted(places, key=lambda place: place.start)
     last = places[-1]
+    if (named := _NUMBERED.match(last.label)) is not None:  # "Philosopher 1 ACTION: …" and "Philosopher 2 ACTION: …"
+        others = [one for one in places if (other := _NUMBERED.match(one.label)) and other[1] == named[1]]
+        if len({one.label for one in others}) > 1 and any(one.stated.value != last.stated.value for one in others):
+            return None
     for one in reversed(places[:-1]):
         if one.stated.value == last.stated.value or last.start < one.end or one.label != last.label:
             continue
@@ -360,6 +389,9 @@ def _corrected(text: str, place: AnswerPlace[T], read: Read[T]) -> T | None:
     return said.value if len(line.strip(WRAPPING)) <= _SHORT else None
 
 
+_REMARK = re.compile(r"[ \t][–—-][ \t]+[^\W\d].*")
+_ALONE = 3
+"""Words of a first line that may be an answer and nothing besides."""
 _SHORT = 40
 """Characters of a line that may be an answer and nothing besides."""
 
@@ -371,6 +403,10 @@ _EXPLANATION = re.compile(
 )
 
 
+_IS_ITEM = re.compile(r"[\s>*_-]*\d{1,3}[.)][ \t]+[^\W\d]")
+"""A line of a list with numbers."""
+
+
 def _at_end(text: str, read: Read[T]) -> T | None:
     """What the last line says, or the line above an explanation; else the first one of a reply, if it is an answer."""
     explained = _EXPLANATION.search(text)
@@ -380,9 +416,19 @@ def _at_end(text: str, read: Read[T]) -> T | None:
             return said.value
     line = last_statement(text)
     said = read(line, False)
+    if said.value is None and "\n\n" in text.strip():  # an answer alone, and paragraphs that explain it
+        first, _, below = text.strip().partition("\n")
+        first = _REMARK.sub("", first)  # "B - Rome"
+        is_alone = below.startswith("\n") and len(first) <= _SHORT and len(first.split()) <= _ALONE
+        return read(first.strip(" #*_`"), False).value if is_alone else None
     if said.value is None or "\n" not in text:
         return said.value
     above = last_line(text[: text.rindex(line)])
-    if len(above) <= _SHORT and "=" not in above and read(above, False).value not in (None, said.value):
+    if (
+        len(above) <= _SHORT
+        and not _IS_ITEM.match(above)
+        and "=" not in above
+        and read(above, False).value not in (None, said.value)
+    ):
         return None  # two lines, each with an answer
     return said.value

@@ -20,6 +20,8 @@ _SIGNS = ("<", "THINK]", "◁", "analysis", "my thought process:", "my response:
 """One of these is in every text with a mark."""
 
 
+_PICTURES = re.compile(r"^([ \t]*#{1,6}[ \t]*)[\u2600-\u27bf\U0001f300-\U0001faff\ufe0f]{1,4}[ \t]*", re.MULTILINE)
+"""What stands before the words of a heading: "## 🎯 Answer"."""
 _LAYOUT = ("<", "\\textbf{", "--", "==", "__", "**")
 """One of these is in every text with layout that `layout.plain` takes out."""
 
@@ -29,6 +31,8 @@ def spoken(text: str) -> str:
     (`written_calls`), which every form with labels reads, in plain lines (`layout`). Linear.
     """
     text = without_thinking(text)
+    if not text.isascii() and "#" in text:
+        text = _PICTURES.sub(r"\1", text)
     if may_call(text):
         from .written_calls import as_objects
 
@@ -46,7 +50,8 @@ def without_thinking(text: str) -> str:
     A `<think>` that is never closed reaches to the end, and a `</think>` that was never opened begins at the start,
     unless they are in an object: there they are a part of what a field says. Comments (`<!-- … -->`) are left out
     too, and so are tokens of a chat template, with all that follows the end of the turn. What is in fences is text,
-    unless all of the reply is in one. Linear; a text without any is returned as it is.
+    unless all of the reply is in one; there a `</think>` that was never opened ends a line, since what a grammar has a
+    model write between fences may say one within a line. Linear; a text without any is returned as it is.
     """
     if not has_any(text, _SIGNS):
         return text
@@ -54,7 +59,7 @@ def without_thinking(text: str) -> str:
 
     text = without_thoughts(text)
     fence = _FENCED.fullmatch(text)
-    if fence is not None and (inner := without_thinking(fence[1])) != fence[1]:
+    if fence is not None and (inner := without_thoughts(fence[1], is_fenced=True)) != fence[1]:
         return f"{text[: fence.start(1)]}{inner}\n{text[fence.end(1) :]}"
     return text
 

@@ -13,6 +13,9 @@ BLANK = re.compile(r"\s*")
 DECORATION = re.compile("[\\s\u200b\"'“”‘’„«»`*_:=()\\[\\]{}<>#]*")
 WRAPPING = " \t\r\n\v\f\u00a0\u200b\"'“”‘’„«»`*_()[]{}<>.!"
 
+ASIAN = r"\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af"
+"""Scripts without blanks between words, as a part of a class: a sign of these ends a Latin word."""
+
 
 def end_of(pattern: re.Pattern[str], text: str, start: int) -> int:
     """Where `pattern`, matched at `start`, ends; `start` if it does not match."""
@@ -144,3 +147,11 @@ def last_line(text: str) -> str:
             return line.strip()
         end = start - 1
     return ""
+
+
+_SEPARATORS = (" /", " →", " ·", " •", " –", " —", " -")
+
+
+def before_separator(text: str) -> str:
+    """`text` without what parts it from a label behind it on its line: "I go first / ACTION: WAIT"."""
+    return text[:-2].rstrip() if text[-2:] in _SEPARATORS else text

@@ -13,7 +13,7 @@ from harness.api import Action, Facts, Parsed, Reply, ReplyField
 
 from .answers import run_on
 from .aside import spoken, unfenced
-from .characters import is_placeholder, literal, marker_pattern
+from .characters import before_separator, is_placeholder, literal, marker_pattern
 from .extract import Statement, field_of, line_end, members_of
 
 _EMPTY = re.compile(r"\{\s*+\}")
@@ -219,7 +219,7 @@ class Contract(Reply):
 
     def value(self, one: Value, text: str) -> Any:
         """What a field says, from the text that is there; None if it says nothing that it can say."""
-        bare = text.strip().strip("*_`").strip()
+        bare = before_separator(text.strip().strip("*_`").strip())
         if bare[:1] + bare[-1:] in ("[]", "<>", "()"):
             bare = bare[1:-1]
         value = None if bare.strip(" \"'.").casefold() in _NOTHING else one.read(bare)

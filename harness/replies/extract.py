@@ -375,6 +375,8 @@ def _headed(text: str, lines: str, names: _Names, begin: int, others: tuple[str,
     from .below import statement_below
 
     for heading in reversed(deque(names.heading.finditer(lines, begin), 9)):
+        if heading[0].strip().isdigit():  # a value: a number is a heading only with marks
+            continue
         if field := statement_below(text, lines, heading.end(), others):
             return field
     return None

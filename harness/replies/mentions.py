@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from .statements import declines
+
 T = TypeVar("T")
 
 _NEAR = 60
@@ -23,18 +25,20 @@ _MARKS = r"[\s*_`\"'“”‘’()\[\]{}$]"
 _DENIED_BEFORE = re.compile(
     r"(?:(?<![^\W_])(?:not|never|neither|nor|cannot|except|excluding|without|unlike|instead[ \t]of"
     r"|rather[ \t]than|than"
-    r"|as[ \t]opposed[ \t]to|versus|vs\.?|rul(?:ed?|ing)[ \t]out|eliminat(?:e[sd]?|ing)|exclud(?:e[sd]?|ing)"
+    r"|as[ \t]opposed[ \t]to|versus|vs\.?|rul(?:ed?|ing)[ \t]out"
+    r"|(?<!vote[ \t]to[ \t])(?<!voting[ \t]to[ \t])eliminat(?:e[sd]?|ing)|retract(?:s|ed|ing)?|exclud(?:e[sd]?|ing)"
     r"|reject(?:s|ed|ing)?|discard(?:s|ed|ing)?|avoid(?:s|ed|ing)?|at[ \t](?:least|most)|up[ \t]to)(?!\w)"
     r"|n['’]t(?!\w))"
     r"(?:[\W_]|(?<!\w)(?:be|being|an?|the|really|option|choice|answer|number|just|simply|also|with|for|to|go|pick"
-    r"|choose|select|say)(?!\w))*(?:(?<=[ \t])[^\W\d_]{1,20}[ \t]{1,4})?$",
+    r"|choose|select|say|my|earlier|previous|first|initial)(?!\w))*"
+    r"(?:(?<=[ \t])(?!(?:so|thus|hence|then|but|therefore|and|or|it|this|that|which)[ \t])[^\W\d_]{1,20}[ \t]{1,4})?$",
     re.IGNORECASE,
 )
 _DENIED_BEHIND = re.compile(
     rf"{_MARKS}{{0,6}}(?:"
-    r"(?:is|are|was|were|seems?|looks?|would[ \t]be|must[ \t]be|has[ \t]to[ \t]be|being)[ \t]+"
+    r"(?:is|are|was|were|seems?|looks?|would[ \t]be|can[ \t]be|should[ \t]be|must[ \t]be|has[ \t]to[ \t]be|being)[ \t]+"
     r"(?:(?:clearly|obviously|definitely|certainly|also|just|simply|already|surely)[ \t]+)?"
-    r"(?:not|never|wrong|incorrect|false|im\w+|taken|ruled[ \t]out|eliminated|excluded|out)(?!\w)"
+    r"(?:not|never|too|wrong|incorrect|false|im\w+|taken|ruled[ \t]out|eliminated|excluded|out)(?!\w)"
     r"|(?:is|are|was|were|does|do|did|ca|could|wo|would|should)n['’]t(?!\w)"
     r"|(?:cannot|can[ \t]not|can['’]t|does[ \t]not|do[ \t]not|did[ \t]not|fails)(?!\w))",
     re.IGNORECASE,
@@ -48,7 +52,7 @@ _TAKEN_BACK = re.compile(
 _JOINED = re.compile(
     r"(?:[ \t]\([^()\n]{1,12}%\))?"
     rf"{_MARKS}{{0,6}}(?:(?:[,;/|&+]|\bor\b|\band\b|\bas[ \t]well[ \t]as\b|\bversus\b"
-    rf"|\bvs\b\.?)[\s,*_`\"'“‘(\[$]{{0,6}})+"
+    rf"|\bvs\b\.?)[\s,*_`\"'“‘(\[$]{{0,6}})+(?:[^\W\d]\w{{0,12}}[ \t]*=[\s$]*)?"
     r"(?:(?:or|and|else|rather|maybe|perhaps|possibly|also|both|either|even|option|choice|the|number|letter|answer)\b"
     r"[\s,*_`\"'“‘(\[$]{0,6}){0,3}",
     re.IGNORECASE,
@@ -104,6 +108,8 @@ def denied(line: str, one: Mention[T]) -> bool:
     )
 
 
+_BUT = re.compile(r"(?<!\w)(?:but|while|whereas|though)(?!\w)|;", re.IGNORECASE)
+"""What opposes a value to another one behind it."""
 UNDECIDED = re.compile(
     r"\b(?:I|we)[ \t](?:cannot|can['’]t|can[ \t]not|do[ \t]not|don['’]t)[ \t](?:say|tell|know|decide|determine)\b"
     r"|\bdepends[ \t]on\b|\bhard[ \t]to[ \t]say\b|\btorn[ \t]between\b"
@@ -113,7 +119,8 @@ UNDECIDED = re.compile(
 )
 """What a line says, with no label before it, that decides for no value."""
 _NONE = re.compile(
-    r"(?<!\w)(?:(?:there|it)[ \t](?:is|was|are|were|seems)[ \t](?:to[ \t]be[ \t])?(?:no|not|im\w+)"
+    r"(?<!\w)(?:(?:there|it)[ \t](?:is|was|are|were|seems)[ \t](?:to[ \t]be[ \t])?(?:no(?!\w)|im\w+"
+    r"|not[ \t](?:possible|clear|known|given|enough|determin\w+))"
     r"|no[ \t](?:valid[ \t]|possible[ \t]|such[ \t])?(?:solution|answer|way|option|combination)|impossible"
     r"|(?:cannot|can['’]?t|could[ \t]?n[o'’]t|unable[ \t]to|not[ \t]possible[ \t]to)[ \t]"
     r"(?:be[ \t])?(?:determine|obtain|find|found|make|made|tell|say|reach|solve|get))",
@@ -132,7 +139,9 @@ _VERB = re.compile(
     r"|comes?[ \t](?:out[ \t])?(?:to|at)|amounts?[ \t]to|adds?[ \t]up[ \t]to|works?[ \t]out[ \t](?:to|as)"
     r"|results?[ \t]in"
     r"|choos(?:e|ing)|chose|pick(?:ed|ing)?|select(?:ed|ing)?|get|got|obtain|find|found|conclude|answer|say|submit"
-    r"|go(?:ing)?[ \t](?:with|for)|settled?[ \t](?:on|for)|vote[ \t]for|opt[ \t]for|decided?[ \t](?:on"
+    r"|go(?:ing)?[ \t](?:with|for)|settled?[ \t](?:on|for)|vot(?:e|ing)(?:[ \t]for|[ \t]to[ \t](?:eliminate"
+    r"|remove|eject|exile|expel|kick|lynch|execute|banish))?|goes[ \t]to|opt[ \t]for"
+    r"|decided?[ \t](?:on"
     r"|for)|take)(?!\w)"
     r"|(?<=[,;][ \t])so(?=[ \t])|(?<=[?.!][ \t])(?:no|nope|rather|instead)[ \t]*[,.:;–—-]+(?=[ \t])"
     r"|(?<=\w)['’]s(?=[ \t])|[:：=→⇒≈➡]|[-=]+>)[ \t]*:?[ \t]*(?:that[ \t]+)?" + _SURELY,
@@ -150,6 +159,9 @@ _LEAD = re.compile(
 _REASON = re.compile(
     r"(?<!\w)(?:because|since|given[ \t]that|now[ \t]that|even[ \t]though|although)(?!\w)", re.IGNORECASE
 )
+
+
+_CLAUSE = re.compile(r"[,;:.(–—]")
 
 
 def behind_verbs(line: str) -> Iterable[str]:
@@ -181,6 +193,7 @@ def stated_in(
     mentions: Sequence[Mention[T]],
     begins: Callable[[str], bool],
     weak: bool = True,
+    alone: bool = True,
 ) -> Stated[T]:
     """What a line states by the rules above.
 
@@ -189,22 +202,26 @@ def stated_in(
         mentions: the values in it, in order.
         begins: whether a value behind this text is the one with which the line begins: it has marks and fillers only.
         weak: as in `free`.
+        alone: whether a single value is stated without a verb.
     """
     if not mentions:
         return Stated(None, True)
     kept = free(line, mentions, weak)
     first = mentions[0]
-    if begins(line[: first.start]):
+    if begins(line[: first.start]) and not (kept and _DENIED_BEFORE.search(line[: first.start])):
         return Stated(first.value if kept and kept[0] is first else None, False)
-    if _NONE.search(line, 0, first.start):
+    if _NONE.search(line, 0, first.start) or declines(_CLAUSE.split(line[: first.start], maxsplit=1)[0]):
         return Stated(None, False)
     values = {repr(one.value): one.value for one in kept}
-    if len(values) == 1:
+    if len(values) == 1 and alone:
         return Stated(kept[0].value, False)
     starts = {one.start: one for one in kept}
     for tail in behind_verbs(line):
         at = len(line) - len(tail)
-        following = next((start for start in starts if start >= at), None)
+        following = next((start for start in starts if start >= at - 1), None)  # a blank may begin a number
         if following is not None and begins(line[at:following]):
+            end = starts[following].end
+            if any(one.value != starts[following].value and _BUT.search(line, end, one.start) for one in kept):
+                return Stated(None, False)
             return Stated(starts[following].value, False)
     return Stated(None, False)

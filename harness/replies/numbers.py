@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from .characters import WRAPPING
+from .conclusions import MEMBER, OPEN, concluding, first_sentence, is_plain
 from .fields import json_fields
 from .mentions import UNDECIDED, Mention, Stated, denied, offered, stated_in
 from .statements import WINDOW
@@ -53,6 +54,25 @@ _ODD = re.compile(
 )
 """What makes of a number before it another kind of value: a range, 3:42, 2π, 3x, 1 hour 30 minutes, 60 % (= 0.6)."""
 _OF_LOSS = re.compile(r"(?i:loss|losses|deficit|debt|decrease|decline|drop|reduction|shortfall)[ \t]+of[ \t]*[$£€\\]*$")
+_INDEXED = re.compile(
+    r"(?<![^\W_])(?:(?i:agent|player|participant|philosopher|robot|team|option|response|candidate|document"
+    r"|question|problem"
+    r"|step|stage|phase|round|turn|case|part|section|chapter|page|line|figure|table|equation|rule|clue|example|method"
+    r"|scenario|version|day|week|age[ds]?)|P)[ \t_-]?#?$"
+)
+"""What a number behind it counts: a number of a thing is no value."""
+_PLACES = re.compile(
+    r"[ \t](?:decimals?(?:[ \t]places?|[ \t]digits?)?|significant[ \t]\w+)(?!\w)|(?:[ \t]|-)years?(?:[ \t]"
+    r"|-)olds?(?!\w)"
+)
+"""What follows a number of digits to which another one is rounded, or an age."""
+_UNKNOWNS = re.compile(r"(?<!\w)([^\W\d_])[ \t]*=(?=[ \t$]*[-−]?\d)")
+"""Unknowns that get a value: "x = 3, y = 4"."""
+_OR = re.compile(r"\d[^\w\n]*(?:or|and)\b", re.IGNORECASE)
+_SUBJECT = re.compile(
+    r"[ \t]+(?:is|was|are|were|has|had|will|looks?|seems?)(?!\w)(?![ \t]+(?:the|my|our|correct|right|best|left))"
+)
+"""What makes of a number with which a line begins one that is only spoken of: "17 is too low"."""
 _UNITS = re.compile(r"[^\w\n]*[-−]?\d[\d.,]*[ \t]*[^\W\d]+[^\w\n]*")
 """A number with its unit."""
 _UNKNOWN = re.compile(r"(?<!\w)[^\W\d_][ \t]*[-+−–*/×·÷^][ \t]*$")
@@ -75,7 +95,8 @@ _ASSIGNED = re.compile(
 )
 """A second unknown: "x = 3, y = 4"."""
 _FILL = (
-    r"[\s*_`\"'“”‘’«»(\[{<$:=≈~>|#\\]*+(?>(?i:the|an?|is|it['’]s|its?|this|that|there|are|be|exactly|approximately|about|around"
+    r"[\s*_`\"'“”‘’«»(\[{<$:=≈~>|#\\]*+(?>(?i:the|an?|is|it['’]s|its?|this|that|there|are|be|exactly"
+    r"|approximately|about|around"
     r"|roughly|precisely|just|only|therefore|thus|hence|so|then|simply|equal|equals|to|i|get|say|total"
     r"|sum|answer|value|number"
     r"|[^\W\d_]+ly)\b[.:=,]?+[\s*_`\"'“(\[$:=≈~\\]*+)*+"
@@ -125,42 +146,56 @@ class Numbers:
         """
         if not announced and UNDECIDED.search(line[-_LONGEST_LINE:]):
             return Stated(None, False)
-        begins = _BEGINS if announced else _EXACTLY
         line = self._bare(line, announced)
         if line.startswith("{") and (members := json_fields(line, KEYS)):
             return self.read(str(next(iter(members.values()))))
+        if not announced and MEMBER.match(line):
+            return Stated(None, False)
         if listed := _LISTED.match(line):
             line = line[listed.end() :]
-        found = [match for match in itertools.islice(_NUMBER.finditer(line), _MOST) if not self._is_aside(line, match)]
-        mentions = [Mention(*match.span(), value) for match in found if (value := self._value(match)) is not None]
+        mentions = self._mentions(line)
         if not mentions:
             return Stated(None, not _NUMBER.search(line))
-        lead = begins.fullmatch(line, 0, mentions[0].start)
-        if lead is None and (sign := line.find("=")) >= 0:
+        begins = _BEGINS if announced else _EXACTLY
+        is_subject = not announced and _SUBJECT.match(line, mentions[0].end) is not None
+        if not is_subject and begins.fullmatch(line, 0, mentions[0].start) is not None:
+            is_open = not announced and OPEN.search(first_sentence(line)) is not None
+            return Stated(None if is_open else self._leading(line, mentions), False)
+        alone = announced
+        if not announced:
+            sentence = concluding(line, lambda said: bool(self._mentions(said)))
+            if sentence is None:
+                return Stated(None, False)
+            line, mentions = sentence, self._mentions(sentence)
+            alone = is_plain(line[: mentions[-1].end])
+        if not announced and len(set(_UNKNOWNS.findall(line))) > 1:
+            return Stated(None, False)
+        if (sign := line.find("=") if announced else line.rfind("=")) >= 0:
             later = [one for one in mentions if one.start > sign]
             if later and not line[sign + 1 : later[0].start].strip(_AROUND):
-                line, mentions = (
-                    line[sign + 1 :],
-                    [Mention(m.start - sign - 1, m.end - sign - 1, m.value) for m in later],
-                )
-                lead = begins.fullmatch(line, 0, mentions[0].start)
-        if lead is not None:
+                line, mentions = line[sign + 1 :], _moved(later, sign + 1)
+        if begins.fullmatch(line, 0, mentions[0].start) is not None:
             return Stated(self._leading(line, mentions), False)
-        said = stated_in(line, mentions, lambda before: _BEGINS.fullmatch(before) is not None)
+        head = None if announced else line[: mentions[0].start]  # "First 17, then 42" begins with no answer
+        said = stated_in(
+            line, mentions, lambda before: before != head and _BEGINS.fullmatch(before) is not None, alone=alone
+        )
         if said.value is None:
             return said
         at = next(one for one in mentions if one.value == said.value and not denied(line, one))
-        return Stated(
-            self._leading(
-                line[at.start :],
-                [Mention(m.start - at.start, m.end - at.start, m.value) for m in mentions if m.start >= at.start],
-            ),
-            False,
-        )
+        rest = _moved([one for one in mentions if one.start >= at.start], at.start)
+        return Stated(self._leading(line[at.start :], rest), False)
+
+    def _mentions(self, line: str) -> list[Mention[int | float]]:
+        """The numbers of a line."""
+        found = [match for match in itertools.islice(_NUMBER.finditer(line), _MOST) if not self._is_aside(line, match)]
+        return [Mention(*match.span(), value) for match in found if (value := self._value(match)) is not None]
 
     def _is_aside(self, line: str, match: re.Match[str]) -> bool:
         """Whether a number stands in brackets behind words: "undefined (division by 0)"; or is the size of a loss."""
-        if _OF_LOSS.search(line[: match.start()]):
+        if _OF_LOSS.search(line[: match.start()]) or _PLACES.match(line, match.end()):
+            return True
+        if _INDEXED.search(line, max(0, match.start() - 20), match.start()) and not match["sign"]:
             return True
         opened = line.rfind("(", 0, match.start())
         if opened < 0 or ")" in line[opened : match.start()]:
@@ -199,6 +234,8 @@ class Numbers:
             return None
         sides = re.split("[=≈]", line[:end])
         if len(sides) > 1:
+            if any(map(_OR.search, sides[1:-1])):  # "x = 42 or x = 17"
+                return None
             if _UNITS.fullmatch(sides[0]) and _UNITS.fullmatch(sides[-1]):
                 return None
             for side in (sides[-1], sides[0]):
@@ -240,3 +277,8 @@ class Numbers:
         if abs(value) > _LARGEST:
             return None
         return value.numerator if value.denominator == 1 else float(value)
+
+
+def _moved(mentions: list[Mention[int | float]], by: int) -> list[Mention[int | float]]:
+    """Mentions in a line without its first `by` characters."""
+    return [Mention(one.start - by, one.end - by, one.value) for one in mentions]

@@ -11,7 +11,8 @@ from typing import TypeVar
 
 from .answers import answer_at, places_of, plain
 from .aside import spoken
-from .characters import BLANK, DECORATION, WRAPPING, end_of, first_word, last_line
+from .characters import ASIAN, BLANK, DECORATION, WRAPPING, end_of, first_word, last_line
+from .conclusions import MEMBER, SPEAKER, concluding, is_plain
 from .extract import stated
 from .fields import json_fields
 from .mentions import UNDECIDED, Mention, Stated, behind_verbs, denied, free, stated_in
@@ -42,28 +43,23 @@ _ANNOUNCED = re.compile(
     r"|I[ ](?:choose|pick|select|will[ ]go[ ]with|go[ ]with)\b:?)[ \t*_`]*+([^\n]{1,300})$",
     re.IGNORECASE | re.MULTILINE,
 )
+_LABELS = (
+    *("action", "choice", "decision", "option", "label", "move", "wahl", "décision", "decisión", "entscheidung"),
+    *("决定", "选择", "行动", "行動"),
+)
+_VERDICTS = (
+    *("vote", "verdict", "winner", "category", "class", "classification", "selection", "pick", "preference"),
+    *("conclusion", "prediction", "judgment", "judgement", "outcome", "ruling"),
+)
 LABELS = (
     (
         re.compile(
-            r"(?<![^\W_])(?:action|choice|decision|option|label|move|wahl|décision|decisión|entscheidung|决定|选择|行动|行動)"
-            r"[ \t*_`]{0,5}(?:[:：=]|(?<=[ \t*_`])(?:is|would be|must be)(?![\w']))[ \t*_`]*[:：]?",
+            rf"(?<![^\W_])(?:(?:{'|'.join(_LABELS)})"
+            r"[ \t*_`]{0,5}(?:[:：=]|(?<=[ \t*_`])(?:is|would be|must be)(?![\w']))[ \t*_`]*[:：]?"
+            rf"|(?:{'|'.join(_VERDICTS)})[ \t*_`]{{0,5}}[:：=][ \t*_`]*)",
             re.IGNORECASE,
         ),
-        (
-            *(
-                "action",
-                "choice",
-                "decision",
-                "option",
-                "label",
-                "move",
-                "wahl",
-                "décision",
-                "decisión",
-                "entscheidung",
-            ),
-            *("决定", "选择", "行动", "行動"),
-        ),
+        (*_LABELS, *_VERDICTS),
     ),
 )
 """What announces an option, besides the labels of all answers."""
@@ -84,7 +80,8 @@ _BEGINS = re.compile(
 )
 """What may precede an option with which a line begins: marks and fillers."""
 _ENDS_CLAUSE = re.compile(
-    r"[*_`\"'”’)\]}$]{0,4}(?:\s*+(?:[.,;:!)(\n]|[–—-]{1,2}(?=\s)|\Z)|\s+(?:because|since|as|for|so|but|instead|rather|not|over|here|this|due|given"
+    r"[*_`\"'”’)\]}$]{0,4}(?:\s*+(?:[.,;:!)(\n]|[–—-]{1,2}(?=\s)|\Z)|\s+(?:because|since|as|for|so|but|instead"
+    r"|rather|not|over|here|this|due|given"
     r"|although|though|even|it[ ]is|is[ ](?:the[ ]|my[ ])?(?:correct|right|best|answer|choice))\b)",
     re.IGNORECASE,
 )
@@ -134,6 +131,13 @@ _JOINED = re.compile(
     re.IGNORECASE,
 )
 _ENDS = re.compile(r"[\s*_`\"'”’)\]}]{0,6}(?:[.,;:!?|/+]|\Z)|[ \t]*\n")
+_QUOTES = ("*", "`", '"', "'", "“", "”", "„", "‘", "’", "(", ")", "_")
+_PARTICLES = frozenset(("yes", "no", "none", "true", "false", "all", "both", "any", "other", "left", "right"))
+"""Options that are words of any sentence."""
+_CALLED = re.compile(
+    r"(?<!\w)(?:(?:option|choice|answer|letter|label)|(?:it['’]s|that['’]s|is) an?(?: \w+)?)[ \t*_`\"'“(]{1,4}$",
+    re.IGNORECASE,
+)
 _JOINT = re.compile(r"(?<=[^\W\d_])[\s_-]+(?=[^\W\d_])")
 """What joins the words of an option, such as the underscore of GRAB_LEFT."""
 _NUMBERS = re.compile(
@@ -168,8 +172,9 @@ class OptionTable:
             patterns.append(r"[\s_\\-]{0,3}".join(words))
         self._numbered = all(name.isdecimal() for name in names)
         any_of = f"(?:({')|('.join(patterns)}))" if patterns else "(?!)"
+        other = ASIAN if all(map(str.isascii, names)) else ""
         self.pattern = re.compile(
-            rf"(?<![^\W_])(?<!\w-)(?<!\d\.){any_of}(?![^\W_]|%|\.\d|[_'’-][^\W_])",
+            rf"(?<![^\W_{other}])(?<!\w-)(?<!\d\.){any_of}(?![^\W_{other}]|%|\.\d|[_'’-][^\W_])",
             re.IGNORECASE if fold else 0,
         )
 
@@ -198,6 +203,8 @@ class OptionTable:
         found = []
         for match in itertools.islice(self.pattern.finditer(line), _MOST):
             word = match[0]
+            if word in ("a", "A", "I") and _GOES_ON.match(line, match.end()):
+                continue
             if len(word) == 1 and word.isalpha() and not _is_marked(line, match):
                 is_item = match.start() == 0 and line[1:3] == ". "
                 if (
@@ -206,8 +213,6 @@ class OptionTable:
                     and line.strip(WRAPPING + ",;:") != word
                     and match.end() < len(line.rstrip(WRAPPING))
                 ):
-                    continue
-                if word in "AI" and _GOES_ON.match(line, match.end()):
                     continue
             if word.lower() == "no" and _NO_LONGER.match(line, match.end()):
                 continue
@@ -235,27 +240,48 @@ class OptionTable:
             if first is not None and THEN.match(line, first.end) and len({one.value for one in mentions}) > 1:
                 return Stated(None, False)
             return said
-        if not mentions or _ASKS.search(line) or UNDECIDED.search(line):
+        if not mentions or UNDECIDED.search(line) or MEMBER.match(line):
             return Stated(None, not mentions)
         first = mentions[0]
-        if not line[: first.start].strip(WRAPPING) and _ENDS_CLAUSE.match(line, first.end):
+        if not _ASKS.search(line) and not line[: first.start].strip(WRAPPING) and _ENDS_CLAUSE.match(line, first.end):
             kept = free(line, mentions)
+            if SPEAKER.fullmatch(line[: first.end].strip(WRAPPING)) and line[first.end : first.end + 1] in (":", ","):
+                return Stated(None, False)
             if not denied(line, first):
                 return Stated(first.value if kept and kept[0] is first else None, False)
+        sentence = concluding(line, lambda said: bool(self.mentions(said)))
+        return Stated(None, False) if sentence is None else self._concluded(sentence)
+
+    def _concluded(self, line: str) -> Stated[str]:
+        """The option that a sentence states behind its verb, or that is the only one in it."""
+        mentions = self.mentions(line)
+        kept = free(line, mentions)
         for tail in behind_verbs(line):
             at = len(line) - len(tail)
             lead = _BEGINS.match(line, at)
             ahead = next((one for one in mentions if lead is not None and at <= one.start <= lead.end()), None)
             if ahead is None or not _BEGINS.fullmatch(line, at, ahead.start):
                 continue
-            if (
-                ahead not in free(line, mentions)
-                or not _ENDS_CLAUSE.match(line, ahead.end)
-                or _NEGATED.search(line[:at])
-            ):
+            if ahead not in kept or not _ENDS_CLAUSE.match(line, ahead.end) or _NEGATED.search(line[:at]):
                 return Stated(None, False)
             return Stated(ahead.value, False)
-        return Stated(None, True)
+        others = [one for one in mentions if denied(line, one)]
+        if len({one.value for one in mentions if one not in others}) != 1 or not kept or _OPEN.search(line):
+            return Stated(None, False)
+        begin = max((one.end for one in others if one.start < kept[-1].start), default=0)
+        if not is_plain(line[begin : kept[-1].start]):
+            return Stated(None, False)
+        return Stated(kept[0].value if any(self._is_named(line, one) for one in kept) else None, False)
+
+    def _is_named(self, line: str, one: Mention[str]) -> bool:
+        """Whether a mention is written as the option is, and is no word or letter of the sentence itself."""
+        word = line[one.start : one.end]
+        if SPEAKER.fullmatch(word):
+            return False
+        marked = line[: one.start].endswith(_QUOTES) and line[one.end :].startswith(_QUOTES)
+        if len(word) < 2 or word.lower() in _PARTICLES:
+            return marked or bool(_CALLED.search(line[: one.start]))
+        return marked or any(char.isupper() or not char.isalpha() for char in word) or one.value == word
 
 
 @lru_cache(maxsize=512)

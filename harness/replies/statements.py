@@ -9,7 +9,21 @@ from collections.abc import Iterator, Sequence
 from .characters import WRAPPING, beginning_with, end_of, last_line
 
 _ELSEWHERE = (
-    *("答案", "答え", "回答", "解答", "정답", "답", "antwort", "réponse", "respuesta", "risposta", "resposta", "ответ"),
+    *(
+        "答案",
+        "答え",
+        "回答",
+        "解答",
+        "正解",
+        "정답",
+        "답",
+        "antwort",
+        "réponse",
+        "respuesta",
+        "risposta",
+        "resposta",
+        "ответ",
+    ),
     *("odpowiedź", "cevap", "svar", "vastaus", "đáp án", "jawaban", "الجواب", "الإجابة", "उत्तर", "תשובה"),
 )
 """The word "answer" in other languages."""
@@ -19,11 +33,12 @@ LABEL = re.compile(
     r"(?:[ \t](?:to|of|for|choice|option|letter|label)\b[^.:\n=]{0,60}?|[ \t]\([^()\n]{1,40}\))?"
     r"[ \t*_`]{0,5}(?:[:：=]|(?<=[ \t*_`])(?:is|should be|must be|would be)(?![\w']))[ \t*_`]*[:：]?"
     rf"|(?:{'|'.join(_ELSEWHERE)})(?:[ \t](?:finale?|définitive"
-    rf"|final))?[ \t*_`】\])]{{0,5}}(?:[:：]|(?<=】)|是|为|は|은|는|ist|est|es|è|é)[ \t*_`]*[:：]?",
+    rf"|final))?[ \t*_`】\])]{{0,5}}(?:[:：]|(?<=[】\]])|应该?是|应为|是|为|は|은|는|ist|est|es|è|é)[ \t*_`]*[:：]?"
+    rf"|[故应]选[ \t*_`]*[:：]?",
     re.IGNORECASE,
 )
 """What announces an answer: "Answer:", "final_answer:", "the answer is", "**Answer:**", "answer to the question is"."""
-LABEL_WORDS = ("answer", "result", *_ELSEWHERE)
+LABEL_WORDS = ("answer", "result", "故选", "应选", *_ELSEWHERE)
 """What it begins with."""
 WINDOW = 500
 """Characters after a label that are read."""
@@ -100,7 +115,7 @@ def endings(text: str) -> Iterator[str]:
     yield line[end_of(_LEAD, line, 0) :].strip(" \t\r\n*_`$.")
 
 
-_FAREWELL = re.compile(
+FAREWELL = re.compile(
     r"[\s>*_`#(]*(?:let me know|i hope|hope (?:this|that|it)|feel free|thank|thanks|have a |please (?:let"
     r"|feel|note)|good luck"
     r"|is there anything|if you (?:have|need|want|would)|cheers|best regards|happy to|end of|end$|done\b"
@@ -108,6 +123,7 @@ _FAREWELL = re.compile(
     r"|that is all|over\b|\[?/?(?:end|eof)\b)",
     re.IGNORECASE,
 )
+"""How a line begins that only says good-bye."""
 _REASON = re.compile(
     r"[\s>*_`#-]*(?:short |brief |my )?(?:explanation|reason(?:ing|s)?|rationale|justification|note|notes"
     r"|why|check|proof"
@@ -126,7 +142,7 @@ def last_statement(text: str) -> str:
     end = len(text)
     first = line = last_line(text)
     for _ in range(_FROM_END):
-        if not line or not (_FAREWELL.match(line) or _REASON.match(line)):
+        if not line or not (FAREWELL.match(line) or _REASON.match(line)):
             break
         end = text.rindex(line, 0, end)
         line = last_line(text[:end])

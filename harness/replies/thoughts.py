@@ -67,16 +67,19 @@ def _within(spans: Sequence[tuple[int, int]], place: int) -> bool:
     return at >= 0 and place < spans[at][1]
 
 
-def without_thoughts(text: str) -> str:
-    """`text` without thinking, comments outside of fences, and what a chat template writes around it. Linear."""
+def without_thoughts(text: str, *, is_fenced: bool = False) -> str:
+    """`text` without thinking, comments outside of fences, and what a chat template writes around it. Linear.
+
+    `is_fenced`: a fence is around all of it, so that a closing mark alone counts only at the end of a line.
+    """
     text = of_channels(text)
     if "<!--" in text and "-->" in text:
         text = _without_comments(text)
-    text = _without_thoughts(text) if _ANY.search(text) else text
+    text = _without_thoughts(text, is_fenced) if _ANY.search(text) else text
     return _without_template(text) if "<" in text or "[" in text else text
 
 
-def _without_thoughts(text: str) -> str:
+def _without_thoughts(text: str, is_fenced: bool) -> str:
     thinking, kept, at, start, fences = Thinking(text), list[str](), 0, 0, True
     fields = [(begin, end) for begin, end, _ in objects(text)] if "{" in text else []
     after: dict[str, int] = {}  # name → how many parts were kept before its last element
@@ -91,7 +94,8 @@ def _without_thoughts(text: str) -> str:
                 del kept[after[name] :]
                 start = at
             elif (name in CLOSINGS or name in NEVER_CLOSED) and not _within(fields, piece.start()):
-                kept, start = [], at
+                is_text = is_fenced and not (text[at : at + 1] or " ").isspace()
+                kept, start = (kept, start) if is_text else ([], at)
         elif name and (stop := thinking.end(name, at)) is not None:
             if stop == len(text) and _within(fields, piece.start()):
                 continue

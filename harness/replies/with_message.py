@@ -10,7 +10,7 @@ from typing import Any
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
 
 from .aside import spoken, unfenced
-from .characters import WRAPPING, Parsing, is_placeholder, literal, valid
+from .characters import WRAPPING, Parsing, before_separator, is_placeholder, literal, valid
 from .contract import Contract, Value
 from .extract import Statement, field_of, line_end
 from .members import text_in
@@ -139,8 +139,9 @@ def _before_rule(raw: str) -> str:
 
 
 def _unframed(text: str) -> str:
-    """A message without bars of a table, and braces that belong to what is around it."""
+    """A message without bars of a table, braces that belong to what is around it, and what parts it from a label."""
     text = text.strip(" |\\")
+    text = before_separator(text)
     last, first = (text.rfind("{"), text.rfind("}")), (text.find("{"), text.find("}"))
     opens, closes = last[0] > last[1], first[1] >= 0 and (first[0] < 0 or first[1] < first[0])
     return text.strip(" {}|") if opens or closes else text

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -143,14 +144,14 @@ def as_objects(text: str) -> str:
     without its marks."""
     calls = calls_in(text)
     if not calls:
-        return _STRAY.sub("", text) if has_envelope(text) else text
+        return _without_strays(text) if has_envelope(text) else text
     parts, at = list[str](), 0
     for one in calls:
         said = "\n".join(call.as_object for call in one.calls)
         parts += [text[at : one.start], said or one.body]
         at = one.end
     whole = "".join([*parts, text[at:]])
-    return _STRAY.sub("", whole) if has_envelope(whole) else whole
+    return _without_strays(whole) if has_envelope(whole) else whole
 
 
 def without_calls(text: str) -> tuple[str, tuple[WrittenCall, ...]]:
@@ -163,7 +164,18 @@ def without_calls(text: str) -> tuple[str, tuple[WrittenCall, ...]]:
             bare = " ".join(call.name for call in one.calls if not call.values)
             parts += [text[at : one.start], bare if one.calls else one.body]
             at, calls = one.end, [*calls, *one.calls]
-    return _STRAY.sub("", "".join([*parts, text[at:]])), tuple(calls)
+    return _without_strays("".join([*parts, text[at:]])), tuple(calls)
+
+
+def _without_strays(text: str) -> str:
+    """`text` without marks of calls that enclose nothing; what a JSON object says stays as it is."""
+    spans = [(start, end) for start, end, _ in objects(text)] if "{" in text else []
+
+    def instead(mark: re.Match[str]) -> str:
+        at = bisect_right(spans, (mark.start(), len(text))) - 1
+        return mark[0] if at >= 0 and mark.start() < spans[at][1] else ""
+
+    return _STRAY.sub(instead, text)
 
 
 def _enclosed(text: str) -> Iterator[Written]:

@@ -126,8 +126,8 @@ def without(missing: Mapping[str, Mapping[str, Any]]) -> Callable[[dict[str, Any
     names = {point: {text for one in missing.values() for text in one.get(point, ())} for point in (*_NAMED, "metrics")}
     kinds, keys, metrics = names["tables"], names["tables"] | names["table_keys"], names["metrics"]
 
-    def shown(entry: Any) -> bool:
-        """Whether a table or a headline still shows something, once what is gone is out of it."""
+    def trimmed(entry: Any) -> bool:
+        """Take what is gone out of a table or a headline; whether it still shows something."""
         if not isinstance(entry, dict):
             return True
         if entry.get("kind") in kinds or keys & entry.keys():
@@ -144,8 +144,8 @@ def without(missing: Mapping[str, Mapping[str, Any]]) -> Callable[[dict[str, Any
         for key in names["keys"] & data.keys():
             del data[key]
         if isinstance(tables := data.get("tables"), list):
-            data["tables"] = [table for table in tables if shown(table)]
-        if not shown(data.get("headline")):
+            data["tables"] = [table for table in tables if trimmed(table)]
+        if not trimmed(data.get("headline")):
             del data["headline"]
         if metrics and isinstance(entries := data.get("metrics"), list):
             data["metrics"] = [entry for entry in entries if _called(entry) not in metrics]

@@ -44,6 +44,7 @@ def notes(
             yield f"{metric}: {metrics[metric].note}"
         yield from without_number(table, _in_columns(table, scores, metric), metric)
         yield from _without_error(table, filled, scores, metric)
+    yield from _equal_numbers(table, filled)
 
 
 def who_played(scores: Sequence[EpisodeScore]) -> Iterable[str]:
@@ -197,11 +198,7 @@ def _without_error(table: TableSpec, filled: Table, scores: Sequence[EpisodeScor
     if kind is None:
         return
     ours = [row for row in filled.long() if row["metric"] == metric and row["published"] is None and row["n"]]
-    equal = sum(Cell(row["value"], row["stderr"], row["n"]).equal and row.get("low") is None for row in ours)
-    flat = f"{equal} of {len(ours)} cells have equal numbers for {metric}: they have no"
     if kind == "sem":
-        if equal:
-            yield f"{flat} standard error."
         return
     bare = [row for row in ours if row.get("low") is None and row.get("std") is None]
     several = [row for row in bare if row["n"] > 1 and not Cell(row["value"], row["stderr"], row["n"]).equal]
@@ -211,10 +208,18 @@ def _without_error(table: TableSpec, filled: Table, scores: Sequence[EpisodeScor
     if single := sum(row["n"] == 1 for row in (ours if kind == "std" else bare)):
         lacking = "its standard deviation is 0" if kind == "std" else "it has no interval"
         yield f"{single} of {len(ours)} cells have a single number for {metric}: {lacking}."
-    if equal and kind == "interval":
-        yield f"{flat} interval."
     if one and kind == "interval":
         yield f"{len(one)} of {len(ours)} cells have a single observation of {metric}: it has no interval."
+
+
+def _equal_numbers(table: TableSpec, filled: Table) -> Iterable[str]:
+    """How many numbers have no standard error or interval since all that they are means of are equal."""
+    for kind, lacking in (("sem", "standard error"), ("interval", "interval")):
+        metrics = {name for name in table.cells if name not in table.derived and error_of(table.error, name) == kind}
+        ours = [row for row in filled.long() if row["metric"] in metrics and row["published"] is None and row["n"]]
+        equal = sum(Cell(row["value"], row["stderr"], row["n"]).equal and row.get("low") is None for row in ours)
+        if equal:
+            yield f"{equal} of {len(ours)} means are of equal numbers: they have no {lacking}."
 
 
 def _where(scores: Iterable[EpisodeScore]) -> str:

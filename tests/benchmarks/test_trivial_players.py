@@ -33,7 +33,7 @@ SMALL = {
     "mas_quick": MAS,
     "silo_bench": ("matrix.agents=[2]", "protocol.max_rounds=4"),
     "silo_quick": ("protocol.max_rounds=4",),
-    "dpbench_scale": ("matrix.condition=[{like: sim5nc}, {like: sim10nc}]",),
+    "dpbench_scale": ("matrix.condition=[{like: sim5nc}, {like: sim7nc}, {like: sim7c}, {like: seq5nc}]",),
     "discussion_quick": ("matrix.style=[{like: free}]", "matrix.decision=[majority]", "matrix.seat=[{like: third}]"),
     "teams/dag_scaling": ("matrix.graph=[mesh]", "matrix.seats=[4]", "headline.where={seats: 4}"),
 }

@@ -158,11 +158,17 @@ def _notes(boards: Sequence[Standings], models: Rows, averaged: bool) -> Iterabl
         yield f"{SIMULATED} simulated: players knew the right answer and gave it with a declared probability."
     if any(len(cells) < len(boards) for cells in models.values()):
         yield "–: not run."
-    empty = [
-        f"{model} in {name}" for (_, model), own in models.items() for name, r in own.items() if not _has_number(r)
-    ]
+    least = {board.name: board.headline.min_read for board in boards}
+    empty, unread = list[str](), list[str]()
+    for (_, model), own in models.items():
+        for name, row in own.items():
+            if not _has_number(row):
+                few = row.read is not None and row.read < least[name]
+                (unread if few else empty).append(f"{model} in {name}")
     if empty:
         yield f"–, though run: {listed(empty)}: all episodes failed or have no number."
+    if unread:
+        yield f"–, though run: {listed(unread)}: too few turns were answered and read (`min_read` of the headline)."
     if parts := [f"{board.name}: {board.part}" for board in boards if board.part]:
         yield f"Not the whole benchmark: {'; '.join(parts)}."
     yield from _run_twice(boards)

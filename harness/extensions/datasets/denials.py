@@ -6,12 +6,14 @@ import re
 from collections.abc import Callable, Iterator
 
 _DENIED_BEFORE = re.compile(
-    r"(?:\b(?:not|never|neither|nor|except|eliminate|exclude|reject|than)|n['’]t)"
+    r"(?:\b(?:not|never|neither|nor|except|eliminate|exclude|reject|considered|tried|than)|n['’]t)"
     r"(?:[\W_]|\b(?:be|an?|the|really|option|choice)\b)*$",
     re.IGNORECASE,
 )
 _DENIED_BEHIND = re.compile(
-    r"[)\]*_ \t]{0,4}(?:is|are|was|were|seems?)[ \t]+(?:not|wrong|incorrect|false|never|im\w+)\b", re.IGNORECASE
+    r"[)\]*_ \t]{0,4}(?:is|are|was|were|seems?|(?:can|must|should)[ \t]be)[ \t]+"
+    r"(?:not|wrong|incorrect|false|never|im\w+|ruled[ \t]out|eliminated|excluded|discarded|rejected)\b",
+    re.IGNORECASE,
 )
 
 
@@ -27,6 +29,6 @@ def singles(pattern: re.Pattern[str], text: str, is_listed: Callable[[str, int],
     for match in pattern.finditer(text):
         start, end = match.span()
         after_another, listed = listed, is_listed(text, end)
-        denied = _DENIED_BEFORE.search(text[max(start - 30, 0) : start]) or _DENIED_BEHIND.match(text[end : end + 30])
+        denied = _DENIED_BEFORE.search(text[max(start - 30, 0) : start]) or _DENIED_BEHIND.match(text[end : end + 40])
         if not (after_another or listed or denied):
             yield match

@@ -10,11 +10,10 @@ from string import ascii_uppercase
 from typing import Any
 
 from harness.api import Parsed, Reply, ReplyField
-from harness.extensions.datasets.denials import singles
 from harness.replies.answers import answer_at, answer_of, places_of, plain
 from harness.replies.aside import spoken
 from harness.replies.characters import WRAPPING, end_of, last_line
-from harness.replies.fields import broken_object
+from harness.replies.conclusions import SPEAKER
 from harness.replies.options import FIELDS, LABELS, OptionTable, another_follows, plain_option
 
 from .letter import letters
@@ -48,9 +47,9 @@ class Label(Reply):
        label (`plain_option`);
     3. the whole reply, or its first word or words before a mark ("Yes, because …");
     4. the last line, or its beginning before a mark ("No. …");
-    5. the last label that stands as a word anywhere, is not denied ("not relevant") and is not part of an enumeration
-       ("yes or no"); yes and no only at the end of a clause ("there is no evidence" is not an answer).
+    5. the only label that the last sentence names, where it leaves no doubt (`harness.replies.conclusions`).
 
+    Lines that begin with different labels ("Travel: no", "Politics: yes") state none by rules 3 and 4.
     A "no" that continues as in "no evidence" is not an answer. `Letter` says how single letters are read; rules 1 to 4
     apply to digits.
 
@@ -125,28 +124,22 @@ class _Labels:
             return answer_at(text, places, self._options.read)
         return (
             plain_option(text, self._options.exactly, lambda said: self._options.read(said).value)
-            or self._opening(text)
-            or self._opening(last_line(text))
+            or (self._opening(text) or self._opening(last_line(text)) if not self._are_items(text) else None)
             or answer_of(text, self._options.read)
-            or self._last(text)
         )
+
+    def _are_items(self, text: str) -> bool:
+        """Whether lines begin with different labels before a colon or nothing: "Travel: no" and "Politics: yes"."""
+        heads = (line.partition(":")[0] for line in text[-_TAIL:].split("\n"))
+        return len({label for head in heads if (label := self._options.exactly(head[:100])) is not None}) > 1
 
     def _opening(self, text: str) -> str | None:
         """The label that `text` is, or begins with before a mark or a line break."""
         match = self._word.match(text, end_of(_OPENING, text[:500], 0))
+        if match and SPEAKER.fullmatch(match[0]) and text[match.end() :].lstrip()[:1] in (":", ","):
+            return None
         closed = match and _ends_clause(text, match.end()) and not self._is_listed(text, match.end())
         return self._options.named(match) if match and closed else None
-
-    def _last(self, text: str) -> str | None:
-        """The last label that is a whole word."""
-        text, label = text[-_TAIL:], None
-        if _REFUSES.search(last_line(text)) or broken_object(text)[1]:
-            return None
-        for match in singles(self._word, text, self._is_listed) if self._words else ():
-            # "there is no evidence" says nothing, and "is it yes?" asks
-            if match[0].lower() not in ("yes", "no") or _ends_clause(text, match.end()):
-                label = self._options.named(match)
-        return label
 
     def _is_listed(self, text: str, end: int) -> bool:
         """Whether another label follows, as in "yes or no"."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,13 +14,16 @@ from harness.api import Action, Parsed, Reply, ReplyField
 from harness.extensions.datasets.denials import singles
 from harness.replies.answers import answer_at, places_of, plain
 from harness.replies.aside import spoken
-from harness.replies.characters import WRAPPING, last_line
-from harness.replies.mentions import UNDECIDED, Mention, Stated, denied
+from harness.replies.characters import ASIAN, WRAPPING
+from harness.replies.conclusions import OPEN, concluding, first_sentence, is_plain
+from harness.replies.mentions import Mention, Stated, denied
 from harness.replies.options import another_follows, plain_option
-from harness.replies.statements import WINDOW
+from harness.replies.statements import WINDOW, last_statement
 
 from ._endings import Endings
 
+_END = rf"(?![^\W{ASIAN}]|['’]\w)"
+"""What ends a letter: no other one, but for those of scripts without blanks between words."""
 _WRAP = r"(?:\\(?:text|textbf|textit|mathrm|mathbf|boxed|fbox)\{|[\s*_`$\"'“‘:{]|\\[(\[])"
 _FILL = (
     r"(?:(?i:[a-z]{2,20}ly|the|option|choice|letter|label|answer|most|therefore|thus|hence|indeed|then"
@@ -31,9 +35,19 @@ _GOES_ON = re.compile(
     r"|so|if)\b)[a-z]"
 )
 _MARKED = ("*", "`", "$", '"', "'", "“", "‘", "{")
+_REFERS = re.compile(
+    r"(?<!\w)(?:in|see|per|from|under|figure|fig\.?|table|statement|group|equation|clause|section|part|step|case)"
+    r"[ \t*_]*$",
+    re.IGNORECASE,
+)
+"""What makes of a letter behind it the name of something else: "as noted in (B)"."""
 _CHOSEN = re.compile(r"(?<!\w)(?:(?:option|choice)[ \t]+is|I (?:choose|pick|select)|go with)(?!\w)", re.IGNORECASE)
 _CHOOSES = ((_CHOSEN, ("option", "choice", "i choose", "i pick", "i select", "go with")),)
 _TEX = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\{([^{}]*)\}")
+_SIGNS = re.compile(r"[#\u2190-\u2bff\ufe0f\U0001f300-\U0001faff]+")
+"""Marks of headings, arrows, and pictures."""
+_MOST = 200
+"""Options of a reply that are looked at."""
 _LONGEST = 20 * WINDOW
 """Characters of a line or reply that are compared with the options' texts."""
 _ASKED = re.compile(r"(?i:answer is)[ \t:]{0,3}[*_]{0,3}\(?[A-Z](?!\w)")
@@ -118,10 +132,10 @@ class Letters:
         one = f"[{re.escape(letters)}]"
         either = f"[{re.escape(letters + letters.lower())}]"
         self._statement = re.compile(
-            rf"{_WRAP}{{0,12}}{_FILL}{_WRAP}{{0,12}}(?:[(\[][\s*_]{{0,3}}({either})[\s*_]{{0,3}}[)\]]|({one})(?!\w"
-            rf"|['’]\w))"
+            rf"{_WRAP}{{0,12}}{_FILL}{_WRAP}{{0,12}}(?:[(\[][\s*_]{{0,3}}({either})[\s*_]{{0,3}}[)\]]|({one}){_END})"
         )
-        self._other = re.compile(rf"[(\[*]{{0,3}}{one}(?!\w|['’]\w)|\(?{either}\)")
+        self._other = re.compile(rf"[(\[*]{{0,3}}{one}{_END}|\(?{either}\)")
+        self._single = re.compile(rf"(?<![\w'’-]){one}(?![\w'’-])(?!(?<=[AI])[ \t]+[a-z])")
         self._or = re.compile(
             rf"[)\]]?[.:]?[^\n.;!?,()\[\]*]{{0,80}}\bor[ \t]+(?:option[ \t]+)?(?:[(\[*]{{1,2}}{one}[)\]*]|{one}[).:])"
         )
@@ -135,6 +149,9 @@ class Letters:
             rf"{_WRAP}{{0,12}}{_FILL}{_WRAP}{{0,12}}([{re.escape(letters.lower())}])"
             r"[)\]}*_`$\"'”’. \t]{0,8}(?=\n|\Z)"
         )
+        item = rf"[ \t>*_`-]{{0,6}}[(\[]?({one})[)\].:](?!\w)"
+        self._item, self._listed = re.compile(f"^{item}", re.MULTILINE), re.compile(rf"(?:[,;]|(?<=\s)(?=[(\[])){item}")
+        self._dash = re.compile(rf"[*_`#\s]{{0,6}}(?:(?i:option)[ ])?({one})[*_`]{{0,3}}[ \t]+[–—-][ \t]")
         self._marks = re.compile(
             rf"[(\[]({one})[)\]]|\*\*\(?({one})[).:]?\*\*|\b(?i:option|choice)[ \t]+\*{{0,2}}({one})(?!\w)"
         )
@@ -142,22 +159,65 @@ class Letters:
     def read(self, text: str) -> str | None:
         """The letter that a reply states, by the rules of `Letter`."""
         text = plain(spoken(text))
-        line = last_line(text)
         if places := places_of(text, self._line, also=_CHOOSES):
             return answer_at(text, places, self._line)
-        if UNDECIDED.search(line[-_LONGEST:]):
+        line = last_statement(text)[-_LONGEST:]
+        sentence = concluding(line, self._mentions) or ""
+        letter = (
+            self._alone(line, any_case=text.strip() == line)
+            or self._labelled_text(line)
+            or self._ending(sentence)
+            or plain_option(text, self._exactly, self._announced)
+            or self._opening(text)
+            or self._only_marked(sentence)
+        )
+        return letter or self._texts.get(_plain(text[:_LONGEST])) or self._texts.get(_plain(line))
+
+    def _mentions(self, sentence: str) -> bool:
+        """Whether a sentence names a letter, even if it does not state it."""
+        return any(found.search(sentence) for found in (self._single, self._marks)) or bool(
+            self._endings.read(sentence)
+        )
+
+    def _ending(self, sentence: str) -> str | None:
+        """The letter that a last sentence states in plain words."""
+        ending = self._endings.read(sentence)
+        if ending is None or self._several(sentence, ending[1]):
             return None
-        letter = self._last_statement(text, line) or plain_option(text, self._exactly, self._announced)
-        if letter is None and len(line) <= _LONGEST:
-            letter = self._marked(line) or (self._leading(line) if text.strip() == line else None)
-        return letter or self._texts.get(_plain(text[:_LONGEST])) or self._texts.get(_plain(line[:_LONGEST]))
+        letter, end = ending
+        return None if denied(sentence, Mention(end - 1, end, letter)) else letter
+
+    def _only_marked(self, sentence: str) -> str | None:
+        """The only letter of a last sentence that is in brackets, in bold, or called an option."""
+        found = list(singles(self._marks, sentence, self._several))
+        if len({match[match.lastindex or 0] for match in found}) != 1 or self._endings.read(sentence) is not None:
+            return None
+        start = found[-1].start()
+        if _REFERS.search(sentence, 0, start):
+            return None
+        begin = max((match.end() for match in self._marks.finditer(sentence, 0, start)), default=0)
+        return found[-1][found[-1].lastindex or 0] if is_plain(sentence[begin:start]) else None
+
+    def _opening(self, text: str) -> str | None:
+        """The letter of the option with which a reply begins, where no other one begins a line or a part of it."""
+        first, _, rest = text.strip().partition("\n")
+        letter = self._alone(_SIGNS.sub("", first), any_case=False) if rest else None
+        letter = letter or self._leading(first) or self._dashed(first)
+        if letter is None or len(first) > _LONGEST or OPEN.search(first_sentence(first)):
+            return None
+        others = {match[1] for match in itertools.islice(self._item.finditer(text), _MOST)}
+        others |= {match[1] for match in self._listed.finditer(first)}
+        return letter if others <= {letter} else None
+
+    def _dashed(self, line: str) -> str | None:
+        """The letter before a dash and what it stands for: "B - Rome"."""
+        match = self._dash.match(line)
+        return match[1] if match else None
 
     def _line(self, line: str, announced: bool) -> Stated[str]:
         """The letter that a line states."""
         if not announced:
-            letter = self._alone(line, any_case=False) or self._labelled_text(line)
-            if letter is None and (ending := self._endings.read(line)) and not self._several(line, ending[1]):
-                letter = ending[0]
+            letter = self._alone(line, any_case=False) or self._labelled_text(line) or self._ending(line)
             return Stated(letter, letter is None)
         line = _TEX.sub(r"\1", line[:WINDOW]).strip()
         for bare in (line, line.strip("$ \t")):
@@ -172,12 +232,6 @@ class Letters:
         if other not in (None, letter) or denied(line, Mention(end - 1, end, letter)):
             return Stated(None, False)
         return Stated(letter, False)
-
-    def _last_statement(self, text: str, line: str) -> str | None:
-        letter = self._alone(line, any_case=text.strip() == line) or self._labelled_text(line)
-        if letter is None and (ending := self._endings.read(line)) and not self._several(line, ending[1]):
-            letter = ending[0]
-        return letter
 
     def _exactly(self, text: str) -> str | None:
         return self._alone(text, any_case=True) or self._texts.get(_plain(text)) or self._labelled_text(text)
@@ -214,7 +268,7 @@ class Letters:
     def _leading(self, text: str) -> str | None:
         """The letter that begins `text` as the label of what follows: "B. Paris"."""
         match = self._beginning.match(text)
-        if not match or self._several(text, match.end()):
+        if not match or self._several(text, match.end()) or text.startswith("?", match.end()):
             return None
         if (
             match[2] in ("A", "a")
@@ -223,11 +277,6 @@ class Letters:
         ):
             return other  # "A: b" is short for "Answer: b"
         return (match[1] or match[2] or match[3]).upper()
-
-    def _marked(self, line: str) -> str | None:
-        """The last letter in brackets, in bold, or called an option, that is neither denied nor one of several."""
-        groups = [match.groups() for match in singles(self._marks, line, self._several)]
-        return next(filter(None, groups[-1])) if groups else None
 
     def _several(self, text: str, end: int) -> bool:
         """Whether the letter that ends at `end` is one of several: "A or B", "(A) Paris or (B) Rome"."""

@@ -13,15 +13,16 @@ from typing import Any
 from harness.api import Action, Parsed, Reply, ReplyField
 from harness.replies.answers import answer_at, places_of, plain
 from harness.replies.aside import spoken, unfenced
-from harness.replies.characters import QUOTES, is_placeholder, last_line, markers, valid
+from harness.replies.characters import QUOTES, is_placeholder, markers, valid
 from harness.replies.extract import ANSWER, field_of
-from harness.replies.fields import json_fields
 from harness.replies.literals import MAX_DEPTH, NOTHING, read
 from harness.replies.mentions import Stated
 from harness.replies.numbers import Numbers
 from harness.replies.options import options_of, read_option
 from harness.replies.patterns import NO_NUMBER
-from harness.replies.statements import declines, endings, labelled
+from harness.replies.statements import declines, endings
+
+from .prose import lists_of, only_words, words_of
 
 _UNWRAPS = 5
 """How often text within text is read: quoted lists in strings in lists. Bounds the time, with no right answer lost."""
@@ -270,7 +271,7 @@ class Answer(Reply):
         if "enum" in self.form.schema and all(isinstance(one, str) for one in self.form.schema["enum"]):
             return options_of(tuple(self.form.schema["enum"])).read
         if self.form.schema == TEXT.schema:
-            return _words
+            return words_of
         return Numbers().read if self.form.schema.get("type") in ("integer", "number") else None
 
     def _statements(self, text: str) -> Iterator[str]:
@@ -284,11 +285,15 @@ class Answer(Reply):
         if (field := field_of(text, *ANSWER)) is not None:
             yield field.value.strip(" \t\r\n*_")
         if self.form.schema.get("type") == "array":
-            yield from _lists(plain(answer if answer is not None else text))
+            yield from lists_of(plain(answer if answer is not None else text))
         *said, last = endings(text)
-        yield from (*said, text)
-        if self.form.schema.get("type") != "string" or len(last.split()) == 1:  # a sentence is not a word
-            yield last
+        yield from said
+        if self.form.schema != TEXT.schema or self.marker is None:
+            yield text
+            if self.form.schema.get("type") != "string" or len(last.split()) == 1:  # a sentence is not a word
+                yield last
+        elif (words := only_words(text)) is not None:
+            yield words
 
     def _is_answer(self, value: Any) -> bool:
         is_one = value is not None and value != "" and not (isinstance(value, str) and "\n" in value)
@@ -306,54 +311,8 @@ class Answer(Reply):
         return {"json": self.form.schema}
 
 
-_ADDED = re.compile(
-    r"[ \t]*(?:[ \t]\((?:not|also|because|since|see|i\.e|e\.g|the|as|which|known|formerly|it)\b.*"
-    r"|[ \t][–—-]{1,2}[ \t].*"
-    r"|,?[ \t]+(?:because|since|as it|as the|which)\b.*|,[ \t]+(?:not|but not)\b.*)$"
-)
-_SENTENCE = re.compile(r"(?i:the|it|this|that|my)\b(?:[ \t][a-z]+){0,6}[ \t](?:is|was|are|were)[ \t]+(.+)")
 _GROUPED = re.compile(r"(?<![\d.])\d{1,3},\d{3}(?![\d.])")
 _WINDOW = 500
-_OFFERS = re.compile(r"(?i:(?:^|\s)either\s.*\sor\s|^(?:it )?(?:could|might|may) be\b|\?$)")
-_AROUND = " \t\r\n*_`$.。\"'“”‘’「」『』«»,;!"
-
-
-def _words(line: str, announced: bool) -> Stated[str]:
-    """The words that a line says behind a label, without a reason in brackets or behind a dash."""
-    for _ in range(2):
-        line = re.sub(r"\\(?:text\w{0,2}|mathrm|boxed)\{([^{}]*)\}", r"\1", line)
-    if (member := json_fields(line, ("answer",)).get("answer") if line.startswith("{") else None) is not None:
-        line = str(member)
-    bare = _ADDED.sub("", line.strip(_AROUND)).strip(_AROUND + "[]<>") if announced else ""
-    if (sentence := _SENTENCE.fullmatch(bare)) is not None:
-        bare = sentence[1].strip(_AROUND)
-    bare = "".join(char for char in bare if char.isprintable() and not 0x2600 <= ord(char) <= 0x1FAFF).strip()
-    if not bare or not any(map(str.isalnum, bare)):
-        return Stated(None, True)
-    return Stated(None if declines(bare) or _OFFERS.search(bare) else bare, False)
-
-
-def _lists(text: str) -> Iterator[str]:
-    """Lists of numbers that a text gives: what an answer's label is followed by, in brackets, with commas between or
-    a line each; else the brackets of its last line, if these are the only ones there."""
-    text = text.replace("\\left", "").replace("\\right", "").replace("，", ",").replace("、", ",")
-    lines = [*labelled(text)][:1] or [last_line(text), text.strip().split("\n", 1)[0]]
-    for line in lines:
-        found = _BRACKETS.findall(line)
-        if len(found) == 1 and not _OTHER_LIST.search(line):
-            yield found[0]
-        elif not found and (many := _NUMBERED.fullmatch(line.strip(" *_`$."))):
-            yield f"[{re.sub(r'[, ]+and[ ]+', ', ', many[0])}]"
-    below = [match[1] for match in _ITEM.finditer(text)]
-    if len(below) > 1 and not any(map(_BRACKETS.search, lines)) and not _REST.search(_ITEM.sub("", text)):
-        yield f"[{', '.join(below)}]"
-
-
-_BRACKETS = re.compile(r"\[[^\[\]\n]*\]")
-_OTHER_LIST = re.compile(r"\b(?:or|not|either)\b[^\[]*\[|\.\.\.|…")
-_NUMBERED = re.compile(r"[-−]?\d+(?:\.\d+)?(?:,[ ]?(?:and[ ])?[-−]?\d+(?:\.\d+)?|[ ]and[ ][-−]?\d+(?:\.\d+)?)+")
-_ITEM = re.compile(r"^[ \t]*(?:[-*•]|\d{1,3}[.)])[ \t]+[*_`$]*([-−]?\d+(?:\.\d+)?)[*_`$]*[ \t]*$", re.MULTILINE)
-_REST = re.compile(r"\d")
 
 
 def _behind(marker: str, text: str) -> str | None:

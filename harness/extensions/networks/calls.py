@@ -151,6 +151,7 @@ class Calls(Reply):
         calls: list[dict[str, Any]] = []
         skipped = at = aside = spoken_from = 0
         unclosed: set[str] = set()
+        after: dict[str, int] = {}  # name of thinking → calls before its last element ended
         thinking, mentions = Thinking(text), Mentions(text)
         written = deque(self._written(text, verbs))
         while True:
@@ -179,6 +180,9 @@ class Calls(Reply):
                 if name in OPENINGS or not (match["close"] or match["mark"]):
                     end = None if (match["attributes"] or "").endswith("/") else thinking.end(name, at)
                     at, aside = (at, aside) if end is None else (end, aside + 1)
+                    after[name] = len(calls)
+                elif name in after and name not in NEVER_CLOSED:  # of an element within one of the same name
+                    calls, aside = calls[: after[name]], aside + (len(calls) > after[name])
                 elif (name in CLOSINGS or name in NEVER_CLOSED) and not mentions.end(*match.span()):
                     calls, skipped, aside = [], 0, aside + bool(calls)  # all before it was thinking
                 spoken_from = at

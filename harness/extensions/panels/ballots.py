@@ -15,6 +15,8 @@ from harness.replies.characters import end_of, last_line
 from harness.replies.extract import field_of
 from harness.replies.statements import last_labels
 
+from .ranks import in_ranks
+
 _WIDTH = 20_000
 """Characters of a line that are read: a thousand candidates with their points."""
 _GAP = re.compile(r"[\s*_`>#]*")
@@ -28,6 +30,8 @@ _GIVEN = re.compile(
 _IN_BRACKETS = re.compile(r"[ \t]+\([^()\n]{1,80}\)")
 _ITEM = re.compile(r"([ \t]*\d{1,4}[.)][ \t]*[^\s:–—-]{1,40}?[*_`]{0,3}):?[ \t]+(?:[:–—-]{1,2}[ \t]+.*)")
 """A numbered line with a remark: "1. **A** - clear"."""
+_TIE = re.compile(r"[^\W_][ \t*_`]{0,6}=[ \t*_`]{0,6}[^\W\d_]")
+"""Two candidates on one rank: "A = B"."""
 _WHOLE = re.compile(r"\d{1,9}")
 _DECORATION = str.maketrans("", "", "*_`\"'“”[](){}")
 
@@ -184,6 +188,14 @@ class Ranking(CandidateBallot):
         """A list of at least one candidate, none of them twice."""
         return bool(action) and _is_list_of(action, self.candidates)
 
+    def _statements(self, text: str) -> Iterator[str]:
+        """What `CandidateBallot` does, and before it a list of all candidates without the marker."""
+        labelled, _ = self._line(text)
+        ranked = in_ranks(text, self.candidates)
+        whole = [] if ranked is None else [" > ".join(ranked)]
+        stated = super(Ranking, self)._statements(text)
+        yield from (*stated, *whole) if labelled else (*whole, *stated)
+
     def read(self, statement: str) -> tuple[Action, str | None]:
         """The labels of a line, in order."""
         ranked: dict[str, None] = {}
@@ -191,6 +203,8 @@ class Ranking(CandidateBallot):
         statement = _IN_BRACKETS.sub("", statement.replace("&gt;", ">").replace("＞", ">"))
         if "<" in statement:
             return None, "write the best first, with > between"
+        if _TIE.search(statement):
+            return None, "write candidates one after another, with > between; = is no rank"
         parts = re.split(r"[>,;→]|\s-+\s", statement.translate(_DECORATION))
         words = [word for part in parts for word in self._words(part)]
         for word in words:

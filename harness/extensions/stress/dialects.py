@@ -104,11 +104,10 @@ CALLS: dict[str, Callable[[str, Arguments], str]] = {
     "OpenAI, one function": lambda n, a: _json({"function_call": {"name": n, "arguments": _json(a)}}),
 }
 """Format → a call of a tool (name, arguments) as models write it."""
+PYTHON = frozenset(("Llama 4", "LFM2", "Gemma 3", "pythonic"))
+"""Formats in Python's syntax, whose arguments have identifiers for names."""
 BARE = frozenset(("pythonic", "OpenAI", "OpenAI, one function"))
 """Formats without an envelope, in which a free text may be meant as it is."""
-
-PYTHONIC = frozenset(("Llama 4", "LFM2", "Gemma 3", "pythonic"))
-"""Formats that are calls in Python, whose arguments have identifiers for names."""
 
 
 def _draft(form: str) -> Callable[[Meant], str | None]:
@@ -137,7 +136,7 @@ def written_in(name: str, form: Any, action: Any) -> str | None:
     if set(said) == {"calls"}:
         calls = [(call["name"], json.loads(call["arguments"])) for call in form.calls_of(action)]
         return "\n".join(CALLS[name](tool, given) for tool, given in calls)
-    applies = name not in PYTHONIC or all(key.isidentifier() for key in said)
+    applies = name not in PYTHON or all(key.isidentifier() for key in said)
     return CALLS[name]("reply", said) if said and applies else None
 
 

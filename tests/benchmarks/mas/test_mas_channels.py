@@ -102,7 +102,7 @@ def test_shared_kv() -> None:
 @example("1\r\n2\n  3\x0c4\x855\u20286\n\nrecorded [1]")
 def test_the_store_gives_every_value_back_as_it_was_written(value: str) -> None:
     """Appendix E.4 and Table 5: stored verbatim, read verbatim; by another agent, by the writer, and in the prompt."""
-    value = value.replace("`", "'").rstrip("\r\n") or "0"  # what a fence can hold
+    value = value.replace("`", "'").replace("<|", "< |").rstrip("\r\n") or "0"  # what a fenced reply can hold
     script = {(0, 1): fence(f"write_file k\n{value}", "read_file k"), (1, 1): fence("read_file k", "list_files")}
     played = play(KV, script, max_rounds=2)
     assert returned(played, 0, 1) == [f"wrote k len={len(value)} preview={value[:120]}", f"content={value}"]

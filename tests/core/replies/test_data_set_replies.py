@@ -209,7 +209,7 @@ def test_who_has_no_answer_gives_none(words: str, frame: str) -> None:
         (Letter(4), "I think C, but I am not sure", "C"),
         (Letter(4), "I am not sure, but I think it is (C).", "C"),
         (Boxed(), "I think C, but I am not sure", None),
-        (Number(), "I am not sure, maybe 42", 42),
+        (Number(), "I am not sure, maybe 42", None),
         (Boxed(), "I am not sure, maybe 42", None),
     ],
 )

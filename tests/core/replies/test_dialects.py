@@ -96,6 +96,13 @@ def test_words_that_only_look_like_marks_stay() -> None:
     assert without_thinking('{"message": "<|im_end|>"}') == '{"message": "<|im_end|>"}', "what a field says"
 
 
+def test_a_closing_mark_in_a_line_between_fences_is_text() -> None:
+    """A grammar lets a model write any text as what a command says."""
+    written = "```\nsubmit_result so it is</think>4\n```"
+    assert without_thinking(written) == written
+    assert without_thinking("```\nIs it 3?</think>\nAnswer: 4\n```").split() == ["```", "Answer:", "4", "```"]
+
+
 def test_thoughts_in_a_fence_around_all_are_thoughts() -> None:
     for dialect, before in DRAFTS.items():
         text = (

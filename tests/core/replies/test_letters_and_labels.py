@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from harness.extensions.datasets.label import Label, canonical_label
 from harness.extensions.datasets.letter import Letter
+from harness.replies import Choice
 
 CITIES = Letter(("Paris", "Rome", "Berlin", "The Hague", "Oslo", "Bonn", "Kiel", "Ulm", "Linz", "Graz"))
 YES_NO = Label(("Yes", "No"))
@@ -90,6 +91,11 @@ NO_ENDINGS = (
     "I would not choose B.", "I choose neither A nor B.", "The answer could be A, B or C.", "Is B correct?",
     "Choose A or B.", "The options are A, B.",
 )  # fmt: skip
+
+
+def test_a_letter_in_a_later_sentence_leaves_no_earlier_one_stated() -> None:
+    assert Letter(4).parse("Option D contradicts the second. That leaves, I would think, B.").action in (None, "B")
+    assert Choice(("A", "B"), "Answer:").parse('So the answer is "a rise in prices", i.e. option (B).').action == "B"
 
 
 @pytest.mark.sampled(40)

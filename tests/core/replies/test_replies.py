@@ -223,6 +223,7 @@ def test_well_formed_messages_come_back(sent: dict[str, str], ascii_only: bool) 
         ("{}", {}),
         ('{"Emma": "hi\nyou"}', {"Emma": "hi\nyou"}),
         (r'{"Emma": "hi\nyou"}', {"Emma": "hi\nyou"}),
+        ('{"Emma": "<parameter>"}', {"Emma": "<parameter>"}),
         ('{"Emma": "a", "Alan": "b",}', {"Emma": "a", "Alan": "b"}),
         ('{"Emma": "a" , \n }', {"Emma": "a"}),
         ('{"Emma": "a", "Stranger": "b"}', {"Emma": "a"}),

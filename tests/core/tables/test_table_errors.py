@@ -177,7 +177,7 @@ def test_the_numbers_decide_which_interval_they_have() -> None:
     assert shares.notes == ("In brackets: 95 % interval of the mean.",)
     equal = build(entry, [replace(score, numbers={"share": 0.5}) for score in SIM], {"share": Share()})
     assert line(equal) == ["0.50"]
-    assert equal.notes[1:] == ("1 of 1 cells have equal numbers for share: they have no interval.",)
+    assert equal.notes[1:] == ("1 of 1 means are of equal numbers: they have no interval.",)
 
 
 @pytest.mark.parametrize("aggregate", ["pooled", "mean_of_conditions"])
@@ -193,7 +193,7 @@ def test_equal_numbers_are_no_certainty(
     assert cell.stderr == 0 and cell.equal, "the data keep what was computed"
     share = error == "interval" and aggregate == "pooled" and value in (0, 1)
     what = {"sem": "standard error", "interval": "interval"}[error]
-    assert ("1 of 1 cells have equal numbers for fair: they have no " + what in shown) == (cell.low is None)
+    assert ("1 of 1 means are of equal numbers: they have no " + what in shown) == (cell.low is None)
     assert cell.low is not None or not share
     if figure is None and cell.low is None:
         assert line(table)[0].endswith(" (–)") == (error == "sem")

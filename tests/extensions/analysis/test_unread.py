@@ -60,6 +60,17 @@ def test_a_board_ranks_no_unread_model_and_says_why(
     assert sum(WORDS in note for note in board["notes"]) == 2
 
 
+def test_the_page_over_all_benchmarks_gives_the_same_reason(
+    runs: dict[str, harness.Run], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    other = harness.evaluate("arithmetic", overrides=["baseline=calculator"], limit=2, output_path=tmp_path / "other")
+    folders = [str(runs["mute"].folder), str(runs["random"].folder), str(other.folder)]
+    code, out, _ = invoke(capsys, "leaderboard", *folders, "--format", "json")
+    notes = json.loads(out)[0]["notes"]
+    assert code == 0 and any("mute in dpbench_quick: too few turns were answered and read" in note for note in notes)
+    assert not any("all episodes failed" in note for note in notes)
+
+
 def test_reports_comparisons_and_exports_say_it_too(
     runs: dict[str, harness.Run], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -102,8 +102,8 @@ def test_two_faults_that_both_matter_are_both_named(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_where_all_erred_alike_nobody_is_blamed(tmp_path: Path) -> None:
-    floor = load("worlds/public_goods", find()).data["headline"]["floor"]
-    only = (f"baseline={json.dumps(floor)}", "repeats=1")
+    riders = {"use": "expression", "label": "free riders", "act": "{'action': 'KEEP'}"}
+    only = (f"baseline={json.dumps(riders)}", "repeats=1")
     short = ("protocol.max_timesteps=5", "matrix.order=[simultaneous]", "matrix.talk=[0]")
     played = harness.evaluate("worlds/public_goods", overrides=(*only, *short), limit=1, output_path=tmp_path / "run")
     found = blamed(played, limit=1)

@@ -133,7 +133,7 @@ def test_the_floors_and_the_ceiling_play(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_team_without_a_ceiling_or_without_decisive_faults_is_refused() -> None:
     with pytest.raises(PluginError, match="names no ceiling"):
-        BrokenTeams("discussion_quick", [], ["wrong"])
+        BrokenTeams("darkforest_quick", [], ["wrong"])
 
 
 def test_a_task_without_a_fault_to_plant_is_refused() -> None:

@@ -13,6 +13,7 @@ from harness.errors import DataError
 from harness.extensions.replay.what_if import STAND_IN, form, play
 from harness.results import Run
 from harness.runtime.runner import RunStoppedError
+from tests.helpers.strangers import trust
 from tests.helpers.toy import TOY, run
 
 Dice = TOY.load("engines", "dice")
@@ -146,6 +147,7 @@ def test_models_of_the_spec_are_not_asked_where_a_reader_chose_another(tmp_path:
     models = f"models={{theirs: {{use: dice, name: theirs, log: {log}}}}}"
     agents = "agents={default: {model: theirs}}"
     done = run(tmp_path / "run", overrides=(models, agents))
+    assert trust(str(done.folder)) == 0  # a file beside a run is read by its models where a reader agrees
     before = log.read_text()
     text = "b" if moves(done)[0][1] == "a" else "a"
     with pytest.raises(RunStoppedError, match="no model is there"):

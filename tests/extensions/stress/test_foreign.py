@@ -11,7 +11,7 @@ from harness.config import resolve
 from harness.config.project import builtin
 from harness.config.spec import load
 from harness.engines.mock import Mock
-from harness.extensions.datasets.label import Label
+from harness.extensions.datasets.label import Label, canonical_label
 from harness.extensions.datasets.letter import Letter
 from harness.extensions.datasets.number import Number
 from harness.extensions.games.actions import ActionParameter
@@ -53,7 +53,8 @@ def forms(style: Foreign, values: tuple[str, ...]) -> list[Reply]:
         "number": [Number(), NETWORK.BoundedNumber("Answer:", None, None, False), Answer(NUMBER, "Answer:")],
         "letter": [Letter(texts), Label(("a", "b", "c", "d")), Choice(("A", "B", "C", "D"), "Answer:")],
         "choice": [
-            *(Choice(options, "Answer:"), Labelled(options, "ANSWER"), Label(options)),
+            *(Choice(options, "Answer:"), Labelled(options, "ANSWER")),
+            *([Label(options)] if len(set(map(canonical_label, options))) == len(options) else []),
             *(Answer(one_of(options), "Answer:"), LegalAction(options, "ANSWER")),
         ],
         "message_action": [

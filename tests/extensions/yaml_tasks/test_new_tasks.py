@@ -62,8 +62,8 @@ def test_a_new_task_is_valid_and_plays(project: Path, capsys: pytest.CaptureFixt
     ("old", "new", "message"),
     [
         ("mean(data)", "mean(dato)", "specs/prices.yaml:19:18: dato: unknown name. Did you mean data?"),
-        ("mean(data)", "1 / (min(data) - 1)", "ZeroDivisionError"),  # some seeds draw a 1
-        ("sum(price > middle for price in data)", "sum(price > middle for price in data) / 0", "ZeroDivisionError"),
+        ("mean(data)", "1 / (min(data) - 1)", "division by zero"),  # some seeds draw a 1
+        ("sum(price > middle for price in data)", "sum(price > middle for price in data) / 0", "division by zero"),
         ("public: []", "public: [answer_to_all]", "answer_to_all"),
     ],
 )
