@@ -44,9 +44,8 @@ def smoke(folder: Path) -> dict[str, object]:
     import vllm
 
     import harness
-    from harness.api import Completion
+    from harness.api import Completion, Request, Thread
     from harness.config.project import find
-    from harness.engine_api import Request, Thread
     from harness.engines.likelihoods import Continuation, LikelihoodRequest
     from harness.extensions.vllm.vllm import VLLM
     from harness.runtime.session import session

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import harness
-from harness.evaluation import rescored
+from harness.evaluation.rescore import rescored
 from harness.extensions.blame.blame import blamed
 from harness.extensions.replay.course import Rehearsal, Substitution
 from harness.extensions.replay.parent import Parent

@@ -42,7 +42,7 @@ def workers(measured: Measured, file: str, smoke: bool) -> list[Row]:
 def work_cluster(count: int, repeats: int, latency: int) -> Row:
     """In a process of its own: one run, with `count` workers or none."""
     import harness
-    from harness.engine_api import Request
+    from harness.api import Request
     from harness.engines.mock import Mock
 
     results: list[float] = []

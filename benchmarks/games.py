@@ -126,7 +126,7 @@ def work_latency(game: str, episodes: int) -> Row:
     """In a process of its own: the longest game, and seconds of a run of all of them."""
     import asyncio
 
-    from harness.engine_api import Request
+    from harness.api import Request
     from harness.engines.mock import Mock
 
     async def answer(request: Request) -> str:

@@ -50,7 +50,7 @@ from harness.engines.mock import Mock
 
 if TYPE_CHECKING:
     from harness import Run
-    from harness.engine_api import Request
+    from harness.api import Request
 
 SPECS = Path(harness.__file__).resolve().parent.parent / "specs"
 SCHEMA = 3

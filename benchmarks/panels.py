@@ -84,7 +84,7 @@ def work_discussion(name: str, rounds: int, episodes: int) -> Row:
 def asked(protocol: dict[str, Any], episodes: int) -> Row:
     """CPU seconds and calls of so many questions; the mock engine always thinks for two lines, and then answers."""
     import harness
-    from harness.engine_api import Request
+    from harness.api import Request
     from harness.engines.mock import Mock
 
     count = 0

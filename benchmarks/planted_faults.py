@@ -23,9 +23,9 @@ from typing import Any
 import harness
 from harness.config.project import find
 from harness.config.spec import load
+from harness.evaluation.run import Run
 from harness.extensions.blame.blame import blamed
 from harness.extensions.replay.parent import Parent
-from harness.results import Run
 from harness.runtime.players import starts_over
 from harness.tables.headline import Better
 

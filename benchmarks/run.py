@@ -77,7 +77,7 @@ import vllm_engine
 from tabulate import tabulate
 
 if TYPE_CHECKING:
-    from harness.engine_api import Engine, Request
+    from harness.api import Engine, Request
 
 ROOT = Path(__file__).resolve().parent.parent
 Row = dict[str, object]
@@ -309,7 +309,7 @@ def score(smoke: bool) -> list[Row]:
 def work_score(number: int, episodes: int) -> Row:
     """In a process of its own: CPU seconds of a run of policies and of `harness score`, imports left out."""
     import harness
-    from harness.evaluation import rescored
+    from harness.evaluation.rescore import rescored
 
     name = ("dining table", "network of 16 agents")[number]
     spec = table() if number == 0 else one_condition(16, 10)

@@ -50,8 +50,7 @@ def talk(measured: Measured, file: str, smoke: bool) -> list[Row]:
 def work_talk(rounds: int, repeats: int, tools: int = 0) -> Row:
     """In a process of its own: CPU seconds and number of calls, imports and set-up left out."""
     import harness
-    from harness.api import Completion
-    from harness.engine_api import Request
+    from harness.api import Completion, Request
     from harness.engines.mock import Mock
 
     count = 0

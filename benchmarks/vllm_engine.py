@@ -106,7 +106,7 @@ async def _answered_at_once(folder: Path, conversations: int) -> float:
 
     from transformers import AutoTokenizer
 
-    from harness.engine_api import Request, Thread
+    from harness.api import Request, Thread
     from harness.engines.chat_tokens import ChatTokens
     from harness.extensions.vllm.vllm import VLLM
     from tests.helpers.tiny_model import CORPUS, make_tokenizer
@@ -220,8 +220,7 @@ def _row(size: int, figures: dict[str, list[dict[str, float]]]) -> Row:
 
 def _kept(engine: Any) -> Any:
     """The engine with `start` and `close` left out, noting what it is asked."""
-    from harness.api import Completion
-    from harness.engine_api import Engine, Request
+    from harness.api import Completion, Engine, Request
 
     class Kept(Engine):
         def __init__(self) -> None:
@@ -266,7 +265,7 @@ async def _harness(engine: Any, episodes: int, folder: Path) -> dict[str, float]
     from harness.config.plan import survey
     from harness.config.project import find
     from harness.engines.budget import Spent
-    from harness.executors import Local
+    from harness.runtime.executors import Local
     from harness.runtime.options import Options
     from harness.runtime.runner import run, work_of
 

@@ -12,17 +12,17 @@ __version__ = "0.6.0"
 __all__ = ["Run", "__version__", "evaluate"]
 
 if TYPE_CHECKING:
-    from harness.evaluation import evaluate
-    from harness.results import Run
+    from harness.evaluation.evaluate import evaluate
+    from harness.evaluation.run import Run
 
 
 def __getattr__(name: str) -> Any:
     if name == "evaluate":
-        from harness.evaluation import evaluate
+        from harness.evaluation.evaluate import evaluate
 
         return evaluate
     if name == "Run":
-        from harness.results import Run
+        from harness.evaluation.run import Run
 
         return Run
     raise AttributeError(f"module 'harness' has no attribute {name!r}")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from harness.api import Completion, Episode, Statistic
-from harness.errors import PluginError
+from harness.api.errors import PluginError
 
 
 def calls(episode: Episode) -> Iterable[Completion]:

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from typing import Annotated, Any, Literal
 
 from harness.api import CorpusMetric, Episode, Range, Statistic, plugin
-from harness.errors import SetupError
+from harness.api.errors import SetupError
 from harness.extensions.datasets.libraries import overlapping
 from harness.extensions.datasets.together import Together
 

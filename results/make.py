@@ -18,7 +18,7 @@ from typing import Any
 
 from harness.config import resolve, spec
 from harness.config.project import Project, find
-from harness.evaluation import execute
+from harness.evaluation.stages import execute
 from harness.extensions.analysis.leaderboard import RunScores, leaderboard
 from harness.extensions.analysis.standings import Role, Standings, standings
 from harness.report import render

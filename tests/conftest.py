@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 
 import harness
-from harness.api import Completion, derive_seed
+from harness.api import Completion, Engine, Request, Thread, derive_seed
 from harness.config.project import builtin
-from harness.engine_api import Engine, Request, Thread
 from tests.helpers import finished
 from tests.helpers.naming import Names
 from tests.helpers.remembered import remember

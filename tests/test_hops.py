@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness.api import Completion
+from harness.api import Completion, Request
 from harness.config.project import find
-from harness.engine_api import Request
 from harness.engines.mock import Mock
 
 ROOT = Path(__file__).parent.parent

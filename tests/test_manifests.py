@@ -70,7 +70,7 @@ class Cheer:
 """,
     "harness_echo/parrot.py": '''
 from harness.api import Completion, plugin
-from harness.engine_api import Engine
+from harness.api import Engine
 
 @plugin
 class Parrot(Engine):
@@ -154,7 +154,7 @@ class Tally(TableKind):
 ''',
     "harness_echo/after.py": '''
 from dataclasses import replace
-from harness.after import After
+from harness.evaluation.post_run import After
 
 def options(command):
     command.add_argument("--echo", help="how loud")

@@ -12,9 +12,8 @@ from pathlib import Path
 import viewer
 
 import harness
-from harness.api import Completion
+from harness.api import Completion, Request
 from harness.cli import main
-from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.extensions.charts.style import blank, look, styled, write
 

@@ -17,8 +17,7 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 import harness
-from harness.api import Completion
-from harness.engine_api import Request
+from harness.api import Completion, Request
 from harness.engines.mock import Mock
 from harness.extensions.blame.blame import blamed
 from harness.extensions.blame.blame_command import as_json

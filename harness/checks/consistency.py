@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from harness import after
 from harness.api import Case, Move, Outcome, Turn
+from harness.api.errors import Place, PromptError, SpecError, UserError, near
 from harness.checks.templates import unknown
 from harness.config.plan import Condition, Plan
 from harness.config.project import Project
 from harness.config.prompts import PromptSet
-from harness.errors import Place, PromptError, SpecError, UserError, near
+from harness.evaluation import post_run
 from harness.runtime.abilities import unconstrained
 from harness.runtime.players import starts_over
 from harness.runtime.steps import Steps
@@ -43,7 +43,7 @@ def examined(plays: Sequence[tuple[Plan, Place]]) -> Iterator[SpecError]:
         plays: the spec's plan comes first; prompts and groups of the others are the same.
     """
     plan = plays[0][0]
-    later = [one for follows in after.following(plan.metrics, {}) for one, *_ in follows.plans(plan)]
+    later = [one for follows in post_run.following(plan.metrics, {}) for one, *_ in follows.plans(plan)]
     problems = [problem for one in (plan, *later) for problem in examine(one)]
     yield from problems or (*misassigned(plan), *unconstrained(plan))
 

@@ -8,9 +8,9 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from harness.api import Action, Case, Policy, Turn
+from harness.api.errors import PluginError
 from harness.config.plan import Condition, Plan
 from harness.engines.likelihoods import Likelihoods, likelihoods_of
-from harness.errors import PluginError
 from harness.runtime.steps import Drive, Steps, drive
 
 CHARS_PER_TOKEN = 4

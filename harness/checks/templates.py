@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from jinja2 import meta, nodes
 
+from harness.api.errors import Place
 from harness.config.prompts import SUFFIX, PromptSet
-from harness.errors import Place
 
 
 @dataclass(frozen=True)

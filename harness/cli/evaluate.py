@@ -12,7 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness import after
+from harness.api import Engine
+from harness.api.errors import NotPreparedError, Place, SpecError
 from harness.cli import INTERRUPTED
 from harness.cli.output import print_tables
 from harness.cli.progress import Progress
@@ -20,10 +21,9 @@ from harness.config import resolve, spec, yamls
 from harness.config.plan import Plan
 from harness.config.project import find
 from harness.config.proposals import complete
-from harness.engine_api import Engine
 from harness.engines.sampling import normalize
-from harness.errors import NotPreparedError, Place, SpecError
-from harness.evaluation import execute
+from harness.evaluation import post_run
+from harness.evaluation.stages import execute
 from harness.plugins.manifests import report_part
 from harness.runtime.manifest import default_folder
 from harness.runtime.options import NAMES, Options
@@ -71,7 +71,7 @@ def _planned(options: argparse.Namespace) -> Plan:
 
 def _evaluate_one(options: argparse.Namespace, plan: Plan, silent: bool = False) -> tuple[int, Path | None]:
     """Run one of the specs; returns the exit code, and its folder (None: Ctrl-C). `silent`: print no tables."""
-    asked_for = after.from_arguments(find(), vars(options))
+    asked_for = post_run.from_arguments(find(), vars(options))
     how = running(options)
     if how.output_path is not None and len([name for given in options.specs for name in _names(given)]) > 1:
         folder = how.output_path / default_folder(plan, overwrite=True).name

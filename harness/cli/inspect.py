@@ -7,14 +7,14 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness import after
+from harness.api.errors import CombinedSpecError, Place, UserError
 from harness.cli.evaluate import load
 from harness.config import resolve, spec
 from harness.config.permissions import lacking
 from harness.config.plan import Plan
 from harness.config.project import Project, find
-from harness.errors import CombinedSpecError, Place, UserError
-from harness.evaluation import STAGES, wrong_tables
+from harness.evaluation import post_run
+from harness.evaluation.stages import STAGES, wrong_tables
 from harness.plugins.absent import bringer
 from harness.plugins.manifests import offers
 
@@ -47,7 +47,7 @@ def _problems(name: str, overrides: list[str], project: Project) -> tuple[list[s
 
         # A stand-in model, so that a spec without a baseline can be checked; baselines are checked beside it.
         plans = [resolve.plan(loaded, project, Mock())]
-        after.needed(plans[0].metrics)  # a run refuses metrics that nothing here gives their numbers
+        post_run.needed(plans[0].metrics)  # a run refuses metrics that nothing here gives their numbers
         played = [(plans[0], loaded.place("agents"))]  # policies that some agents have beside the model
         if loaded.get("baseline") is not None:
             plans.append(resolve.plan(loaded, project))
@@ -112,7 +112,7 @@ def plan(options: argparse.Namespace) -> int:
     print(f"episodes        {figures.episodes:,}")
     for line in figures.calls_in_words(resolved):
         print(line)
-    for follows in after.following(resolved.metrics, {}):
+    for follows in post_run.following(resolved.metrics, {}):
         for _, calls, what in follows.plans(resolved):
             print(f"later           {figures.episodes * calls:,} calls {what}, without retries")
     for line in figures.tokens_in_words(resolved):
@@ -124,7 +124,7 @@ def plan(options: argparse.Namespace) -> int:
 def _explain(plan: Plan, figures: Estimate) -> None:
     """Print the stages of a run, with what flows from each to the next."""
     models = ", ".join(sorted({group.model or "policies" for c in plan.conditions for group in c.groups}))
-    later = [what for follows in after.following(plan.metrics, {}) for _, _, what in follows.plans(plan)]
+    later = [what for follows in post_run.following(plan.metrics, {}) for _, _, what in follows.plans(plan)]
     flows = {
         "load": f"the spec {plan.spec.name}, of {len(plan.spec.data)} keys",
         "resolve": f"a plan of {figures.conditions:,} conditions; who plays: {models}",

@@ -6,9 +6,9 @@ import argparse
 import json
 from typing import Any
 
+from harness.api.errors import DataError
 from harness.cli.parser import kinds
 from harness.config.project import find
-from harness.errors import DataError
 from harness.plugins.absent import missing
 from harness.plugins.manifests import offers
 from harness.plugins.parameters import json_schema

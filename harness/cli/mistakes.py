@@ -7,7 +7,7 @@ import difflib
 from collections.abc import Sequence
 from typing import Any
 
-from harness.errors import near
+from harness.api.errors import near
 from harness.plugins.absent import bringer
 
 MISSING = "the following arguments are required: "

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import yaml
 
+from harness.api.errors import DataError, near
 from harness.cli.usage import Parser
 from harness.config.project import find
-from harness.errors import DataError, near
 from harness.plugins.absent import bringer
 from harness.plugins.approvals import MARKER
 from harness.plugins.manifests import Offer, offered, offers

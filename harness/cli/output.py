@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from harness import after
+from harness.api.printable import clean_name
 from harness.cli.terminal import terminal_width
+from harness.evaluation import post_run
+from harness.evaluation.run import Run
 from harness.plugins.manifests import report_part
-from harness.printable import clean_name
 from harness.report import render
 from harness.report.provenance import in_one_line
-from harness.results import Run
 from harness.storage import write_atomically
 from harness.storage.error_log import ERRORS
 from harness.tables import EpisodeScore, Table
@@ -28,7 +28,7 @@ from harness.tables.table import words_of
 
 def print_after(run: Run) -> None:
     """Print on stderr what readers must know about what followed a run."""
-    for cls in after.of_run(run):
+    for cls in post_run.of_run(run):
         for line in cls.lines(run):
             print(clean_name(line), file=sys.stderr)
 

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Sequence
 
 from harness import __version__
+from harness.api.errors import UserError
 from harness.cli import options as opt
 from harness.cli.usage import Parser
-from harness.errors import UserError
 from harness.plugins.manifests import offers
 
 

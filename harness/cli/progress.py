@@ -7,8 +7,8 @@ import sys
 from dataclasses import dataclass
 from typing import Any, Self
 
+from harness.api.printable import clean_name
 from harness.cli.terminal import raw
-from harness.printable import clean_name
 from harness.tables import EpisodeScore
 
 

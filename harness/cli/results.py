@@ -7,14 +7,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from harness import after
+from harness.api.errors import DataError
+from harness.api.printable import clean
 from harness.cli.evaluate import interrupted
 from harness.cli.output import print_after, print_tables, readable, show, with_reasons, write
-from harness.errors import DataError
-from harness.evaluation import rescored
+from harness.evaluation import post_run
+from harness.evaluation.rescore import rescored
+from harness.evaluation.run import Run
 from harness.plugins.manifests import report_part
-from harness.printable import clean
-from harness.results import Run
 from harness.runtime.record import check_journals
 from harness.storage import first_damaged, journals
 from harness.tables import Table
@@ -22,7 +22,7 @@ from harness.tables import Table
 
 def score(options: argparse.Namespace) -> int:
     """Recompute metrics from the journal and print the tables."""
-    if (scores := after.scoring(vars(options))) is not None:
+    if (scores := post_run.scoring(vars(options))) is not None:
         try:
             done = scores(options.run, options)
         except KeyboardInterrupt:

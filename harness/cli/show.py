@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 from harness.api import Case, Turn
+from harness.api.errors import DataError, NotPreparedError, SpecError, near
 from harness.cli.evaluate import load
 from harness.config import resolve, yamls
 from harness.config.plan import Condition, Plan, prepare, protocol_seed
 from harness.config.project import find
 from harness.config.spec import Spec
-from harness.errors import DataError, NotPreparedError, SpecError, near
 from harness.plugins.approvals import NotApprovedError
 from harness.runtime.prompt_reader import PromptReader, RecordedTurn
 from harness.runtime.seats import seats, without_models

@@ -10,11 +10,11 @@ import warnings
 from collections.abc import Iterable
 from typing import Any, TextIO, cast
 
-from harness.printable import clean
+from harness.api.printable import clean
 
 
 class CleanStream:
-    """A stream whose texts are cleaned (`harness.printable.clean`); in all else the stream behind it."""
+    """A stream whose texts are cleaned (`harness.api.printable.clean`); in all else the stream behind it."""
 
     def __init__(self, stream: TextIO) -> None:
         self.raw = stream

@@ -12,12 +12,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from harness.api.errors import DataError, SpecError, UserError
 from harness.cli.usage import Parser
 from harness.config import spec
 from harness.config.foreign_plugins import plugins_of
 from harness.config.needed_approvals import approvals_of
 from harness.config.project import Project, at, find
-from harness.errors import DataError, SpecError, UserError
 from harness.plugins import approvals
 from harness.plugins.approval_record import approved, listing, store
 from harness.plugins.approvals import NeededApproval

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NoReturn
 
+from harness.api.errors import Place, PluginError, SpecError, near
 from harness.config.project import PROMPT_SET, Project, builtin, is_file
 from harness.config.prompts import SUFFIX
-from harness.errors import Place, PluginError, SpecError, near
 from harness.plugins.absent import bringer, missing_module
 from harness.plugins.approvals import BUILTIN, MARKER
 from harness.plugins.manifests import offers

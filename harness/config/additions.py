@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any, Final
 
+from harness.api.errors import KEY, Place, SpecError
 from harness.config.schema import metric_name
-from harness.errors import KEY, Place, SpecError
 from harness.plugins.parameters import ValuePath
 
 ADDS: Final[Mapping[str, str]] = {"metrics+": "metrics", "tables+": "tables"}

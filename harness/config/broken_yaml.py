@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import yaml
 
-from harness.errors import Place, SpecError
+from harness.api.errors import Place, SpecError
 
 
 def in_words(error: yaml.YAMLError, text: str, file: str) -> SpecError:

@@ -6,8 +6,8 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from harness.api.errors import Place, SpecError, UserError, raise_all
 from harness.config.project import Project
-from harness.errors import Place, SpecError, UserError, raise_all
 from harness.plugins import parameters
 from harness.plugins.approvals import NotApprovedError
 from harness.plugins.manifests import offers

@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from harness.api.errors import PluginError, UserError
 from harness.config.additions import ADDS
 from harness.config.keys import SpecKey
 from harness.config.project import ListLine, Project
 from harness.config.schema import SPEC, MetricEntry, key_shape
 from harness.config.spec import ALIASES
-from harness.errors import PluginError, UserError
 from harness.plugins import parameters
 from harness.plugins.manifests import offers, usable
 from harness.plugins.parameters import PLUGIN, Schema, json_schema

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from harness.api.errors import Place, SpecError
 from harness.config import yamls
-from harness.errors import Place, SpecError
 
 MAX_EXPANDED = 10_000_000
 """Characters that `${…}` may insert in all conditions together."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from harness.errors import Place
+from harness.api.errors import Place
 from harness.plugins.manifests import offers, usable
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Mapping
 from pathlib import Path
 
+from harness.api.errors import UserError
 from harness.config import yamls
 from harness.config.project import PATTERNS, PROMPT_SET, ListLine, about
-from harness.errors import UserError
 
 
 def listed(kind: str, files: Mapping[str, Path]) -> list[ListLine]:

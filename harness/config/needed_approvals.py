@@ -6,13 +6,13 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from harness.api.errors import UserError
 from harness.config.building import Reference, make, parts_of, split
 from harness.config.foreign_data import readings
 from harness.config.keys import keys_of
 from harness.config.permissions import engine_approvals
 from harness.config.project import Project
 from harness.config.spec import Spec
-from harness.errors import UserError
 from harness.plugins import approvals
 from harness.plugins.approval_record import listing
 from harness.plugins.approvals import NeededApproval

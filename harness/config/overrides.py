@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+from harness.api.errors import Place, SpecError, near
 from harness.config import schema, yamls
 from harness.config.additions import ADDS, add
 from harness.config.spec import ALIASES, fill_in
-from harness.errors import Place, SpecError, near
 from harness.plugins.parameters import ValuePath
 
 

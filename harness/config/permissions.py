@@ -9,13 +9,13 @@ import warnings
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
+from harness.api import Engine
+from harness.api.errors import SetupError
+from harness.api.printable import clean_name
 from harness.config.spec import Spec
-from harness.engine_api import Engine
-from harness.errors import SetupError
 from harness.plugins import approvals
 from harness.plugins.approvals import NeededApproval, NotApprovedError
 from harness.plugins.manifests import offered
-from harness.printable import clean_name
 
 if TYPE_CHECKING:
     from harness.config.plan import Plan

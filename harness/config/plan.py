@@ -14,13 +14,13 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from harness import api
+from harness.api import Engine
+from harness.api.errors import Place, PluginError, SpecError, near
 from harness.config.keys import SpecKey
 from harness.config.project import Project
 from harness.config.prompts import PromptSet
 from harness.config.schema import metric_name
 from harness.config.spec import Spec
-from harness.engine_api import Engine
-from harness.errors import Place, PluginError, SpecError, near
 from harness.tables import SIMULATED_NAME
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
+from harness.api.printable import clean_name
 from harness.config.keys import SpecKey
-from harness.printable import clean_name
 from harness.tables.cost import PricesEntry, read_prices
 
 

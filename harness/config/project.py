@@ -20,10 +20,10 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
+from harness.api import Engine
+from harness.api.errors import DataError, HarnessError, Place, PluginError, SpecError, UserError, near
 from harness.config import yamls
 from harness.config.prompts import SUFFIX, PromptSet
-from harness.engine_api import Engine
-from harness.errors import DataError, HarnessError, Place, PluginError, SpecError, UserError, near
 from harness.plugins import approvals, parameters
 from harness.plugins.approvals import BUILTIN, DIGEST, MARKER, MOUNT
 from harness.plugins.manifests import Offer, offers

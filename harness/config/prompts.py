@@ -16,7 +16,7 @@ import jinja2
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from harness.api import Facts
-from harness.errors import Place, PromptError, near
+from harness.api.errors import Place, PromptError, near
 from harness.plugins import approvals
 from harness.plugins.manifests import offered, offers
 
@@ -42,7 +42,7 @@ class PromptSet:
             chat (True): whether the model's chat template is applied. False: it continues the rendered text.
             history: a fact of the context, a list of {"role", "content"}, that opens a conversation, not `system`.
             prefill: a fact, a text, with which every reply begins.
-            verbatim (False): whether replies count as the model wrote them (`harness.engine_api.Thread`).
+            verbatim (False): whether replies count as the model wrote them (`harness.api.Thread`).
     """
 
     def __init__(self, name: str, folders: Sequence[Path], description: str = "", **form: Any) -> None:

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from harness import api
+from harness.api import Engine
+from harness.api.errors import KEY, Place, PluginError, SpecError, UserError, near, raise_all
 from harness.config.building import PlaceOf, Reference, make, parts_of, policy_name, split
 from harness.config.keys import SpecKey, keys_of
 from harness.config.plan import Condition, Group, Plan, without_later_metrics
@@ -24,9 +26,7 @@ from harness.config.prompts import PromptSet
 from harness.config.proposals import complete
 from harness.config.schema import GroupSize
 from harness.config.spec import Spec, Variant
-from harness.engine_api import Engine
 from harness.engines.sampling import normalize
-from harness.errors import KEY, Place, PluginError, SpecError, UserError, near, raise_all
 from harness.plugins import parameters
 from harness.tables import SIMULATED_NAME, EpisodeScore
 

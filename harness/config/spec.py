@@ -18,12 +18,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from harness.api.errors import KEY, Place, SpecError, near, raise_all
 from harness.config import schema, yamls
 from harness.config.additions import add
 from harness.config.insertion import VARIABLE, Room, insert
 from harness.config.keys import keys_of, measured
 from harness.config.project import Project
-from harness.errors import KEY, Place, SpecError, near, raise_all
 from harness.plugins import approvals
 from harness.plugins.parameters import ValuePath
 from harness.tables.kinds import kind_of

@@ -8,12 +8,12 @@ from typing import Any, Final, runtime_checkable
 from typing import Protocol as Structure
 
 from harness.api import Facts, Protocol
+from harness.api.errors import SpecError, raise_all
 from harness.config import building, schema
 from harness.config.insertion import VARIABLE
 from harness.config.keys import keys_of
 from harness.config.project import Project
 from harness.config.spec import Spec
-from harness.errors import SpecError, raise_all
 
 FOR_METRICS: Final = ("headline", "tables", "baseline", "generation_kwargs")
 """What a task proposes together with metrics."""

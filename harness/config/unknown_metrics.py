@@ -6,9 +6,9 @@ import contextlib
 from collections.abc import Sequence
 from typing import NoReturn
 
+from harness.api.errors import Place, PluginError, UserError, near
 from harness.config.plan import Condition
 from harness.config.project import Project
-from harness.errors import Place, PluginError, UserError, near
 from harness.plugins.absent import bringer
 
 

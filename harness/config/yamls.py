@@ -19,7 +19,7 @@ from typing import Any
 
 import yaml
 
-from harness.errors import KEY, DataError, Place, SpecError
+from harness.api.errors import KEY, DataError, Place, SpecError
 from harness.plugins.parameters import ValuePath
 
 MAX_BYTES = 1_000_000

@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from harness.api import Completion
-from harness.engine_api import Engine
+from harness.api import Completion, Engine
+from harness.api.errors import BudgetSpentError, EngineFatalError
 from harness.engines.budget import Budget, Usage
-from harness.errors import BudgetSpentError, EngineFatalError
 
 RESERVED = 32
 """Calls that are reserved in the journal in advance, at most: as many at once as costs little and wastes little."""

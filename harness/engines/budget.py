@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from harness.api import Completion
-from harness.engine_api import Engine
-from harness.errors import BudgetSpentError, SetupError
+from harness.api import Completion, Engine
+from harness.api.errors import BudgetSpentError, SetupError
 
 LARGEST = 10**18 - 1
 

@@ -15,10 +15,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from harness.api import Completion, Facts
-from harness.engine_api import Engine, Request, Thread
+from harness.api import Completion, Engine, Facts, Request, Thread
+from harness.api.errors import DataError, StorageError
 from harness.engines.gate import Wrapper
-from harness.errors import DataError, StorageError
 
 
 class Cache(Wrapper):

@@ -10,13 +10,12 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from harness.api import Facts
-from harness.engine_api import Thread
+from harness.api import Facts, Thread
+from harness.api.errors import RefusedError, SetupError
 from harness.engines.likelihoods import LikelihoodRequest
 from harness.engines.reasoning import split_reasoning
 from harness.engines.text_tokens import Pair, TextTokens, fitted
 from harness.engines.tool_calls import offered, with_objects
-from harness.errors import RefusedError, SetupError
 
 Messages = Sequence[dict[str, Any]]
 Encode = Callable[..., list[int]]

@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TextIO
 
-from harness.printable import clean
+from harness.api.printable import clean
 from harness.storage.files import no_link
 from harness.storage.redaction import redacted
 

@@ -16,11 +16,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
-from harness.api import Completion, Facts
-from harness.engine_api import CallsTools, ContinuesText, Engine, Request
+from harness.api import CallsTools, Completion, ContinuesText, Engine, Facts, Request
+from harness.api.errors import BudgetSpentError, ContextLengthError, EngineError, EngineFatalError, SetupError
 from harness.engines.budget import Usage
 from harness.engines.priority import PriorityGate
-from harness.errors import BudgetSpentError, ContextLengthError, EngineError, EngineFatalError, SetupError
 
 if TYPE_CHECKING:
     from harness.engines.width import Width

@@ -11,9 +11,8 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from typing import Any
 
-from harness.api import Action, Completion, Facts, Parsed, Reply, derive_seed
-from harness.engine_api import Ability, Engine, Request
-from harness.errors import EngineFatalError
+from harness.api import Ability, Action, Completion, Engine, Facts, Parsed, Reply, Request, derive_seed
+from harness.api.errors import EngineFatalError
 from harness.replies import WrappedReply
 
 

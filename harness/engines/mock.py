@@ -8,8 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import field
 from typing import Annotated, Any
 
-from harness.api import Completion, Facts, Range, plugin
-from harness.engine_api import CallsTools, ContinuesText, Engine, Request
+from harness.api import CallsTools, Completion, ContinuesText, Engine, Facts, Range, Request, plugin
 
 Answer = str | Completion
 

@@ -8,9 +8,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from harness.api import Completion, Facts, plugin
-from harness.engine_api import CallsTools, ContinuesText, Engine, Replays, Request
-from harness.errors import ContextLengthError, EngineError, EngineFatalError, RefusedError, RequestError, SetupError
+from harness.api import CallsTools, Completion, ContinuesText, Engine, Facts, Replays, Request, plugin
+from harness.api.errors import ContextLengthError, EngineError, EngineFatalError, RefusedError, RequestError, SetupError
 from harness.storage import lines
 
 _FIELDS = frozenset(f.name for f in fields(Completion))

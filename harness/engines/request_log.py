@@ -6,10 +6,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from harness.api import Completion
-from harness.engine_api import Request
+from harness.api import Completion, Request
+from harness.api.errors import EngineError, StorageError
 from harness.engines.cache import as_json
-from harness.errors import EngineError, StorageError
 from harness.storage import Journal
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.api import Range
-from harness.errors import SetupError, near
+from harness.api.errors import SetupError, near
 
 SYNONYMS = {
     "max_gen_toks": "max_tokens",

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from harness.errors import EngineFatalError, SetupError
+from harness.api.errors import EngineFatalError, SetupError
 
 if TYPE_CHECKING:
     from harness.engines.gate import Gate

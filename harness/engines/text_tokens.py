@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from harness.errors import ContextLengthError, SetupError
+from harness.api.errors import ContextLengthError, SetupError
 
 Pair = tuple[list[int], list[int]]
 """Ids of a context, and those of a text behind it."""

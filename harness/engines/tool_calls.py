@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from harness.api import Facts
-from harness.errors import ContextLengthError, EngineError
+from harness.api.errors import ContextLengthError, EngineError
 
 # vLLM: "\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set"; llama.cpp: "tools
 # param requires --jinja flag"; Ollama: "… does not support tools"; OpenRouter: "No endpoints found that support tool

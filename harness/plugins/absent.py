@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from harness.errors import Place, SetupError, UserError
+from harness.api.errors import Place, SetupError, UserError
 from harness.plugins import manifests
 from harness.plugins.manifests import OWN, SHIPPED, Extension, Offer, read
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from harness.errors import Place, SetupError
+from harness.api.errors import Place, SetupError
 
 MARKER: Final = "harness.yaml"
 BUILTIN: Final = "harness_builtin"

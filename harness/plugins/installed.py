@@ -15,7 +15,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Final
 
-from harness.errors import Place, PluginError, UserError, near
+from harness.api.errors import Place, PluginError, UserError, near
 from harness.plugins.absent import BrokenExtension
 from harness.plugins.manifests import GROUP, MANIFEST, OWN, POINTS, Extension, core, read
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from harness.errors import Place, PluginError, SetupError, UserError, near
+from harness.api.errors import Place, PluginError, SetupError, UserError, near
 
 if TYPE_CHECKING:
     from harness.plugins.absent import BrokenExtension

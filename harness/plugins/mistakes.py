@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from harness.errors import KEY, near
+from harness.api.errors import KEY, near
+from harness.api.printable import cut
 from harness.plugins.absent import bringer
 from harness.plugins.parameters import ValuePath
-from harness.printable import cut
 
 
 def explained(error: Any) -> Iterator[tuple[ValuePath, str]]:

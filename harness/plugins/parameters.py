@@ -18,8 +18,8 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, Self, TypedDict, Union, get_args, get_origin
 
 from harness import api
-from harness.engine_api import Engine
-from harness.errors import KEY, Place
+from harness.api import Engine
+from harness.api.errors import KEY, Place
 
 Schema = dict[str, Any]
 ValuePath = tuple[Hashable, ...]

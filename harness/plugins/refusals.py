@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from harness.errors import Place
+from harness.api.errors import Place
 
 if TYPE_CHECKING:
     from harness.plugins.approvals import NeededApproval

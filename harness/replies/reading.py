@@ -15,7 +15,7 @@ from functools import partial
 from typing import TypeVar
 
 from harness.api import Completion, Parsed, Reply, ReplyField
-from harness.errors import SetupError
+from harness.api.errors import SetupError
 
 MAX_CHARS = 1_000_000
 """Characters of a reply that a form is given; the longest right answer (SILO-Bench III-30, N = 100) has 70,000."""

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.api import Action, Completion, Facts, Parsed, Reply, ReplyField
-from harness.engine_api import Ability, Request
+from harness.api import Ability, Action, Completion, Facts, Parsed, Reply, ReplyField, Request
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import unicodedata
 from itertools import groupby
 from typing import Final
 
-from harness.printable import clean_name
+from harness.api.printable import clean_name
 from harness.tables import Table
 
 from .render import grid, tabulated

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final, Literal, get_args
 
-from harness.errors import UserError, near
-from harness.printable import clean_name, csv_cell, shortened
+from harness.api.errors import UserError, near
+from harness.api.printable import clean_name, csv_cell, shortened
 from harness.tables import (
     SIMULATED,
     SIMULATED_NAME,

@@ -1,2 +1,2 @@
 """Drives episodes: `episode` plays one protocol, `players` act in it, `runner` keeps many episodes open and journals
-them, `scoring` turns them into numbers, `manifest` writes run.json. `harness.executors` decides where they run."""
+them, `scoring` turns them into numbers, `manifest` writes run.json. `executors` decides where they run."""

@@ -6,10 +6,9 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from harness.api import Case, Turn
+from harness.api import Ability, CallsTools, Case, ContinuesText, Engine, Turn
+from harness.api.errors import SpecError, UserError
 from harness.config.plan import Condition, Group, Job, Plan
-from harness.engine_api import Ability, CallsTools, ContinuesText, Engine
-from harness.errors import SpecError, UserError
 from harness.plugins.manifests import offers
 from harness.runtime.steps import drive
 

@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 from harness.api import Case, Facts, Move, Outcome, Play, Task, Turn
+from harness.api.errors import SpecError, near
 from harness.config.building import split
 from harness.config.keys import SpecKey, keys_of
 from harness.config.plan import Condition
-from harness.errors import SpecError, near
 from harness.replies.called import Called
 from harness.runtime.steps import Steps
 

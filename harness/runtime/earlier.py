@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from harness import __version__, storage
+from harness.api import Replays
+from harness.api.errors import DataError
 from harness.config import yamls
 from harness.config.keys import seating_keys
 from harness.config.plan import ANSWERS, QUESTIONS, Plan
-from harness.engine_api import Replays
-from harness.errors import DataError
 from harness.runtime.manifest import META, SPEC, as_json, identity, now, write_spec
 from harness.runtime.record import check_journals, read_meta
 from harness.runtime.sources import changed, code

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from harness.api import Move, Outcome
-from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError
+from harness.api.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError
 from harness.runtime.players import ModelPlayer, Player
 from harness.runtime.steps import Recorded, Steps, recorded_move
 from harness.storage import UNFINISHED

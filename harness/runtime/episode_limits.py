@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 from harness.api import Completion, Move, Range, Turn
+from harness.api.errors import EngineFatalError, SpecError
 from harness.config.keys import SpecKey
 from harness.config.limits import EpisodeLimits, Meter, TurnQuota
 from harness.engines.budget import LARGEST
-from harness.errors import EngineFatalError, SpecError
 
 if TYPE_CHECKING:
     from harness.config.plan import Condition

@@ -22,10 +22,10 @@ from typing import Any
 
 from harness import __version__, storage
 from harness.api import Facts
+from harness.api.errors import DataError
 from harness.config import yamls
 from harness.config.keys import measured
 from harness.config.plan import Plan, without_later_metrics
-from harness.errors import DataError
 from harness.plugins.manifests import of_third_parties, offers
 from harness.runtime.options import Options
 from harness.runtime.sources import code, commit, readers

@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from harness import storage
-from harness.api import Case, Episode, Facts, Move, Outcome
+from harness.api import Case, Engine, Episode, Facts, Move, Outcome, Replays
+from harness.api.errors import BudgetSpentError, EngineFatalError, SetupError
 from harness.config.permissions import confined
 from harness.config.plan import Condition, Job, Plan, episode_id, protocol_seed
-from harness.engine_api import Engine, Replays
 from harness.engines.gate import Gate, Shared, Stop, Wrapper
-from harness.errors import BudgetSpentError, EngineFatalError, SetupError
 from harness.replies.reading import note_bugs
 from harness.runtime import session
 from harness.runtime.episode import STOPS, play

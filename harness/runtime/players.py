@@ -12,10 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.api import Completion, Facts, Move, Policy, Reply, Turn, derive_seed
+from harness.api import Completion, Engine, Facts, Move, Policy, Reply, Request, Thread, Turn, derive_seed
+from harness.api.errors import EngineError, EngineFatalError
 from harness.config.prompts import PromptSet
-from harness.engine_api import Engine, Request, Thread
-from harness.errors import EngineError, EngineFatalError
 from harness.replies.dropped import dropped_fields
 from harness.replies.reading import read_completion
 from harness.storage import UNFINISHED

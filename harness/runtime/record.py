@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Required, TypedDict
 
 from harness import storage
 from harness.api import Range
-from harness.errors import DataError, Place
+from harness.api.errors import DataError, Place
 from harness.plugins.parameters import OPEN, Schema, json_schema, schema_problems
 
 _Count = Annotated[int, Range(ge=0)]

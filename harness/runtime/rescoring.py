@@ -7,8 +7,8 @@ from pathlib import Path
 
 from harness import storage
 from harness.api import Episode
+from harness.api.errors import DataError
 from harness.config.plan import Plan, episode_id
-from harness.errors import DataError
 from harness.replies.reading import note_bugs
 from harness.runtime.scoring import grade, labels, score, turns_of
 from harness.runtime.verification import dispute, refuse, same_readers

@@ -3,7 +3,7 @@
 Order of completion never changes a result: every random draw comes from a seed derived from
 (run seed, condition, case, repeat, agent, turn, attempt), and scores are returned in plan order.
 
-Next: `harness.executors`, then `harness.runtime.open_episodes`.
+Next: `harness.runtime.executors`, then `harness.runtime.open_episodes`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import Any
 
 from harness import storage
 from harness.api import Facts, Move
+from harness.api.errors import BudgetSpentError, EngineFatalError, StorageError, UserError
 from harness.config.plan import Job, Plan, episode_id
 from harness.config.resolve import following
 from harness.engines.budget import Spent, Usage, usage_of
-from harness.errors import BudgetSpentError, EngineFatalError, StorageError, UserError
 from harness.runtime.heartbeat import Heartbeat
 from harness.runtime.manifest import write_spec
 from harness.runtime.options import Options

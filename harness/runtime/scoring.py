@@ -13,9 +13,9 @@ from typing import Any
 
 from harness import storage
 from harness.api import Case, CorpusMetric, Episode, Metric, RatioMetric
+from harness.api.errors import SetupError
 from harness.config.permissions import confined
 from harness.config.plan import Condition, Plan
-from harness.errors import SetupError
 from harness.runtime.players import LIMITED
 from harness.storage.error_log import ErrorLog
 from harness.tables import CorpusRecord, EpisodeScore, Number

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from harness.api import Action, Case, Facts, Task, Turn, derive_seed
+from harness.api import Action, Case, Engine, Facts, Task, Turn, derive_seed
 from harness.config.plan import Condition, Group, Plan, agent_seed
-from harness.engine_api import Engine
 from harness.engines.sampling import normalize
 from harness.runtime.players import ModelPlayer, Player, PolicyPlayer
 

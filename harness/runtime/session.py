@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar
 
-from harness.engine_api import Engine, StaysUp
+from harness.api import Engine, StaysUp
 
 T = TypeVar("T")
 

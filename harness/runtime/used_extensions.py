@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from harness.api.errors import SetupError
 from harness.config.plan import Plan
-from harness.errors import SetupError
 from harness.plugins import manifests
 from harness.plugins.approvals import MOUNT
 from harness.plugins.manifests import Extension

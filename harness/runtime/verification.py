@@ -14,8 +14,8 @@ from typing import Any
 
 from harness import __version__, storage
 from harness.api import Case, Move, Outcome, Turn
+from harness.api.errors import DataError
 from harness.config.plan import Condition, Plan, protocol_seed
-from harness.errors import DataError
 from harness.replies.reading import read_completion
 from harness.runtime.manifest import META
 from harness.runtime.record import read_meta

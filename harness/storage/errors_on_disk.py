@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.errors import DataError, Place
+from harness.api.errors import DataError, Place
 
 from .files import no_link, no_pipe
 

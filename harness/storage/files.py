@@ -10,7 +10,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from harness.errors import DataError, Place, StorageError
+from harness.api.errors import DataError, Place, StorageError
 
 DAMAGED = "Take it from a copy. Without one delete the line, and `journals` in run.json: the run repeats its calls."
 

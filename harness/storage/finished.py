@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from harness.api import Move
-from harness.errors import DataError
+from harness.api.errors import DataError
 
 from .files import json_object, no_pipe
 from .journal import Line, lines, move_of

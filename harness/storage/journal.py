@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from harness.api import Completion, Episode, Move, Outcome
-from harness.errors import DataError, Place, StorageError
+from harness.api.errors import DataError, Place, StorageError
 
 from .files import DAMAGED, json_object, no_link, no_pipe
 

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from harness.errors import DataError
+from harness.api.errors import DataError
 
 from .files import no_link
 

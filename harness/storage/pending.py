@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from itertools import takewhile
 
-from harness.errors import ContextLengthError, EngineError, RefusedError, RequestError
+from harness.api.errors import ContextLengthError, EngineError, RefusedError, RequestError
 
 from .journal import RESUME, Line
 

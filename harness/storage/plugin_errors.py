@@ -7,7 +7,7 @@ import traceback
 from pathlib import Path
 from types import FrameType
 
-from harness.errors import UserError
+from harness.api.errors import UserError
 from harness.plugins.approvals import MOUNT
 
 _LONGEST_MESSAGE = 2_000  # characters

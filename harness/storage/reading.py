@@ -7,7 +7,7 @@ from collections.abc import Container, Iterator
 from pathlib import Path
 
 from harness.api import Move
-from harness.errors import DataError, Place
+from harness.api.errors import DataError, Place
 
 from .journal import MARKS, UNFINISHED, Line, lines, move_of
 from .pending import PendingFailures

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from harness.api import UNBOUNDED, CorpusMetric, Metric, RatioMetric, Statistic, linearised
-from harness.errors import HarnessError, PluginError, SpecError, near
+from harness.api.errors import HarnessError, PluginError, SpecError, near
 from harness.tables import stats
 
 from .axis import Axis, Key, meets

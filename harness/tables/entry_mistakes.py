@@ -7,7 +7,7 @@ import typing
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from harness.errors import KEY, Place, PluginError, near
+from harness.api.errors import KEY, Place, PluginError, near
 from harness.plugins.absent import bringer
 from harness.plugins.manifests import offers
 from harness.plugins.parameters import ValuePath, problems

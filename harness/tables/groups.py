@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, Required, TypedDict
 
 from harness.api import Metric
-from harness.errors import near
+from harness.api.errors import near
 from harness.plugins.parameters import Keywords
 
 from .axis import Key

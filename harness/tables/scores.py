@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.api import CorpusMetric, Metric, Parts, RatioMetric, Statistic, linearised
-from harness.errors import DataError, Place, PluginError, UserError
+from harness.api.errors import DataError, Place, PluginError, UserError
 from harness.plugins.approvals import NotApprovedError
 from harness.storage import MARKS
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from harness.errors import KEY, SpecError, UserError, near
+from harness.api.errors import KEY, SpecError, UserError, near
 from harness.plugins.parameters import ValuePath, problems
 
 from .entry import Means, TableEntry

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, TypedDict
 
-from harness.errors import near
+from harness.api.errors import near
 from harness.plugins.parameters import Keywords
 
 from .entry import LabelValue, Name

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from harness.errors import UserError
+from harness.api.errors import UserError
 from harness.plugins.manifests import Offer, offers
 from harness.storage.plugin_errors import describe
 from harness.transcripts.view_api import Finding, Transcript

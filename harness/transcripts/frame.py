@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import SetupError
+from harness.api.errors import SetupError
 
 if TYPE_CHECKING:
     import pandas

@@ -15,12 +15,12 @@ from typing import Any
 
 from harness import storage
 from harness.api import Case, Facts, Move, Outcome
+from harness.api.errors import UserError
 from harness.config import resolve
 from harness.config.plan import Condition, Plan, prepare, protocol_seed, survey
 from harness.config.project import Project, find
 from harness.config.spec import load
 from harness.engines.mock import Mock
-from harness.errors import UserError
 from harness.plugins.approvals import NotApprovedError
 from harness.runtime.manifest import META, SPEC
 from harness.runtime.prompt_reader import PromptReader

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from harness.api import Completion, CorpusMetric, Metric, RatioMetric
-from harness.printable import utf8
+from harness.api.printable import utf8
 from harness.tables import EpisodeScore
 from harness.transcripts.findings import readers
 from harness.transcripts.view_api import RecordedTurn, Transcript

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness.api import Episode
-from harness.errors import PluginError
+from harness.api.errors import PluginError
 
 
 def meals(episode: Episode) -> list[int] | None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from harness.api import Episode, Metric, plugin
-from harness.errors import PluginError
+from harness.api.errors import PluginError
 
 
 @plugin

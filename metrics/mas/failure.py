@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from harness.api import Episode, Metric, Statistic, plugin
-from harness.errors import PluginError
+from harness.api.errors import PluginError
 
 from .._numbers import grade, total
 

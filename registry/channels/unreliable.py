@@ -6,7 +6,7 @@ import random
 from typing import Annotated
 
 from harness.api import Case, Channel, OpenChannel, Range, plugin
-from harness.errors import PluginError
+from harness.api.errors import PluginError
 
 from ._courier import CarriedChannel, Courier
 

@@ -9,8 +9,8 @@ from dataclasses import field
 from typing import Annotated, Any
 
 from harness.api import Action, Case, InformedPolicy, Range, Reply, Turn, derive_seed, plugin
+from harness.api.errors import PluginError, near
 from harness.engines.likelihoods import likelihoods_of
-from harness.errors import PluginError, near
 from harness.extensions.panels.ballots import CandidateBallot
 from harness.extensions.panels.with_confidence import AnswerWithConfidence
 from harness.extensions.yaml_tasks.contract import contract_of

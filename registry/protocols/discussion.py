@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Annotated, Literal
 
 from harness.api import Case, Move, Play, Range, Task, Turn, plugin
-from harness.errors import PluginError
+from harness.api.errors import PluginError
 from harness.extensions.panels.panels import Panel, Ties
 from harness.extensions.panels.with_confidence import Style as Stated
 

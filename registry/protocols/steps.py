@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Annotated, Literal
 
 from harness.api import Action, Case, Channel, Facts, Move, Outcome, Play, Protocol, Range, Reply, Task, Turn, plugin
-from harness.errors import PluginError
+from harness.api.errors import PluginError
 from harness.extensions.games.worlds import SteppedTask
 from harness.extensions.networks import NeighborChannel
 from harness.extensions.panels.traffic import Traffic

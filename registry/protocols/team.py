@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Annotated
 
 from harness.api import Case, Play, Range, Task, plugin
-from harness.errors import PluginError, near
+from harness.api.errors import PluginError, near
 from harness.extensions.panels.panels import Panel, Ties, majority
 from harness.extensions.panels.with_confidence import Style
 

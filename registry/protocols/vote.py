@@ -8,7 +8,7 @@ from itertools import cycle, islice
 from typing import Annotated, Literal
 
 from harness.api import Case, Play, Range, Task, plugin
-from harness.errors import PluginError
+from harness.api.errors import PluginError
 from harness.extensions.panels.panels import Opinion, Panel, Ties, majority
 from harness.extensions.panels.questions import QuestionTask
 

@@ -8,7 +8,7 @@ from dataclasses import field
 from typing import Annotated, Any
 
 from harness.api import Case, Range, derive_seed, plugin
-from harness.errors import Place
+from harness.api.errors import Place
 from harness.extensions.datasets import DatasetTask
 from harness.extensions.datasets.rows import Row
 

@@ -11,7 +11,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Annotated, Any
 
 from harness.api import Case, Facts, Outcome, Range, Reply, derive_seed, plugin
-from harness.errors import PluginError
+from harness.api.errors import PluginError
 from harness.extensions.networks import Adjacency, Honest, Network, NetworkTask, diameter, honest, topology_of, valid
 from harness.extensions.yaml_tasks.contract import said_of
 from harness.extensions.yaml_tasks.expressions import (

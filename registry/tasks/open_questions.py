@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.api import plugin
-from harness.errors import Place
+from harness.api.errors import Place
 from harness.extensions.datasets import DatasetTask
 from harness.extensions.datasets.rows import Row, read_files
 

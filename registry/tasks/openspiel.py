@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from harness.api import Case, Facts, Outcome, Protocol, Range, Reply, plugin
-from harness.errors import PluginError
+from harness.api.errors import PluginError
 from harness.extensions.games import GameTask, player_names
 from harness.extensions.games.legal import LegalAction
 

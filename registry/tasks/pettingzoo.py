@@ -10,7 +10,7 @@ from dataclasses import field
 from typing import Annotated, Any
 
 from harness.api import Case, Facts, Range, plugin
-from harness.errors import PluginError, SetupError, near
+from harness.api.errors import PluginError, SetupError, near
 from harness.extensions.games.environments import Actions, Environment, EnvironmentTask, ExampleEnvironment
 
 from ._pettingzoo_rules import rules_of, seats_in_words

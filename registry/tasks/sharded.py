@@ -8,7 +8,7 @@ from dataclasses import field, fields
 from typing import Annotated, Any, Literal, TypedDict
 
 from harness.api import Action, Case, Facts, Outcome, Range, Reply, plugin
-from harness.errors import PluginError, near
+from harness.api.errors import PluginError, near
 from harness.extensions.networks import cuts
 from harness.extensions.networks.answers import (
     INTEGER,

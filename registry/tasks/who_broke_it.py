@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from harness.api import Action, Case, Facts, Outcome, Parsed, Protocol, Range, Reply, ReplyField, plugin
-from harness.errors import PluginError, UserError
+from harness.api.errors import PluginError, UserError
 from harness.extensions.blame.who_broke_it.asked import asked_about
 from harness.extensions.blame.who_broke_it.teams import BrokenTeams, RecordedEpisode, transcript
 from harness.extensions.panels.questions import Question, QuestionTask

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.api.errors import SpecError
 from harness.config import resolve, spec
 from harness.config.project import builtin
-from harness.errors import SpecError
 from harness.extensions.analysis.published_beside import cited
 from harness.extensions.analysis.published_figures import PublishedTable, Record
 from harness.report.render import grid

@@ -13,10 +13,10 @@ import pytest
 
 import harness
 from harness import Run
+from harness.api import Request
 from harness.cli.show import conversations, played_without_model
 from harness.config import spec as specs
 from harness.config.project import find
-from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.extensions.judges.plans import FOLDER
 from harness.extensions.panels.fitted_files import load_parameters

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from harness.api import Request
 from harness.config import resolve, spec
 from harness.config.project import builtin
-from harness.engine_api import Request
 from harness.engines.mock import Mock
-from harness.evaluation import execute
+from harness.evaluation.stages import execute
 from harness.extensions.analysis.leaderboard import RunScores
 from harness.extensions.analysis.standings import standings
 from harness.runtime.options import Options

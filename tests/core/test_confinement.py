@@ -2,8 +2,8 @@
 
 import pytest
 
+from harness.api.errors import SetupError
 from harness.config.permissions import confined
-from harness.errors import SetupError
 
 
 def test_nothing_runs_where_no_extension_confines_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,9 +18,9 @@ from xml.etree import ElementTree
 import pytest
 
 from harness import evaluate
+from harness.api.errors import SetupError
 from harness.cli import main
 from harness.config.prompts import PromptSet
-from harness.errors import SetupError
 from harness.plugins import absent, manifests
 from harness.tables.notes import of_episodes
 from harness.tables.scores import EpisodeScore

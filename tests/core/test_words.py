@@ -15,6 +15,7 @@ WORDS = (
 )
 KNOWN: dict[str, int] = {
     "__init__.py": 1,
+    "api/engine.py": 1,
     "cli/evaluate.py": 2,
     "cli/options.py": 2,
     "cli/parser.py": 1,
@@ -23,13 +24,13 @@ KNOWN: dict[str, int] = {
     "config/permissions.py": 1,
     "config/prompts.py": 1,
     "config/resolve.py": 1,
-    "engine_api.py": 1,
     "engines/chat_tokens.py": 3,  # a module of a library, an extra to install
     "engines/engine_output.py": 3,  # names of loggers
     "engines/sampling.py": 2,
     "engines/text_tokens.py": 1,
     "engines/tool_calls.py": 3,  # whose errors it reads, and in whose form it sends
-    "evaluation.py": 5,
+    "evaluation/rescore.py": 3,
+    "evaluation/stages.py": 2,
     "plugins/approvals.py": 1,
     "replies/answers.py": 1,  # these two: words that models write
     "replies/extract.py": 2,

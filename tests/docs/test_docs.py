@@ -20,12 +20,12 @@ from unittest import mock
 import pytest
 import yaml
 
-from harness import results
 from harness.cli import main
 from harness.cli.parser import parser
 from harness.config import project, spec
 from harness.config.editor_schema import whole_schema
 from harness.config.proposals import complete
+from harness.evaluation.run import Run
 from tests.helpers.fake_openai import FakeOpenAI
 
 ROOT = Path(__file__).parents[2]
@@ -201,7 +201,7 @@ def test_every_recipe_is_validated_fitted_and_played(
     if "fit" in json.dumps(loaded.data):
         assert main(["fit", *play]) == 0, capsys.readouterr().err
     assert main(["eval", *play, "--limit", "1", "--output_path", "run"]) == 0, capsys.readouterr().err
-    assert not results.Run.load("run").failed
+    assert not Run.load("run").failed
 
 
 SAYS = "The answer is (A). #### 1"
@@ -280,7 +280,7 @@ def test_the_pages_on_specs_have_every_key() -> None:
 
 
 def test_every_module_of_the_package_that_a_text_names_exists() -> None:
-    """Found in the files, without importing them: `harness.errors.near` is a module and a word in it."""
+    """Found in the files, without importing them: `harness.api.errors.near` is a module and a word in it."""
     for page in [*PAGES, *(ROOT / "harness").rglob("*.py")]:
         for name in set(re.findall(r"`(harness(?:\.\w+)+)`", page.read_text("utf-8"))) - {"harness.yaml"}:
             parts, place = name.split("."), ROOT

@@ -11,9 +11,8 @@ from typing import Any, TypeVar
 
 import pytest
 
-from harness.api import Completion
-from harness.engine_api import Request, Thread
-from harness.errors import EngineError, RequestError
+from harness.api import Completion, Request, Thread
+from harness.api.errors import EngineError, RequestError
 from harness.extensions.agents.agent import Agent
 
 T = TypeVar("T")

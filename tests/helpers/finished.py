@@ -7,8 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import harness
-from harness.api import Completion
-from harness.engine_api import Request
+from harness.api import Completion, Request
 from harness.engines.mock import Mock
 from tests.helpers.hostile import HOSTILE
 

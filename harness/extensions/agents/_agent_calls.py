@@ -17,10 +17,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness.api import Completion
-from harness.engine_api import Request
+from harness.api import Completion, Request
+from harness.api.errors import EngineError, RequestError, SetupError, near
 from harness.engines.engine_output import one_line
-from harness.errors import EngineError, RequestError, SetupError, near
 from harness.extensions.agents import _agent_loop
 from harness.extensions.agents._agent_log import AgentLog
 from harness.extensions.agents.conversations import Conversation, Conversations, read_answer

@@ -19,15 +19,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from harness.api import Completion
-from harness.engine_api import Request
+from harness.api import Completion, Request
+from harness.api.errors import EngineFatalError, RequestError, SetupError, near
+from harness.api.printable import cut
 from harness.engines.child_reaper import MarkedReaper
 from harness.engines.engine_output import one_line
-from harness.errors import EngineFatalError, RequestError, SetupError, near
 from harness.extensions.agents._agent_log import AgentLog
 from harness.extensions.agents._process_slots import ProcessSlots
 from harness.extensions.agents.conversations import LONGEST, ONLY, Conversation, Conversations, question_of, read_reply
-from harness.printable import cut
 
 LINE = 8 * LONGEST
 """Bytes of a line that a program may write."""

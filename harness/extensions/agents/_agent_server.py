@@ -9,9 +9,8 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from harness.api import Completion
-from harness.engine_api import Request
-from harness.errors import EngineError, EngineFatalError, RefusedError, SetupError
+from harness.api import Completion, Request
+from harness.api.errors import EngineError, EngineFatalError, RefusedError, SetupError
 from harness.extensions.agents.conversations import REPLY, Conversations, question_of, read_object
 from harness.extensions.openai.openai import OpenAI
 from harness.extensions.openai.replicas import PROBE, Replica

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
 
+from harness.api.printable import clean
 from harness.engines.priority import PriorityGate
-from harness.printable import clean
 
 QUOTES = '"""'
 """Begins and ends an answer of several lines."""

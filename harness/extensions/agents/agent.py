@@ -15,15 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from urllib.parse import urlsplit
 
-from harness.api import Completion, Facts, Range, plugin
-from harness.engine_api import Engine, Request
+from harness.api import Completion, Engine, Facts, Range, Request, plugin
+from harness.api.errors import EngineFatalError, SetupError
+from harness.api.printable import clean_name
 from harness.engines.priority import PriorityGate
-from harness.errors import EngineFatalError, SetupError
 from harness.extensions.agents import _agent_calls as calls
 from harness.extensions.agents._agent_log import AgentLog
 from harness.extensions.openai.replicas import keys_sent, public
 from harness.plugins.approvals import NeededApproval, NeedsApproval
-from harness.printable import clean_name
 from harness.storage.redaction import without_secrets
 
 if TYPE_CHECKING:

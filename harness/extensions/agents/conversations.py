@@ -7,11 +7,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from harness.api import Completion
-from harness.engine_api import Request, Thread
-from harness.errors import RequestError
+from harness.api import Completion, Request, Thread
+from harness.api.errors import RequestError
+from harness.api.printable import cut
 from harness.extensions.openai.wire import count_of
-from harness.printable import cut
 
 LONGEST = 1_000_000
 """Characters of a reply."""

@@ -7,17 +7,16 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from harness.api import Completion, Facts, Outcome, Reply, plugin
+from harness.api import Completion, Engine, Facts, Outcome, Reply, Request, plugin
+from harness.api.errors import EngineFatalError, SetupError
+from harness.api.printable import clean_name
 from harness.checks.estimate import estimate
 from harness.config.plan import Plan
-from harness.engine_api import Engine, Request
 from harness.engines.tool_calls import storable
-from harness.errors import EngineFatalError, SetupError
 from harness.extensions.agents._human_ends import end_state, ended
 from harness.extensions.agents._human_terminal import SharedTerminal, can_read, is_terminal
 from harness.extensions.agents.conversations import LONGEST, Conversations
 from harness.extensions.games.ends import alike
-from harness.printable import clean_name
 from harness.replies.reading import read
 from harness.runtime.players import ModelPlayer
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import storage
+from harness.api.errors import DataError, UserError, near
 from harness.cli import options as opt
 from harness.cli.output import readable, show
 from harness.cli.usage import Parser
@@ -21,8 +22,9 @@ from harness.config.building import policy_name
 from harness.config.plan import QUESTIONS
 from harness.config.project import find
 from harness.config.spec import Spec, load
-from harness.errors import DataError, UserError, near
-from harness.evaluation import execute
+from harness.evaluation.load_run import run_folder
+from harness.evaluation.run import Run
+from harness.evaluation.stages import execute
 from harness.extensions.analysis import comparison
 from harness.extensions.analysis.leaderboard import Comparable, RunScores, grouped
 from harness.extensions.analysis.leaderboard import leaderboard as merge
@@ -30,9 +32,7 @@ from harness.extensions.analysis.overall import overall
 from harness.extensions.analysis.sides import RunPart, add_sides, two_sides
 from harness.extensions.analysis.standings import Role, Standings, standings
 from harness.extensions.analysis.table_names import tables_named
-from harness.reading import run_folder
 from harness.report.provenance import as_table, facts
-from harness.results import Run
 from harness.runtime.manifest import META
 from harness.runtime.options import Options
 from harness.runtime.record import read_meta

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from harness.errors import near
+from harness.api.errors import near
 from harness.tables import stats
 from harness.tables.axis import Axis, Key
 from harness.tables.notes import clusters_in_words, left_out, limited, who_played, without_number

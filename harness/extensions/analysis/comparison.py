@@ -8,10 +8,10 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from harness.api.errors import DataError
+from harness.api.printable import cut
 from harness.config.spec import SHOWN
-from harness.errors import DataError
 from harness.extensions.analysis import paired
-from harness.printable import cut
 from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, NumberForm, Row, Table, stats, text
 from harness.tables.notes import clusters_in_words
 from harness.tables.scores import finite

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from harness.api import Metric, RatioMetric
-from harness.errors import SpecError
+from harness.api.errors import SpecError
 from harness.tables import stats
 from harness.tables.axis import Axis, Key
 from harness.tables.notes import clusters_in_words, of_episodes, without_number

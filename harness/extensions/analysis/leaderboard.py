@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from harness.api import Metric
-from harness.errors import DataError
+from harness.api.errors import DataError
+from harness.api.printable import shortened
+from harness.evaluation.run import Run
 from harness.extensions.analysis.published_beside import cited
 from harness.extensions.analysis.published_figures import PublishedTable
-from harness.printable import shortened
-from harness.results import Run
 from harness.tables import EpisodeScore, HeadlineSpec, Table, TableSpec, build, text
 from harness.tables.cost import Price, Prices, cost, priced, read_prices
 

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Annotated, Any, NotRequired, TypedDict
 
 from harness.api import Range
+from harness.api.errors import DataError, Place, SpecError, UserError, near
 from harness.config import spec, yamls
 from harness.config.plan import Plan
 from harness.config.project import Project, find
 from harness.config.proposals import complete
 from harness.config.spec import Spec
-from harness.errors import DataError, Place, SpecError, UserError, near
+from harness.evaluation.run import Run
 from harness.plugins.parameters import OPEN, fields, problems
-from harness.results import Run
 from harness.tables import text
 
 from .published_figures import PublishedTable, Record

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from harness.api import Metric
-from harness.errors import SpecError, near
+from harness.api.errors import SpecError, near
 from harness.tables import Cell, EpisodeScore, Row, TableKey, TableSpec, error_of, text
 from harness.tables.axis import Axis, Key
 

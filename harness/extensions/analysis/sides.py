@@ -7,10 +7,10 @@ import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from harness.api.errors import DataError, near
 from harness.cli.usage import Parser
-from harness.errors import DataError, near
+from harness.evaluation.run import Run
 from harness.extensions.games.tournaments.tournament import LABELS as TOURNAMENT
-from harness.results import Run
 from harness.tables import EpisodeScore, text
 
 

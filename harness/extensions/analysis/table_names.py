@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
+from harness.api.errors import DataError, HarnessError
 from harness.config import yamls
 from harness.config.project import find
-from harness.errors import DataError, HarnessError
 from harness.tables import Table, TableSpec, text
 
 

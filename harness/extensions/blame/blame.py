@@ -12,19 +12,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.api import CorpusMetric, Facts, Policy, derive_seed
+from harness.api import CorpusMetric, Engine, Facts, Policy, derive_seed
+from harness.api.errors import BudgetSpentError, DataError, Place, SpecError, near
 from harness.config.building import Reference, policy_name, split
 from harness.config.permissions import check_execution
 from harness.config.project import Project
-from harness.engine_api import Engine
-from harness.errors import BudgetSpentError, DataError, Place, SpecError, near
+from harness.evaluation.run import Run
 from harness.extensions.replay.course import Rehearsal
 from harness.extensions.replay.kept import Kept
 from harness.extensions.replay.key import MODEL
 from harness.extensions.replay.parent import Parent
 from harness.extensions.replay.reference import engines_of, reference_of, try_policy
 from harness.plugins import approvals
-from harness.results import Run
 from harness.runtime.session import session
 from harness.tables import EpisodeScore
 from harness.tables.headline import Better

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from harness import storage
 from harness.api import Move
-from harness.errors import DataError, Place, near
+from harness.api.errors import DataError, Place, near
 from harness.extensions.charts.chart import Chart
 from harness.extensions.charts.failures import ENGINE, LIMIT, TRUNCATED, UNREADABLE
 from harness.extensions.charts.sources import ChartOptions, Material

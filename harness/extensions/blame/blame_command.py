@@ -11,15 +11,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from harness.api.errors import DataError, Place, SpecError
 from harness.cli import options as opt
 from harness.cli.evaluate import engine_of
 from harness.cli.output import show, write
 from harness.cli.progress import Progress
 from harness.cli.usage import Parser
-from harness.errors import DataError, Place, SpecError
+from harness.evaluation.run import Run
 from harness.extensions.replay.command import add_model, policy_of
 from harness.extensions.replay.course import Deviation
-from harness.results import Run
 
 from .blame import blamed, planned
 from .blame_tables import Blame, of_episodes

@@ -10,8 +10,8 @@ from fractions import Fraction
 from typing import Any
 
 from harness.api import Facts
-from harness.printable import clean_name, cut
-from harness.results import Run
+from harness.api.printable import clean_name, cut
+from harness.evaluation.run import Run
 from harness.tables import Cell, Column, Row, Table
 
 from .samples import spread

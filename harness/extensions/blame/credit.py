@@ -16,18 +16,18 @@ from statistics import fmean, stdev
 from typing import Annotated, Any, ClassVar
 
 from harness import storage
-from harness.after import After, Play
 from harness.api import CorpusMetric, Episode, Metric, Range, derive_seed
+from harness.api.errors import BudgetSpentError, SpecError, near
 from harness.config.building import Reference, policy_name
 from harness.config.plan import Plan
 from harness.config.project import Project
-from harness.errors import BudgetSpentError, SpecError, near
-from harness.evaluation import rescored
+from harness.evaluation.post_run import After, Play
+from harness.evaluation.rescore import rescored
+from harness.evaluation.run import Run
 from harness.extensions.replay.course import Rehearsal
 from harness.extensions.replay.parent import Parent
 from harness.extensions.replay.reference import engines_of, reference_of, try_policy
 from harness.plugins.parameters import PLUGIN, Keywords, Plugin
-from harness.results import Run
 from harness.runtime.options import Options
 from harness.runtime.session import session
 from harness.tables import EpisodeScore, HeadlineSpec

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from harness.api import Engine
+from harness.api.errors import BudgetSpentError, DataError, near
 from harness.config.building import Reference
-from harness.engine_api import Engine
-from harness.errors import BudgetSpentError, DataError, near
+from harness.evaluation.run import Run
 from harness.extensions.replay.again import replayed
 from harness.extensions.replay.parent import Parent, ParentTurn
-from harness.results import Run
 from harness.runtime.options import Options
 from harness.tables import EpisodeScore
 

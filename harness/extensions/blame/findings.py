@@ -15,8 +15,8 @@ from typing import Any
 
 from harness import storage
 from harness.api import Move, as_text
-from harness.errors import DataError, Place
-from harness.printable import clean_name, cut
+from harness.api.errors import DataError, Place
+from harness.api.printable import clean_name, cut
 from harness.storage import finished
 from harness.storage.files import write_atomically
 from harness.storage.locks import Lock

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from harness.errors import DataError, Place, near
-from harness.printable import clean_name
+from harness.api.errors import DataError, Place, near
+from harness.api.printable import clean_name
 from harness.tables import Cell, Column, Row, Table
 from harness.tables.table import NumberForm
 

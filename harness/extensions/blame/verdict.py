@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
-from harness.errors import EngineFatalError
+from harness.api.errors import EngineFatalError
+from harness.api.printable import clean_name
 from harness.extensions.replay.changes import receivers, without_messages
 from harness.extensions.replay.course import Course, Deviation, Rehearsal, Substitution, is_unanswered
-from harness.printable import clean_name
 from harness.runtime.episode import STOPS
 from harness.storage.plugin_errors import describe
 

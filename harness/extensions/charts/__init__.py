@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.errors import DataError, UserError
+from harness.api.errors import DataError, UserError
 from harness.extensions.charts.style import inline, styled, write
 from harness.plugins.manifests import offers
 

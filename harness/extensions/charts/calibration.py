@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from harness import storage
 from harness.api import Action, Case, Move, Task
+from harness.api.errors import DataError
 from harness.config.plan import episode_id
 from harness.engines.likelihoods import shares
-from harness.errors import DataError
 from harness.extensions.charts.style import FAINT, guide, label, labels, legend, look
 from harness.extensions.panels.panels import Panel, candidate
 from harness.extensions.panels.questions import is_right, score_of

@@ -14,13 +14,13 @@ from harness.cli.usage import Parser
 from harness.config import resolve
 from harness.config.plan import Plan
 from harness.config.project import find
+from harness.evaluation.load_run import run_folder
+from harness.evaluation.run import Run
 from harness.extensions.analysis.leaderboard import RunScores
 from harness.extensions.charts import ChartOptions, ChartRun, Material
 from harness.extensions.charts import messages as traffic
 from harness.extensions.charts import plot as draw_chart
 from harness.plugins.manifests import offers
-from harness.reading import run_folder
-from harness.results import Run
 from harness.runtime.manifest import META
 from harness.runtime.record import check_journals, read_meta
 from harness.transcripts.view_api import Scene, Transcript

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from harness.errors import DataError
+from harness.api.errors import DataError
 from harness.extensions.charts.style import FAINT, label, ticks
 from harness.tables import SIMULATED, EpisodeScore, HeadlineSpec, text
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import DataError
+from harness.api.errors import DataError
+from harness.api.printable import clean_name
 from harness.extensions.charts.style import PALETTE, WIDTH, blank, in_unit, labels, styled, write
-from harness.printable import clean_name
 from harness.report.render import marks, number
 from harness.tables import SIMULATED, Table, error_of
 

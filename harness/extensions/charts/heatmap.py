@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from harness.errors import DataError, near
+from harness.api.errors import DataError, near
 from harness.extensions.charts.messages import counted
 from harness.extensions.charts.style import FAINT, compact, label, labels
 from harness.extensions.panels.traffic import EVERY_OTHER

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from harness import storage
-from harness.errors import DataError, near
-from harness.printable import csv_cell
+from harness.api.errors import DataError, near
+from harness.api.printable import csv_cell
 from harness.storage import finished
 
 

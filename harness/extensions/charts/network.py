@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from harness.api.errors import DataError, near
 from harness.config.plan import episode_id
-from harness.errors import DataError, near
 from harness.extensions.charts.style import FAINT, INK, PALETTE, label
 from harness.extensions.networks import NetworkTask
 from harness.tables import text as show

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from harness.errors import DataError, UserError
+from harness.api.errors import DataError, UserError
+from harness.evaluation.run import Run
 from harness.extensions.analysis.standings import standings
 from harness.extensions.charts import Chart, ChartOptions, Material, inline, kinds, styled
 from harness.extensions.charts.figures import draw
 from harness.report.render import number
-from harness.results import Run
 from harness.tables import SIMULATED, Table
 
 from .page_examples import examples_html

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final
 
+from harness.api.printable import clean
 from harness.extensions.charts import Material
 from harness.extensions.charts.sources import PlayedEpisode
-from harness.printable import clean
 from harness.tables import HeadlineSpec, text
 from harness.transcripts.reader import Transcripts
 from harness.transcripts.view_api import RecordedTurn, Transcript

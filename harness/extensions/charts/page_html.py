@@ -10,7 +10,7 @@ from html import escape
 from itertools import groupby
 from typing import Final
 
-from harness.printable import clean_name, cut
+from harness.api.printable import clean_name, cut
 from harness.report.layout import Grid
 from harness.report.render import grid
 from harness.tables import Table

@@ -9,8 +9,8 @@ from html import escape
 from pathlib import Path
 from typing import Any, Final
 
+from harness.api.printable import clean, cut
 from harness.extensions.charts import Material
-from harness.printable import clean, cut
 from harness.tables import text
 
 from .page_html import plain_table, safe

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.errors import DataError
+from harness.api.errors import DataError
 from harness.extensions.charts.style import FAINT, compact, guide, label, labels, legend, look
 from harness.tables import SIMULATED, EpisodeScore, HeadlineSpec, build, text
 from harness.tables.headline import ARROWS

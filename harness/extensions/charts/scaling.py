@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import DataError, near
+from harness.api.errors import DataError, near
 from harness.extensions.charts.style import compact, guide, label, labels, legend, look, name_lines
 from harness.report.render import marks
 from harness.tables import build

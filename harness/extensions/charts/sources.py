@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.api import Metric
+from harness.api.errors import DataError, near
 from harness.config.plan import Plan
-from harness.errors import DataError, near
 from harness.extensions.analysis.leaderboard import RunScores, combined
 from harness.tables import EpisodeScore, HeadlineSpec, text
 from harness.tables.cost import Price

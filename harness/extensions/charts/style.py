@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from xml.etree import ElementTree
 
-from harness.errors import DataError, SetupError, near
-from harness.printable import clean_name, shortened
+from harness.api.errors import DataError, SetupError, near
+from harness.api.printable import clean_name, shortened
 from harness.tables.table import Units
 
 if TYPE_CHECKING:

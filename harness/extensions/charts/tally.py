@@ -11,8 +11,8 @@ from typing import Any
 
 from harness import storage
 from harness.api import Move
+from harness.api.errors import DataError
 from harness.engines.likelihoods import sums
-from harness.errors import DataError
 from harness.extensions.charts import messages as traffic
 from harness.storage import finished
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from harness.errors import DataError
+from harness.api.errors import DataError
 from harness.extensions.charts.style import compact, label, ticks
 from harness.tables import text
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-from harness.errors import SetupError
+from harness.api.errors import SetupError
 
 Compare = Callable[[Sequence[str], Sequence[str]], bool]
 

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NotRequired, TypedDict
 
-from harness.errors import KEY, PluginError
+from harness.api.errors import KEY, PluginError
 from harness.plugins.parameters import ValuePath, problems
 
 

@@ -7,7 +7,7 @@ import os
 import re
 from functools import cache, lru_cache
 
-from harness.errors import SetupError
+from harness.api.errors import SetupError
 from harness.extensions.sandbox.clock import SECONDS, ClockedFunction, UnreadableTextError
 
 from .mathematics import MAX_CHARS, math_canonical

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from harness.errors import DataError, Place, PluginError, near
+from harness.api.errors import DataError, Place, PluginError, near
 
 from .checks import FewshotConfig
 

@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Any
 
 from harness.api import Parsed, Reply
-from harness.errors import PluginError, near
+from harness.api.errors import PluginError, near
 from harness.replies import says_nothing, valid
 
 from .checks import Filter, check, check_arguments

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.api import Action, Reply
-from harness.errors import DataError, PluginError, near
+from harness.api.errors import DataError, PluginError, near
 from harness.extensions.sandbox.code import Code
 from harness.replies import FreeText, unquoted
 

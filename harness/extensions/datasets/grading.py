@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from harness.api import Action, Case, Outcome
-from harness.errors import PluginError, SetupError, near
+from harness.api.errors import PluginError, SetupError, near
 from harness.extensions.panels.questions import panel_grades
 from harness.replies.reading import guarded
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from harness.errors import PluginError, SetupError
+from harness.api.errors import PluginError, SetupError
 from harness.plugins import approvals
 from harness.plugins.approvals import NeededApproval, NotApprovedError
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.errors import DataError, Place, SetupError, near
+from harness.api.errors import DataError, Place, SetupError, near
 
 Row = Mapping[str, Any]
 LOADERS = ("json", "csv", "parquet")

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from harness.api import Action, Facts
+from harness.api.errors import DataError, PluginError, near
 from harness.engines.likelihoods import Continuation, Likelihoods, sums
 from harness.engines.likelihoods import shares as shares_of
-from harness.errors import DataError, PluginError, near
 
 from .forms import Form
 from .grading import IGNORED, Measure

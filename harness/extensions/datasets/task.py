@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any, Literal
 
 from harness.api import Action, Case, Facts, Grading, Outcome, Protocol, Range, Reply, derive_seed
-from harness.errors import DataError, Place, PluginError
+from harness.api.errors import DataError, Place, PluginError
 from harness.extensions.panels.panels import Panel
 from harness.extensions.panels.questions import GRADES, Question, QuestionTask
 from harness.extensions.yaml_tasks.fields import ReplyEntry, ReplyFields

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from harness.errors import PluginError
+from harness.api.errors import PluginError
 from harness.extensions.sandbox import clock
 from harness.extensions.sandbox.clock import ClockedFunction, UnreadableTextError
 from harness.replies.reading import guarded

@@ -6,9 +6,9 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors import DataError, near
+from harness.api.errors import DataError, near
+from harness.evaluation.run import Run
 from harness.plugins.manifests import offers
-from harness.results import Run
 
 from . import hub
 from ._output import in_place, output

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.results import Run
+from harness.evaluation.run import Run
 from harness.tables import Cell
 
 

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.errors import DataError, StorageError
+from harness.api.errors import DataError, StorageError
 
 _PARTS = ".export-"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 
 from harness.cli.usage import Parser
+from harness.evaluation.run import Run
 from harness.extensions import exports
 from harness.plugins.manifests import offers
-from harness.results import Run
 
 
 def export(options: argparse.Namespace) -> int:

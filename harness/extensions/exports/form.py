@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.results import Run
+from harness.evaluation.run import Run
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
+from harness.api.errors import DataError, SetupError
+from harness.api.printable import clean_name
 from harness.config import yamls
-from harness.errors import DataError, SetupError
-from harness.printable import clean_name
+from harness.evaluation.run import Run
 from harness.report.render import markdown_escape, render
-from harness.results import Run
 from harness.storage.redaction import redacted
 from harness.tables import Table
 from harness.tables.table import text

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.api import CorpusMetric, RatioMetric
-from harness.printable import clean_name
-from harness.results import Run
+from harness.api.printable import clean_name
+from harness.evaluation.run import Run
 from harness.tables import EpisodeScore
 from harness.tables.scores import measured
 from harness.transcripts.view_api import Finding, Transcript

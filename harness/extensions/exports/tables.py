@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from harness.errors import SetupError
-from harness.printable import csv_cell
-from harness.results import Run
+from harness.api.errors import SetupError
+from harness.api.printable import csv_cell
+from harness.evaluation.run import Run
 from harness.transcripts.tidy import Row, TidyColumn
 
 from .form import ExportForm
@@ -45,7 +45,7 @@ class Writer(ABC):
 
 
 class CSV(Writer):
-    """One line a row; nested values as JSON. Spreadsheets run nothing in it (`harness.printable.csv_cell`)."""
+    """One line a row; nested values as JSON. Spreadsheets run nothing in it (`harness.api.printable.csv_cell`)."""
 
     suffix = "csv"
 

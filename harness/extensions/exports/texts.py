@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from harness.printable import utf8
+from harness.api.printable import utf8
 from harness.transcripts.plain import finite
 
 _DEEP: Final = 50

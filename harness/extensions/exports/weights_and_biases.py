@@ -14,9 +14,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from harness.errors import DataError, SetupError
-from harness.printable import clean_name
-from harness.results import Run
+from harness.api.errors import DataError, SetupError
+from harness.api.printable import clean_name
+from harness.evaluation.run import Run
 from harness.tables.scores import measured
 
 from ._headline import headline_cell

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from harness.api import Action, Case, Facts, Reply
-from harness.errors import PluginError
+from harness.api.errors import PluginError
 from harness.extensions.games.worlds import World
 
 from .legal import LegalAction

@@ -6,10 +6,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from harness.api.errors import DataError
+from harness.api.printable import clean
 from harness.config.project import find
-from harness.errors import DataError
-from harness.printable import clean
-from harness.results import Run
+from harness.evaluation.run import Run
 
 
 def openspiel(options: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Judges as what follows a run (`harness.after`): they rate what was played, each in a run of its own."""
+"""Judges as what follows a run (`harness.evaluation.post_run`): they rate what was played, each in a run of its own."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from harness.after import After, Play
+from harness.api import Engine
+from harness.api.errors import SpecError, raise_all
 from harness.checks.consistency import examine
 from harness.config.permissions import check_execution
 from harness.config.plan import ANSWERS, Plan
 from harness.config.project import Project
-from harness.engine_api import Engine
 from harness.engines.mock import Mock
-from harness.errors import SpecError, raise_all
-from harness.results import Run
+from harness.evaluation.post_run import After, Play
+from harness.evaluation.run import Run
 from harness.runtime.options import Options
 
 from .asking import ask, waiting

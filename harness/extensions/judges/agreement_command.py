@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from harness.api.errors import DataError, near
 from harness.cli import options as opt
 from harness.cli.output import show
 from harness.cli.usage import Parser
 from harness.config.project import find
-from harness.errors import DataError, near
+from harness.evaluation.run import Run
 from harness.extensions.judges.labels import agreement_table, by_episode, panel_table, read_labels
 from harness.extensions.judges.tasks import RATING, JudgedMetric
-from harness.results import Run
 from harness.tables import Table
 
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness import storage
-from harness.after import Play
 from harness.api import Facts
 from harness.config.plan import Plan
 from harness.engines.budget import Budget, Spent
+from harness.evaluation.post_run import Play
 from harness.runtime.options import Options
 from harness.runtime.runner import RunStoppedError
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from harness import storage
 from harness.api import Action, Case, Move, Outcome, derive_seed
+from harness.api.errors import StorageError
 from harness.config.plan import Condition, Plan, episode_id
-from harness.errors import StorageError
 from harness.extensions.judges.tasks import JudgedMetric, answer_text, read_lines, shortened
 from harness.extensions.panels.questions import QuestionTask
 from harness.runtime.verification import dispute, refuse

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from harness import storage
+from harness.api import Engine
+from harness.api.errors import DataError, Place, SpecError, UserError, raise_all
 from harness.checks.consistency import examine
 from harness.config import resolve, yamls
 from harness.config.permissions import check_execution
@@ -19,12 +21,10 @@ from harness.config.plan import QUESTIONS, Plan, survey
 from harness.config.project import Project, find
 from harness.config.schema import metric_name
 from harness.config.spec import Spec, parse
-from harness.engine_api import Engine
 from harness.engines.mock import Mock
-from harness.errors import DataError, Place, SpecError, UserError, raise_all
-from harness.evaluation import OnMore, OpenRun, execute, follow_up
+from harness.evaluation.run import Run
+from harness.evaluation.stages import OnMore, OpenRun, execute, follow_up
 from harness.plugins import approvals
-from harness.results import Run
 from harness.runtime import manifest
 from harness.runtime.options import Options
 from harness.runtime.record import check_journals, read_meta
@@ -62,7 +62,7 @@ def judge(
         metric: parameters of a judged metric, with `name`, that is added to the run's spec, or replaces the one of that
             name there. A spec without a judged metric gets one in any case.
         options: how to run; `output_path` and whether to resume are given.
-        on_more: as in `harness.evaluation.execute`.
+        on_more: as in `harness.evaluation.stages.execute`.
         project: where names are looked up; default: the project around the working directory.
 
     Raises:
@@ -128,7 +128,7 @@ def prefer(
         max_chars: characters of a question or an answer that it is shown.
         sampling: generation_kwargs.
         options: how to run; `output_path` and whether to resume are given.
-        on_more: as in `harness.evaluation.execute`.
+        on_more: as in `harness.evaluation.stages.execute`.
 
     Raises:
         UserError: no common episode, a judge that cannot be asked.

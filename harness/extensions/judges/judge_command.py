@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from harness.api.errors import SpecError
 from harness.cli import options as opt
 from harness.cli.evaluate import interrupted, pairs
 from harness.cli.output import show
@@ -11,7 +12,6 @@ from harness.cli.progress import Progress
 from harness.cli.usage import Parser
 from harness.config.project import find
 from harness.engines.sampling import normalize
-from harness.errors import SpecError
 from harness.extensions.analysis.sides import add_sides, two_sides
 from harness.extensions.judges.finished import SAMPLING, plan_of, prefer
 from harness.extensions.judges.pairs import PairSide

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness import storage
-from harness.errors import DataError, Place, near
+from harness.api.errors import DataError, Place, near
+from harness.api.printable import clean_name
 from harness.extensions.analysis.paired import paired
 from harness.extensions.judges.agreement import alpha, bootstrapped, kappa, weighted_kappa
 from harness.extensions.judges.tasks import RATING, judge_names, read_lines
-from harness.printable import clean_name
 from harness.storage import finished
 from harness.tables import Cell, Column, EpisodeScore, Row, Table
 from harness.tables.table import NumberForm

@@ -6,12 +6,12 @@ import argparse
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from harness.api.errors import Place, SpecError
 from harness.cli.usage import Parser
-from harness.errors import Place, SpecError
 
 if TYPE_CHECKING:
+    from harness.api import Engine
     from harness.config.project import Project
-    from harness.engine_api import Engine
 
 
 def of_eval(command: Parser) -> None:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.api import Engine
+from harness.api.errors import DataError
 from harness.config.plan import Plan
-from harness.engine_api import Engine
-from harness.errors import DataError
 from harness.extensions.analysis.paired import FEWEST, paired
 from harness.extensions.judges.tasks import answer_text, read_lines, shortened
 from harness.tables import Cell, Column, EpisodeScore, Row, Table, text

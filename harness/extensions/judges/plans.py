@@ -10,12 +10,11 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from harness.api import Metric
+from harness.api import Engine, Metric
+from harness.api.errors import Place, PluginError, SpecError
 from harness.config import resolve
 from harness.config.plan import ANSWERS, Plan
 from harness.config.spec import parse
-from harness.engine_api import Engine
-from harness.errors import Place, PluginError, SpecError
 from harness.extensions.judges.tasks import RATING, JudgedMetric, JudgedTask, judge_names
 from harness.runtime.manifest import identity
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 
+from harness.api.errors import SpecError
 from harness.cli.evaluate import pairs
 from harness.cli.options import ASKING
 from harness.cli.progress import Progress
 from harness.config.project import find
-from harness.errors import SpecError
-from harness.results import Run
+from harness.evaluation.run import Run
 from harness.runtime.options import Options
 
 from .finished import judge

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from harness.api import Action, Case, Episode, Facts, Metric, Range, derive_seed
-from harness.errors import DataError, Place, PluginError
+from harness.api.errors import DataError, Place, PluginError
+from harness.api.printable import utf8
 from harness.extensions.panels.questions import Question, QuestionTask
 from harness.plugins.parameters import PLUGIN, Keywords, Plugin
-from harness.printable import utf8
 
 RATING = "rating"
 """The number that a judge gives; of several criteria their mean."""

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from harness import storage
 from harness.api import Facts, Metric
-from harness.errors import DataError
+from harness.api.errors import DataError
 from harness.extensions.judges.tasks import COUNTS, RATING, JudgedMetric, read_lines
 from harness.tables import EpisodeScore, load_scores
 

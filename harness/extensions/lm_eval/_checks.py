@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.errors import PluginError, near
+from harness.api.errors import PluginError, near
 
 from .programs import confined, unsafe
 from .single_task import SingleTask

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from harness.results import Run
+from harness.evaluation.run import Run
 
 Json = dict[str, Any]
 

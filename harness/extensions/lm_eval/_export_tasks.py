@@ -9,9 +9,9 @@ from typing import Any
 from harness.api import Case, Task
 from harness.config import resolve
 from harness.config.project import find
+from harness.evaluation.run import Run
 from harness.extensions.lm_eval import SingleTask
 from harness.plugins.approvals import NotApprovedError
-from harness.results import Run
 
 Json = dict[str, Any]
 

@@ -7,7 +7,7 @@ import re
 import traceback
 from pathlib import Path
 
-from harness.errors import DataError, Place, PluginError, UserError, near
+from harness.api.errors import DataError, Place, PluginError, UserError, near
 
 from . import _package
 

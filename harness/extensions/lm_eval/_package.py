@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.errors import SetupError
+from harness.api.errors import SetupError
 
 OLDEST = (0, 4, 12)
 """The first version whose `TaskManager.load` gives tasks and groups as flat mappings."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from harness.api import Statistic
-from harness.errors import Place, PluginError
+from harness.api.errors import Place, PluginError
 from harness.extensions.datasets.together import MANY, Together
 from harness.extensions.sandbox import clock
 from harness.extensions.sandbox.clock import ClockedFunction, UnreadableTextError
@@ -226,7 +226,7 @@ def _silent() -> Iterator[None]:
 @functools.cache
 def registered(name: str) -> Aggregation:
     """The package's aggregation of a name. Raises `PluginError` with near matches."""
-    from harness.errors import near
+    from harness.api.errors import near
 
     from . import _package
 

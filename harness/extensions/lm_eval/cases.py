@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.api import Case
+from harness.api.errors import DataError
 from harness.engines.likelihoods import Continuation, Likelihoods
-from harness.errors import DataError
 
 from .requests import Chat, DocumentRequest
 from .single_task import SingleTask

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 from harness.api import Metric
+from harness.api.printable import clean_name
+from harness.evaluation.run import Run
 from harness.extensions.exports.form import ExportForm
 from harness.extensions.exports.texts import as_json, plain
-from harness.printable import clean_name
-from harness.results import Run
 from harness.tables import Cell, EpisodeScore
 from harness.tables.group_rows import combined
 from harness.tables.groups import Groups, RowGroup

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import PluginError
+from harness.api.errors import PluginError
 from harness.extensions.sandbox.clock import ClockedFunction, UnreadableTextError
 from harness.replies.reading import guarded
 

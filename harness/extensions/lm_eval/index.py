@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from harness.errors import DataError, HarnessError, PluginError
+from harness.api.errors import DataError, HarnessError, PluginError
 from harness.storage import write_atomically
 
 from . import _package

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from harness.printable import clean
+from harness.api.printable import clean
 
 from . import index
 

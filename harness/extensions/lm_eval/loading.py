@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.errors import PluginError, UserError
+from harness.api.errors import PluginError, UserError
 from harness.plugins import approvals
 
 from . import _package, index, needed_approvals

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.errors import PluginError
+from harness.api.errors import PluginError
 from harness.extensions.datasets.libraries import needed as local_script
 from harness.plugins import approvals
 

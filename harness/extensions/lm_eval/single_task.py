@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.api import Action
-from harness.errors import DataError, Place, PluginError, near
+from harness.api.errors import DataError, Place, PluginError, near
 from harness.replies.reading import guarded
 
 from . import _package, grading, own_examples

@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from harness.errors import PluginError
+from harness.api.errors import PluginError
 
 Sequenced = list[Any] | str
 Positions = Sequence[Sequence[int]]

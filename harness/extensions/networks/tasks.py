@@ -15,7 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from harness.api import Action, Case, Facts, OpenChannel, Outcome, Reply, Task, derive_seed
-from harness.errors import DataError
+from harness.api.errors import DataError
 
 from ._names import NAMES
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from harness.errors import SetupError
+from harness.api.errors import SetupError
 
 _parser: Any = importlib.import_module("re._parser")  # Python's own: what it reads is what `re` would match
 _MOST = 2000

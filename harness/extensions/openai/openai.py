@@ -12,13 +12,8 @@ from dataclasses import field
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from harness.api import Completion, Facts, Range, plugin
-from harness.engine_api import CallsTools, ContinuesText, Engine, Request, Thread
-from harness.engines.chat_tokens import count_tokens
-from harness.engines.likelihoods import ComputesLikelihoods, LikelihoodRequest
-from harness.engines.sampling import normalize
-from harness.engines.tool_calls import REMEDY, offered, takes_no_tools
-from harness.errors import (
+from harness.api import CallsTools, Completion, ContinuesText, Engine, Facts, Range, Request, Thread, plugin
+from harness.api.errors import (
     ContextLengthError,
     EngineError,
     EngineFatalError,
@@ -27,6 +22,10 @@ from harness.errors import (
     SetupError,
     near,
 )
+from harness.engines.chat_tokens import count_tokens
+from harness.engines.likelihoods import ComputesLikelihoods, LikelihoodRequest
+from harness.engines.sampling import normalize
+from harness.engines.tool_calls import REMEDY, offered, takes_no_tools
 from harness.extensions.openai import _bodies
 from harness.extensions.openai import prompt_logprobs as scoring
 from harness.extensions.openai.constraints import constrained

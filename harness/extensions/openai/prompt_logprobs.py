@@ -15,9 +15,9 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from functools import partial
 from typing import Any, NamedTuple
 
+from harness.api.errors import EngineFatalError, RefusedError, SetupError
 from harness.engines.chat_tokens import ChatTokens, chat_tokens
 from harness.engines.likelihoods import LikelihoodRequest
-from harness.errors import EngineFatalError, RefusedError, SetupError
 from harness.extensions.openai.wire import GarbledError, read_usage
 
 Messages = Sequence[Mapping[str, str]]

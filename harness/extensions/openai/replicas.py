@@ -14,9 +14,8 @@ from itertools import count
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from harness.api import Facts
-from harness.engine_api import Thread
-from harness.errors import SetupError
+from harness.api import Facts, Thread
+from harness.api.errors import SetupError
 from harness.plugins.approvals import NeededApproval, NeedsApproval
 
 PROBE = 20.0  # seconds for a probe of a server

@@ -11,9 +11,9 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from harness.api import Completion
+from harness.api.errors import ContextLengthError, EngineError, EngineFatalError, RefusedError
 from harness.engines.reasoning import split_reasoning
 from harness.engines.tool_calls import calls_of, storable
-from harness.errors import ContextLengthError, EngineError, EngineFatalError, RefusedError
 
 
 class GarbledError(Exception):

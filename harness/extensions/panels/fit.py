@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from harness import __version__, storage
-from harness.api import Move, Task
+from harness.api import Engine, Move, Task
+from harness.api.errors import DataError, PluginError, SpecError
 from harness.config import resolve, spec
 from harness.config.plan import Plan, episode_id
 from harness.config.project import Project
 from harness.config.spec import Spec, Variant, over
-from harness.engine_api import Engine
-from harness.errors import DataError, PluginError, SpecError
-from harness.evaluation import OnScore, execute
+from harness.evaluation.stages import OnScore, execute
 from harness.extensions.panels.calibrated import CalibratedProtocol, CalibrationEpisode
 from harness.extensions.panels.fitted_files import SCHEMA, fingerprint, players, wordings
 from harness.extensions.panels.questions import is_right, score_of

@@ -17,13 +17,12 @@ from string import ascii_uppercase
 from typing import Annotated, Any, TypedDict, cast
 
 from harness import storage
-from harness.api import Case, Task
+from harness.api import Case, Engine, Task
+from harness.api.errors import DataError, NotPreparedError, Place, PluginError
 from harness.checks.templates import TemplateReading
 from harness.config.plan import Condition, Group, Plan
 from harness.config.project import Project, find
 from harness.config.prompts import PromptSet
-from harness.engine_api import Engine
-from harness.errors import DataError, NotPreparedError, Place, PluginError
 from harness.extensions.panels.calibrated import CalibratedProtocol
 from harness.extensions.panels.questions import QuestionTask
 from harness.plugins.parameters import OPEN, Keywords, problems

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 from harness.api import Action, Case, Facts, Move, Outcome, Parsed, Protocol, Range, Task, Turn
-from harness.errors import PluginError
+from harness.api.errors import PluginError
 from harness.extensions.panels.peers import peer_text
 from harness.extensions.panels.questions import QuestionTask
 from harness.replies import WrappedReply, act_of, says_nothing, without_thinking

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.api import Action, Case, Outcome, Task
-from harness.errors import PluginError
+from harness.api.errors import PluginError
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
+from harness.api.errors import BudgetSpentError
 from harness.engines.bounded_usage import BoundedUsage
 from harness.engines.budget import LARGEST, Budget, Usage
-from harness.errors import BudgetSpentError
 
 LARGEST_SHARE = (1 << 10, 1 << 20)
 """Calls and tokens. A worker waits for each share: a thousandth of the time that it takes to use so much."""

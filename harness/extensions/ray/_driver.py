@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from harness import __version__, storage
 from harness.api import Facts
+from harness.api.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError, UserError
 from harness.config.plan import Job
-from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError, UserError
 from harness.extensions.ray import worker_locks
 from harness.runtime.runner import Work
 from harness.runtime.sources import code

@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from harness import __version__, storage
-from harness.api import Case, Facts
+from harness.api import Case, Engine, Facts
+from harness.api.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError, UserError
 from harness.config import project, resolve
 from harness.config.permissions import check_execution
 from harness.config.plan import Job, Plan, episode_id
 from harness.config.spec import Spec
-from harness.engine_api import Engine
-from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError, UserError
 from harness.extensions.panels.fitted_files import load_parameters
 from harness.extensions.ray import worker_locks
 from harness.plugins import approvals

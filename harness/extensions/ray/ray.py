@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from harness.api import Facts, Range
+from harness.api.errors import SetupError
 from harness.config.plan import Plan
-from harness.errors import SetupError
-from harness.executors import Executor
 from harness.plugins.approvals import NeededApproval, NeedsApproval
+from harness.runtime.executors import Executor
 from harness.runtime.options import Options
 from harness.runtime.runner import Work
 

@@ -11,7 +11,7 @@ import logging
 import time
 from pathlib import Path
 
-from harness.errors import DataError, StorageError
+from harness.api.errors import DataError, StorageError
 from harness.storage.locks import LOCK, Lock, holder
 
 PATIENCE = 30.0

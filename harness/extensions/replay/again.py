@@ -13,18 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from harness import storage
-from harness.api import Completion
+from harness.api import Completion, Engine
+from harness.api.errors import BudgetSpentError, DataError, Place, SpecError, near
 from harness.config import resolve
 from harness.config.building import Reference
 from harness.config.plan import Plan, episode_id, survey
 from harness.config.project import Project
 from harness.config.spec import Spec
-from harness.engine_api import Engine
 from harness.engines.budget import Usage
-from harness.errors import BudgetSpentError, DataError, Place, SpecError, near
-from harness.evaluation import STAGES, OnScore, OpenRun, look_at_cases, open_folder
+from harness.evaluation.run import Run
+from harness.evaluation.stages import STAGES, OnScore, OpenRun, look_at_cases, open_folder
 from harness.plugins import approvals
-from harness.results import Run
 from harness.runtime import manifest
 from harness.runtime.manifest import META
 from harness.runtime.options import Options

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.api import Action, Completion, Facts, Parsed, Reply, as_text, derive_seed
-from harness.errors import DataError, Place, near
-from harness.printable import clean_name, cut
+from harness.api.errors import DataError, Place, near
+from harness.api.printable import clean_name, cut
 from harness.replies.reading import read_completion
 from harness.runtime.seats import seats
 

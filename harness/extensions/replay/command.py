@@ -7,14 +7,14 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
+from harness.api.errors import DataError, Place, SpecError
+from harness.api.printable import clean_name
 from harness.cli import options as opt
 from harness.cli.evaluate import engine_of, interrupted
 from harness.cli.progress import Progress
 from harness.cli.usage import Parser
 from harness.config import yamls
-from harness.errors import DataError, Place, SpecError
-from harness.printable import clean_name
-from harness.results import Run
+from harness.evaluation.run import Run
 from harness.runtime.options import Options
 
 from .again import ReplayRequest, count, play_again

@@ -9,11 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from harness.api import Action, Completion, Episode, Move, Policy, Turn, derive_seed
+from harness.api import Action, Completion, Engine, Episode, Move, Policy, Thread, Turn, derive_seed
+from harness.api.errors import DataError, EngineFatalError
 from harness.config.limits import TurnQuota
 from harness.config.plan import protocol_seed
-from harness.engine_api import Engine, Thread
-from harness.errors import DataError, EngineFatalError
 from harness.runtime.episode import play
 from harness.runtime.players import ModelPlayer, Player, PolicyPlayer
 from harness.runtime.scoring import grade, labels, score

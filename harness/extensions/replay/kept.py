@@ -11,10 +11,8 @@ from collections import Counter
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
 
-from harness.api import Completion, Facts, Move, derive_seed
-from harness.config.plan import Job, Plan, protocol_seed
-from harness.engine_api import CallsTools, ContinuesText, Engine, Request
-from harness.errors import (
+from harness.api import CallsTools, Completion, ContinuesText, Engine, Facts, Move, Request, derive_seed
+from harness.api.errors import (
     BudgetSpentError,
     ContextLengthError,
     EngineError,
@@ -22,6 +20,7 @@ from harness.errors import (
     RefusedError,
     RequestError,
 )
+from harness.config.plan import Job, Plan, protocol_seed
 from harness.runtime.episode import play
 from harness.runtime.seats import seats
 from harness.runtime.steps import Recorded, Steps, by_turn

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, NotRequired, TypedDict
 
 from harness.api import Action, Case, Facts, Policy, Turn
+from harness.api.errors import SpecError, near
 from harness.config.keys import SpecKey
 from harness.config.plan import Condition, Group, Plan
-from harness.errors import SpecError, near
 
 MODEL = "model"
 """How a swap names the model under test."""

@@ -13,12 +13,12 @@ from typing import Any
 
 from harness import storage
 from harness.api import Move, Turn
+from harness.api.errors import DataError, Place, near
 from harness.config import resolve
 from harness.config.plan import Job, Plan, episode_id, prepare, protocol_seed, survey
 from harness.config.project import Project, find
 from harness.engines.mock import Mock
-from harness.errors import DataError, Place, near
-from harness.results import Run
+from harness.evaluation.run import Run
 from harness.runtime import manifest
 from harness.runtime.record import check_journals
 from harness.runtime.sources import changed, changed_files

@@ -7,11 +7,10 @@ import random
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from harness.api import Policy
+from harness.api import Engine, Policy
+from harness.api.errors import Place, SpecError, UserError
 from harness.config.building import Reference, make, parts_of
 from harness.config.plan import Condition, Plan
-from harness.engine_api import Engine
-from harness.errors import Place, SpecError, UserError
 from harness.runtime.seats import seats
 from harness.runtime.steps import Steps
 from harness.storage.plugin_errors import describe

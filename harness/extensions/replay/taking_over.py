@@ -6,12 +6,11 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from harness.api import Completion, Move, Policy, Turn
+from harness.api import Completion, Engine, Move, Policy, Turn
+from harness.api.errors import DataError, EngineFatalError
+from harness.api.printable import clean_name
 from harness.config.limits import TurnQuota
 from harness.config.plan import Job, Plan, protocol_seed
-from harness.engine_api import Engine
-from harness.errors import DataError, EngineFatalError
-from harness.printable import clean_name
 from harness.runtime.episode import STOPS, play
 from harness.runtime.players import ModelPlayer, Player
 from harness.runtime.seats import Seat, seats

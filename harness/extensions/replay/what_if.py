@@ -10,13 +10,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.api import Action, Completion, Facts, as_text
+from harness.api import Action, Completion, Engine, Facts, Request, as_text
+from harness.api.errors import DataError, EngineFatalError, Place, near
+from harness.api.printable import clean_name, cut
 from harness.config import resolve
 from harness.config.project import Project
-from harness.engine_api import Engine, Request
 from harness.engines.mock import Mock
-from harness.errors import DataError, EngineFatalError, Place, near
-from harness.printable import clean_name, cut
 from harness.runtime.manifest import META
 from harness.runtime.options import Options
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal, cast, get_args
 
-from harness.errors import SetupError, near
+from harness.api.errors import SetupError, near
 
 from . import _bwrap, _landlock, _seccomp
 

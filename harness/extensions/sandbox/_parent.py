@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from harness.errors import SetupError
+from harness.api.errors import SetupError
 
 from . import _bwrap
 from ._confine import close_memory

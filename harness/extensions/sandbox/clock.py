@@ -20,7 +20,7 @@ import threading
 from pathlib import Path
 from typing import Any, Final
 
-from harness.errors import SetupError
+from harness.api.errors import SetupError
 from harness.plugins import approvals
 
 SECONDS: Final = 5.0

@@ -7,10 +7,9 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from harness.api import Completion, Range, plugin
-from harness.engine_api import Engine, Request
+from harness.api import Completion, Engine, Range, Request, plugin
+from harness.api.errors import EngineFatalError, SetupError
 from harness.engines.priority import PriorityGate
-from harness.errors import EngineFatalError, SetupError
 from harness.plugins.approvals import NeededApproval, NeedsApproval
 
 if TYPE_CHECKING:

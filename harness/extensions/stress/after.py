@@ -7,16 +7,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from harness.after import After, Play
+from harness.api.errors import SpecError, near
 from harness.cli.usage import Parser
 from harness.config import resolve
 from harness.config.plan import Plan
 from harness.config.project import Project, find
 from harness.engines.mock import Mock
-from harness.errors import SpecError, near
-from harness.evaluation import finish, rescored
+from harness.evaluation.post_run import After, Play
+from harness.evaluation.rescore import rescored
+from harness.evaluation.run import Run
+from harness.evaluation.stages import finish
 from harness.plugins import approvals
-from harness.results import Run
 from harness.runtime.options import Options
 
 from .readers import READERS, Reader, Reading, read_again

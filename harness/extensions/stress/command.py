@@ -14,7 +14,7 @@ from harness.cli.usage import Parser
 from harness.config import resolve, spec
 from harness.config.plan import Plan
 from harness.config.project import Project, find
-from harness.evaluation import execute
+from harness.evaluation.stages import execute
 from harness.runtime.options import Options
 from harness.runtime.steps import Steps
 

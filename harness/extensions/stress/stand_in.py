@@ -6,8 +6,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from harness.api import Action, Completion, Reply, derive_seed
-from harness.engine_api import Request
+from harness.api import Action, Completion, Reply, Request, derive_seed
 from harness.engines.mock import Mock
 from harness.replies.reading import read_completion
 

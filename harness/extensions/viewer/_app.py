@@ -42,7 +42,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from harness.errors import DataError, UserError
+from harness.api.errors import DataError, UserError
 from harness.extensions.viewer.index import ClosedIndexError, EpisodeQuery
 from harness.transcripts.moves import from_journal
 

@@ -13,8 +13,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from harness.api.errors import DataError, UserError
 from harness.config import yamls
-from harness.errors import DataError, UserError
 from harness.extensions.viewer.index import ClosedIndexError, Goal, RunIndex
 from harness.runtime.manifest import META, SPEC
 from harness.runtime.record import check_journals, read_meta, why_stopped

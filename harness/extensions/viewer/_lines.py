@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
-from harness.errors import DataError
+from harness.api.errors import DataError
 from harness.storage.files import no_link
 from harness.storage.journal import Line, is_intact
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from harness.errors import DataError, near
+from harness.api.errors import DataError, near
 
 from ._rows import COLUMNS, plain
 

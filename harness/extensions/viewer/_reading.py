@@ -18,8 +18,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from harness.api.errors import DataError, UserError
 from harness.config.project import find
-from harness.errors import DataError, UserError
 from harness.plugins.manifests import Offer, offers
 from harness.transcripts.findings import findings
 from harness.transcripts.moves import from_journal
@@ -151,8 +151,8 @@ class _Jobs:
 
     def results(self, folder: str) -> str:
         """The run's results as `harness.report.written` has them, as JSON."""
+        from harness.evaluation.run import Run
         from harness.report.written import results
-        from harness.results import Run
 
         run = Run.load(folder, self._project)
         return dumped(results(run.tables, run.headline, run.scores))

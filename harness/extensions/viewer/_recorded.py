@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.api import Move
-from harness.errors import DataError
+from harness.api.errors import DataError
 from harness.extensions.viewer.index import lines_at
 from harness.storage import Line, move_of
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from harness.errors import DataError
+from harness.api.errors import DataError
 
 from . import written
 from ._found import FoundRun

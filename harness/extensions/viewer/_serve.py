@@ -12,7 +12,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 
-from harness.errors import SetupError
+from harness.api.errors import SetupError
 
 HOST, PORT = "127.0.0.1", 8400
 _TRIED = 50

@@ -8,12 +8,12 @@ import tempfile
 import webbrowser
 from pathlib import Path
 
+from harness.api.errors import DataError, Place, SetupError, SpecError
 from harness.cli import options as opt
 from harness.cli.evaluate import engine_of, pairs
 from harness.cli.usage import Parser
 from harness.config.project import find
-from harness.errors import DataError, Place, SetupError, SpecError
-from harness.reading import run_folder
+from harness.evaluation.load_run import run_folder
 from harness.runtime.manifest import META
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from harness.errors import DataError
+from harness.api.errors import DataError
 from harness.storage.files import json_object, no_link
 from harness.storage.journal import Line, journals
 from harness.storage.pending import PendingFailures

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.api import Action, Task
-from harness.printable import cut
+from harness.api.printable import cut
 from harness.transcripts.view_api import Edge, Node, RecordedTurn, SentMessage, Transcript
 
 Positions = Mapping[str, tuple[float, float]]

@@ -8,8 +8,8 @@ from itertools import islice
 from typing import Any
 
 from harness.api import Protocol, Task
+from harness.api.errors import UserError
 from harness.config.project import Project
-from harness.errors import UserError
 from harness.transcripts.view_api import Scene, Transcript, View
 
 from .generic import GenericView

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from harness.errors import SetupError
+from harness.api.errors import SetupError
 
 
 def vllm_parser(name: str | None, tokenizer: Any, model: str) -> Callable[[str], tuple[str | None, str]] | None:

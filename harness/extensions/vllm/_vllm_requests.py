@@ -7,8 +7,7 @@ import itertools
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
-from harness.api import Completion
-from harness.engine_api import Request, Thread
+from harness.api import Completion, Request, Thread
 from harness.engines.sampling import normalize
 from harness.engines.text_tokens import Pair
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from harness.api import Facts
+from harness.api.errors import SetupError, near
 from harness.engines.tool_calls import offered, storable
-from harness.errors import SetupError, near
 
 Calls = list[dict[str, str]]
 ReadCalls = Callable[[str, Sequence[Facts]], tuple[str, Calls | None]]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from harness.api.errors import SetupError
 from harness.engines.engine_output import one_line
-from harness.errors import SetupError
 
 RANGE = ("0.20", "0.33")
 """The oldest and the newest version (with all their patches) that have every name that the engine uses, by

@@ -16,8 +16,8 @@ from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from harness.api import Completion, Facts, Range, plugin
-from harness.engine_api import CallsTools, ContinuesText, Engine, Request, StaysUp, Thread
+from harness.api import CallsTools, Completion, ContinuesText, Engine, Facts, Range, Request, StaysUp, Thread, plugin
+from harness.api.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError, SetupError, near
 from harness.engines.chat_tokens import ChatTokens, Prompt, count_tokens, template_of, tokenizer_facts
 from harness.engines.child_reaper import ChildReaper
 from harness.engines.engine_output import Output, one_line
@@ -26,7 +26,6 @@ from harness.engines.likelihoods import ComputesLikelihoods, LikelihoodRequest
 from harness.engines.priority import PriorityGate
 from harness.engines.sampling import normalize
 from harness.engines.text_tokens import Pair
-from harness.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError, SetupError, near
 from harness.extensions.vllm import _vllm_cpu, _vllm_version
 from harness.extensions.vllm._vllm_code import ModelCode
 from harness.extensions.vllm._vllm_failures import advice, killed_process, not_a_model

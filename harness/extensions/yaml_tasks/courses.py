@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from harness.api.errors import Place
 from harness.config.plan import Condition, Plan
-from harness.errors import Place
 from harness.extensions.games.worlds import SteppedTask
 from harness.runtime.seats import seats, without_models
 from harness.storage.plugin_errors import describe

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Annotated, Literal, TypedDict
 
 from harness.api import Range, Reply
-from harness.errors import KEY, PluginError
+from harness.api.errors import KEY, PluginError
 from harness.extensions.games.actions import ActionParameter
 
 from .contract import ActWithFields, format_line, is_of_moves

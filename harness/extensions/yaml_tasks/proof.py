@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.api import Action, Case, Outcome, Task, Turn, derive_seed
+from harness.api.errors import Place, SpecError, UserError
 from harness.config.plan import Condition, Plan
-from harness.errors import Place, SpecError, UserError
 from harness.extensions.games.worlds import SteppedTask
 from harness.extensions.yaml_tasks.conformance import check_task
 from harness.storage.plugin_errors import describe

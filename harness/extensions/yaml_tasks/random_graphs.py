@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NamedTuple, NotRequired, Required, TypedDict
 
-from harness.errors import Place, PluginError, near
+from harness.api.errors import Place, PluginError, near
 from harness.extensions.yaml_tasks.expressions import CompiledExpression, Expression, compiled, names
 
 from . import graph_bounds as bounds

@@ -7,8 +7,8 @@ import time
 from collections.abc import Iterator, Sequence
 
 from harness.api import Policy
+from harness.api.errors import Place, SpecError, UserError
 from harness.config.plan import Condition, Plan, protocol_seed
-from harness.errors import Place, SpecError, UserError
 from harness.runtime.seats import seats, without_models
 from harness.storage.plugin_errors import describe
 

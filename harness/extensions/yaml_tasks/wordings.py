@@ -9,7 +9,7 @@ from typing import Any
 import jinja2
 from jinja2 import meta
 
-from harness.errors import PluginError, near
+from harness.api.errors import PluginError, near
 from harness.extensions.yaml_tasks.bounded_templates import HINT, BoundedEnvironment
 from harness.extensions.yaml_tasks.step_limits import LimitError
 

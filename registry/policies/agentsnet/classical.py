@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import Annotated
 
 from harness.api import Action, Policy, Range, Turn, plugin
-from harness.errors import PluginError, near
+from harness.api.errors import PluginError, near
 
 from ._agent import Agent
 from ._coloring import Coloring

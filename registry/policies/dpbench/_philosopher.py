@@ -7,7 +7,7 @@ import re
 from abc import abstractmethod
 
 from harness.api import Action, Facts, Policy, Turn
-from harness.errors import PluginError
+from harness.api.errors import PluginError
 from harness.replies.with_message import ActionWithMessage, MessageLine
 
 from ...tasks.dpbench._table import GRAB_LEFT, GRAB_RIGHT, WAIT

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from harness.api import Range, Turn, plugin
-from harness.errors import PluginError
+from harness.api.errors import PluginError
 
 from ..silo._agent import Call, message, submit
 from ._agent import Commander

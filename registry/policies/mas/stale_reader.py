@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from harness.api import Turn, plugin
-from harness.errors import PluginError
+from harness.api.errors import PluginError
 
 from ..silo._agent import Call, message, submit
 from ._agent import Commander

@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import Any
 
 from harness.api import plugin
-from harness.errors import PluginError, near
+from harness.api.errors import PluginError, near
 
 from ...tasks._openspiel.loading import LoadedGame, package
 from ._follower import Follower

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from harness.api import Action, Facts, Policy, Turn
-from harness.errors import PluginError
+from harness.api.errors import PluginError
 from harness.extensions.networks.answers import normalize
 from harness.extensions.networks.sharded import ShardedTask
 

@@ -6,7 +6,7 @@ import json
 from typing import Any, Literal
 
 from harness.api import Action, Turn, plugin
-from harness.errors import PluginError
+from harness.api.errors import PluginError
 from harness.extensions.networks.answers import AnswerForm
 
 from . import _plans

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.api import Facts
-from harness.errors import PluginError
+from harness.api.errors import PluginError
 from harness.extensions.panels.panels import Opinion
 
 from .belief import Theta

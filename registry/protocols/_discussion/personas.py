@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NotRequired, Required, TypedDict
 
 from harness.api import Action, Facts, Parsed, Reply, ReplyField
-from harness.errors import PluginError
+from harness.api.errors import PluginError
 from harness.extensions.panels.peers import peer_text
 from harness.replies.characters import is_placeholder
 

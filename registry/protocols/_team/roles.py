@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, NotRequired, Required, TypedDict
 
 from harness.api import Range
-from harness.errors import PluginError, near
+from harness.api.errors import PluginError, near
 
 from .families import Within
 

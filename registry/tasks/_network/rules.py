@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Annotated, Any, Literal, NotRequired, Required, TypedDict
 
 from harness.api import Range
-from harness.errors import PluginError
+from harness.api.errors import PluginError
 from harness.extensions.networks import Honest
 from harness.extensions.yaml_tasks.expressions import (
     CompiledExpression,

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.api import derive_seed
-from harness.errors import DataError, Place, SetupError
+from harness.api.errors import DataError, Place, SetupError
 from harness.extensions.datasets.rows import READERS, read_files
 from harness.extensions.networks import Network, adjacency_of, draw_names
 

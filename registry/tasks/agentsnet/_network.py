@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Annotated, Literal
 
 from harness.api import Case, Range
-from harness.errors import PluginError
+from harness.api.errors import PluginError
 from harness.extensions.networks import FAMILIES, Family, Network, NetworkTask, adjacency_of, draw_names, seeded
 
 FINAL_ANSWER = "### Final Answer ###"

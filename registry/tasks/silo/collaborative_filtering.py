@@ -9,7 +9,7 @@ from operator import mul
 from typing import Any
 
 from harness.api import Facts, plugin
-from harness.errors import PluginError
+from harness.api.errors import PluginError
 from harness.extensions.networks.answers import ROWS, AnswerForm
 from harness.extensions.networks.sharded import Items, ShardedTask
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from harness.api import Facts, plugin
-from harness.errors import PluginError
+from harness.api.errors import PluginError
 from harness.extensions.networks.answers import one_of
 from harness.extensions.networks.sharded import Items, ShardedTask
 

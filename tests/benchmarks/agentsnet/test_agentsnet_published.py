@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 from harness.api import Episode, Metric, Statistic
+from harness.api.errors import DataError
 from harness.config import spec
 from harness.config.project import builtin
-from harness.errors import DataError
 from harness.extensions.analysis.published import load_published
 from harness.extensions.analysis.published_beside import cited
 from harness.extensions.analysis.published_figures import PublishedTable, Record

@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.api import Case, Completion, Move, Outcome, Turn
-from harness.engine_api import Request
+from harness.api import Case, Completion, Move, Outcome, Request, Turn
+from harness.api.errors import PluginError
 from harness.engines.mock import Mock
-from harness.errors import PluginError
 from harness.extensions.networks import Network, NetworkTask, seeded
 from harness.extensions.panels.peers import peer_text
 from harness.extensions.yaml_tasks import conformance

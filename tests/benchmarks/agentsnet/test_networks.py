@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.api import Case
+from harness.api.errors import DataError, PluginError, SetupError
 from harness.cli import main
-from harness.errors import DataError, PluginError, SetupError
 from tests.benchmarks.agentsnet.agentsnet_kit import BUILTIN, PROBLEMS, task
 from tests.helpers.samples import examples
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.api import Case, Parsed, Policy, Reply, Turn
-from harness.errors import PluginError
+from harness.api.errors import PluginError
 from harness.extensions.networks.messages import Messages
 from harness.replies import Choice
 from harness.runtime.steps import Drive

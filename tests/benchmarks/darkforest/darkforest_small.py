@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import harness
-from harness.api import Completion
+from harness.api import Completion, Request
 from harness.config import spec
-from harness.engine_api import Request
 from harness.engines.mock import Mock
+from harness.evaluation.run import Run
 from harness.extensions.panels.fit import fit
-from harness.results import Run
 from harness.runtime.options import Options
 from tests.extensions.datasets.documents_kit import BUILTIN, jsonl
 

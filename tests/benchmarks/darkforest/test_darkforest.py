@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import harness
-from harness.api import Completion
-from harness.engine_api import Request
+from harness.api import Completion, Request
+from harness.api.errors import PluginError, RequestError
 from harness.engines.mock import Mock
-from harness.errors import PluginError, RequestError
 from harness.plugins import parameters
 from harness.runtime.steps import drive
 from tests.benchmarks.darkforest.darkforest_kit import (

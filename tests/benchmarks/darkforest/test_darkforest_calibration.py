@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.api.errors import PluginError
 from harness.config import spec
-from harness.errors import PluginError
-from harness.evaluation import evaluate
+from harness.evaluation.evaluate import evaluate
 from harness.extensions.panels.calibrated import CalibrationEpisode
 from harness.extensions.panels.fit import fit
 from harness.runtime.options import Options

@@ -12,13 +12,13 @@ import pytest
 
 import harness
 from harness.api import Statistic
+from harness.api.errors import DataError
 from harness.config import resolve, spec
 from harness.config.plan import Condition, Plan
 from harness.config.spec import over
 from harness.engines.mock import Mock
-from harness.errors import DataError
+from harness.evaluation.run import Run
 from harness.extensions.datasets.templates import DocTemplate
-from harness.results import Run
 from harness.runtime.steps import drive
 from harness.tables import Table
 from tests.benchmarks.darkforest.darkforest_small import BENCHMARKS, QUESTIONS, Model, data, played

@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 
 import harness
-from harness.api import Completion, Move, Outcome, Turn
+from harness.api import Completion, Engine, Move, Outcome, Request, Turn
+from harness.api.errors import RequestError, SpecError
 from harness.cli import main
-from harness.engine_api import Engine, Request
 from harness.engines.likelihoods import LikelihoodRequest, mock_scores
 from harness.engines.mock import Mock
 from harness.engines.replay import Replay
-from harness.errors import RequestError, SpecError
 from harness.extensions.panels.calibrated import CalibrationEpisode
 from harness.runtime.runner import RunStoppedError
 from tests.benchmarks.darkforest.darkforest_kit import BUILTIN, A, B, C, DarkForest, moved, question

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.api.errors import SpecError
 from harness.config import project, resolve, spec
-from harness.errors import SpecError
 
 BUILTIN = project.builtin()
 LEFT, RIGHT, RELEASE, WAIT = ACTIONS = ("GRAB_LEFT", "GRAB_RIGHT", "RELEASE", "WAIT")

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Action, Episode, Metric, Move, Outcome, Turn
+from harness.api.errors import PluginError
 from harness.config import project
-from harness.errors import PluginError
 from harness.extensions.yaml_tasks.conformance import check_metric
 from harness.runtime.steps import drive
 from tests.helpers import shipped

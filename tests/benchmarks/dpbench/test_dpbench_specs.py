@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness.api import Completion
+from harness.api import Completion, Request
+from harness.api.errors import UserError
 from harness.checks.estimate import estimate
 from harness.config import project, resolve, spec
 from harness.config.plan import Plan
-from harness.engine_api import Request
 from harness.engines.mock import Mock
-from harness.errors import UserError
-from harness.results import Run
+from harness.evaluation.run import Run
 from harness.tables import Table
 from tests.helpers import shipped
 from tests.helpers.scores import numbers

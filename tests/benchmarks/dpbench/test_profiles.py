@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from harness.api import Action, Turn
 from harness.config import resolve, spec
-from harness.evaluation import evaluate
+from harness.evaluation.evaluate import evaluate
+from harness.evaluation.run import Run
 from harness.extensions.analysis.leaderboard import RunScores, leaderboard
 from harness.extensions.analysis.published import against
 from harness.extensions.games.worlds import SteppedTask
-from harness.results import Run
 from harness.runtime.steps import Drive, drive
 from tests.benchmarks.dpbench.dining_kit import BUILTIN, fairness, table, throughput
 from tests.helpers import shipped

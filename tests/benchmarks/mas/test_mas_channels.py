@@ -9,10 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from harness.api import Completion, Outcome
-from harness.engine_api import Request
+from harness.api import Completion, Outcome, Request
+from harness.api.errors import ContextLengthError, RequestError
 from harness.engines.mock import Mock
-from harness.errors import ContextLengthError, RequestError
 from harness.runtime.episode import play as play_with
 from harness.runtime.players import ModelPlayer
 from harness.runtime.steps import Drive, Steps, drive

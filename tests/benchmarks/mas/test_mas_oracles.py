@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.errors import PluginError
+from harness.api.errors import PluginError
 from tests.benchmarks.mas.mas_teams import BACKENDS, FAMILIES, TASKS, Played, play
 
 

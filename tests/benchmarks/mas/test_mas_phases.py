@@ -11,8 +11,7 @@ import pytest
 
 import harness
 from harness import storage
-from harness.api import Move, Outcome, Turn
-from harness.engine_api import Request, Thread
+from harness.api import Move, Outcome, Request, Thread, Turn
 from harness.engines.mock import Mock
 from harness.runtime.episode import play as play_with
 from harness.runtime.players import ModelPlayer

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.api import Outcome
-from harness.errors import PluginError
+from harness.api.errors import PluginError
 from harness.extensions.networks.sharded import ShardedTask
 from tests.benchmarks.silo.brute_base import flat
 from tests.benchmarks.silo.test_silo_tasks import case, shards, task

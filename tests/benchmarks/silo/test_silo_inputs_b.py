@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Case, Outcome
-from harness.errors import PluginError
+from harness.api.errors import PluginError
 from harness.extensions.networks.sharded import ShardedTask
 from tests.benchmarks.silo.brute_b import SOLUTIONS, scores
 from tests.benchmarks.silo.brute_base import flat

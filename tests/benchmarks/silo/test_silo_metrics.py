@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Completion, Episode, Move, Outcome
+from harness.api.errors import PluginError
 from harness.config import project
-from harness.errors import PluginError
 
 BUILTIN = project.builtin()
 P2P = {

@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import harness
-from harness.api import Completion, Outcome, Turn
+from harness.api import Completion, Outcome, Request, Turn
+from harness.api.errors import PluginError, SpecError
 from harness.config import project
-from harness.engine_api import Request
 from harness.engines.mock import Mock
-from harness.errors import PluginError, SpecError
 from harness.extensions.networks.answers import INTEGER, INTEGERS, TEXT, Answer, normalize, same
 from harness.extensions.panels.questions import GRADES, QuestionTask
 from harness.extensions.panels.with_confidence import AnswerWithConfidence

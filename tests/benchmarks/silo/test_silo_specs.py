@@ -8,12 +8,11 @@ import pytest
 
 import harness
 from harness import storage
-from harness.api import Completion
+from harness.api import Completion, Request
+from harness.api.errors import RequestError, UserError
 from harness.config import project
-from harness.engine_api import Request
 from harness.engines.mock import Mock
-from harness.errors import RequestError, UserError
-from harness.results import Run
+from harness.evaluation.run import Run
 from harness.tables import Table
 from tests.helpers import shipped
 from tests.helpers.fake_openai import FakeOpenAI, chat

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from harness import evaluate
+from harness.api.errors import SpecError
 from harness.cli.evaluate import pairs
 from harness.config.project import find
 from harness.engines.mock import Mock
-from harness.errors import SpecError
-from harness.results import Run
+from harness.evaluation.run import Run
 from tests.helpers.commands import TOY, eval_toy, invoke
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.api.errors import DataError
 from harness.cli.evaluate import pairs
-from harness.errors import DataError
-from harness.results import Run
+from harness.evaluation.run import Run
 from tests.helpers.commands import ROOT, TOY, eval_toy, invoke
 
 

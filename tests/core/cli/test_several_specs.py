@@ -15,7 +15,7 @@ KEPT = '''"""An engine that takes long to start."""
 from pathlib import Path
 
 from harness.api import Completion, plugin
-from harness.engine_api import Engine, Request, StaysUp
+from harness.api import Engine, Request, StaysUp
 
 
 @plugin

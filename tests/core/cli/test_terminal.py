@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import harness.errors
-from harness.errors import StorageError
+import harness.api.errors
+from harness.api.errors import StorageError
+from harness.api.printable import clean, clean_name, csv_cell
 from harness.extensions.charts.messages import MessageCount, written
-from harness.printable import clean, clean_name, csv_cell
 from harness.storage import Journal, write_atomically
 from tests.helpers.fake_openai import FakeOpenAI, status
 
@@ -175,7 +175,7 @@ def test_a_run_follows_no_link_in_its_folder(tmp_path: Path, name: str) -> None:
     victim.write_text("mine\nhalf a line")
     folder.mkdir()
     (folder / name).symlink_to(victim)
-    with contextlib.suppress(harness.errors.UserError):
+    with contextlib.suppress(harness.api.errors.UserError):
         harness.evaluate("toy", output_path=folder, log_samples=True, resume=False)
     assert victim.read_text() == "mine\nhalf a line"
 

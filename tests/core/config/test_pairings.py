@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.api.errors import PluginError, SpecError
 from harness.config import resolve, spec
 from harness.config.project import builtin, find
 from harness.engines.mock import Mock
-from harness.errors import PluginError, SpecError
 
 TASKS = {
     "question": "{use: arithmetic, size: 2}",

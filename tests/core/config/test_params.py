@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from harness import api
 from harness.api import Range, plugin
+from harness.api.errors import PluginError, UserError
 from harness.config import resolve, spec
 from harness.config.project import Project, find
-from harness.errors import PluginError, UserError
 from harness.plugins import parameters
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.api.errors import Place, PluginError, SpecError, UserError
 from harness.config import project
 from harness.config.project import builtin
-from harness.errors import Place, PluginError, SpecError, UserError
 from harness.plugins.approvals import BUILTIN
 from harness.plugins.manifests import offers
 
@@ -209,7 +209,7 @@ def test_what_is_no_name_is_no_file(kind: str, name: str) -> None:
 
 def test_a_parameter_that_hides_a_method_of_engines_is_refused(tmp_path: Path) -> None:
     engine = """from harness.api import Completion, plugin
-from harness.engine_api import Engine
+from harness.api import Engine
 @plugin
 class Loc(Engine):
     '''Somewhere.'''

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.api.errors import PromptError
 from harness.config.prompts import PromptSet
-from harness.errors import PromptError
 from tests.helpers.toy import TOY
 
 

@@ -7,11 +7,11 @@ import pytest
 import yaml
 
 import harness
+from harness.api.errors import PluginError, SpecError
 from harness.config import spec as specs
 from harness.config.project import Project, builtin
 from harness.config.proposals import complete
 from harness.config.spec import Spec, load
-from harness.errors import PluginError, SpecError
 from tests.helpers.toy import TOY
 
 QUESTIONS: dict[str, Any] = {"name": "sums", "task": {"use": "arithmetic", "size": 6}, "protocol": "single"}
@@ -75,7 +75,7 @@ def test_a_task_without_proposals_says_so(tmp_path: Path) -> None:
 def test_a_task_that_does_not_exist_is_named_at_its_place(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text("name: s\ntask: arithmetics\nprotocol: single\n")
     with pytest.raises(
-        harness.errors.UserError, match=r"s\.yaml:2:7: there is no task 'arithmetics'\s+Did you mean arithmetic"
+        harness.api.errors.UserError, match=r"s\.yaml:2:7: there is no task 'arithmetics'\s+Did you mean arithmetic"
     ):
         complete(load(str(tmp_path / "s.yaml"), builtin()), builtin())
 

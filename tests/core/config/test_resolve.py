@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from harness.api.errors import PluginError, SpecError, UserError
 from harness.config import resolve, spec
 from harness.config.plan import Plan
 from harness.config.project import Project, builtin, find
 from harness.engines.mock import Mock
-from harness.errors import PluginError, SpecError, UserError
 
 TOY = Path(__file__).parents[2] / "toy"
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 import harness
+from harness.api.errors import SpecError, UserError
 from harness.cli import main
 from harness.config import resolve, spec
 from harness.config.project import find
 from harness.config.proposals import complete
 from harness.engines.mock import Mock
-from harness.errors import SpecError, UserError
 from harness.report import render
 from tests.helpers.commands import invoke
 from tests.helpers.toy import TOY

@@ -9,11 +9,11 @@ import jsonschema
 import pytest
 import yaml
 
+from harness.api.errors import SpecError, UserError
 from harness.config import resolve, spec
 from harness.config.editor_schema import spec_schema
 from harness.config.project import builtin
 from harness.config.schema import metric_name
-from harness.errors import SpecError, UserError
 from tests.helpers.commands import invoke
 
 BUILTIN = builtin()

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.api.errors import SpecError, UserError
 from harness.config import resolve, spec, yamls
 from harness.config.project import builtin
-from harness.errors import SpecError, UserError
 
 BASE = "name: s\ntask: {use: arithmetic, size: 2}\nprotocol: single\nprompts: qa/standard\nbaseline: calculator\n"
 BASE += "metrics: [score]\n"

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.api.errors import KEY, DataError, SpecError
 from harness.config import yamls
-from harness.errors import KEY, DataError, SpecError
 
 
 def bomb() -> str:

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from harness.api.errors import SetupError
 from harness.cli import main
 from harness.cli.parser import parser
-from harness.errors import SetupError
 from tests.core.engines.test_budgets import COMMAND, Dice, run
 
 

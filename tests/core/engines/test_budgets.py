@@ -13,16 +13,15 @@ import pytest
 
 import harness
 from harness import storage
-from harness.api import Completion
+from harness.api import Completion, Engine, Request, Thread
+from harness.api.errors import BudgetSpentError, DataError
 from harness.cli import main
 from harness.config import project, resolve, spec
-from harness.engine_api import Engine, Request, Thread
 from harness.engines.bounded_usage import BoundedUsage
 from harness.engines.budget import Budget
 from harness.engines.gate import Gate, Shared
 from harness.engines.mock import Mock
-from harness.errors import BudgetSpentError, DataError
-from harness.evaluation import execute
+from harness.evaluation.stages import execute
 from harness.runtime.options import Options
 from harness.runtime.runner import BudgetReachedError, RunStoppedError
 from tests.helpers.fake_openai import FakeOpenAI, status

@@ -11,16 +11,15 @@ from typing import Any
 
 import pytest
 
-from harness.api import Completion, plugin
-from harness.engine_api import Engine, Request, Thread
+from harness.api import Completion, Engine, Request, Thread, plugin
+from harness.api.errors import (
+    DataError,
+    RequestError,
+)
 from harness.engines.cache import Cache
 from harness.engines.gate import Gate, Shared
 from harness.engines.mock import Mock
 from harness.engines.request_log import RequestLog
-from harness.errors import (
-    DataError,
-    RequestError,
-)
 from harness.extensions.openai.openai import OpenAI
 from tests.conftest import request
 

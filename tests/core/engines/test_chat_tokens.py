@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from harness.api import Facts
-from harness.engine_api import Thread
+from harness.api import Facts, Thread
+from harness.api.errors import RequestError, SetupError
 from harness.engines.chat_tokens import ChatTokens, Prompt
-from harness.errors import RequestError, SetupError
 from tests.helpers.tiny_model import TEMPLATE, make_tokenizer
 
 pytestmark = pytest.mark.vllm  # transformers comes with it

@@ -10,11 +10,8 @@ from typing import Any
 import pytest
 
 import harness
-from harness.api import Completion
-from harness.engine_api import Request
-from harness.engines.gate import Gate, Shared, Stop
-from harness.engines.mock import Mock
-from harness.errors import (
+from harness.api import Completion, Request
+from harness.api.errors import (
     ContextLengthError,
     EngineError,
     EngineFatalError,
@@ -22,6 +19,8 @@ from harness.errors import (
     RequestError,
     SetupError,
 )
+from harness.engines.gate import Gate, Shared, Stop
+from harness.engines.mock import Mock
 from tests.conftest import request
 
 

@@ -9,16 +9,15 @@ from typing import Any
 import pytest
 
 import harness
-from harness.api import Completion, Turn
+from harness.api import Completion, ContinuesText, Engine, Request, Thread, Turn
+from harness.api.errors import PromptError, RequestError, SpecError
 from harness.checks.consistency import examine
 from harness.config import resolve
 from harness.config.project import builtin
 from harness.config.spec import parse
-from harness.engine_api import ContinuesText, Engine, Request, Thread
 from harness.engines.likelihoods import Continuation, LikelihoodRequest, Likelihoods, likelihoods_of, mock_scores
 from harness.engines.mock import Mock
 from harness.engines.replay import Replay
-from harness.errors import PromptError, RequestError, SpecError
 from harness.extensions.replay.what_if import _some_legal_reply
 from harness.extensions.stress.stand_in import StandIn
 from harness.extensions.stress.styles import STYLES

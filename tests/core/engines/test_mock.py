@@ -7,10 +7,9 @@ import json
 
 import pytest
 
-from harness.api import Completion
-from harness.engine_api import Request
+from harness.api import Completion, Request
+from harness.api.errors import ContextLengthError
 from harness.engines.mock import Mock
-from harness.errors import ContextLengthError
 from tests.conftest import request
 
 

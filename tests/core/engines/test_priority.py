@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import harness
-from harness.engine_api import Engine, Request, Thread
+from harness.api import Engine, Request, Thread
 from harness.engines.gate import Gate
 from harness.engines.mock import Mock
 from harness.engines.priority import PriorityGate

@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.api import Completion
-from harness.engine_api import Request, Thread
+from harness.api import Completion, Request, Thread
+from harness.api.errors import ContextLengthError, DataError, EngineFatalError, RequestError, SetupError
 from harness.engines.replay import Replay
-from harness.errors import ContextLengthError, DataError, EngineFatalError, RequestError, SetupError
 from tests.helpers.journals import sealed
 from tests.helpers.samples import examples
 

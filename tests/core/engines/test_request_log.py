@@ -11,13 +11,12 @@ from typing import Any
 
 import pytest
 
-from harness.api import Completion, derive_seed
-from harness.engine_api import Engine, Request, Thread
+from harness.api import Completion, Engine, Request, Thread, derive_seed
+from harness.api.errors import EngineFatalError, RequestError, StorageError
 from harness.engines.gate import Gate, Shared
 from harness.engines.mock import Mock
 from harness.engines.replay import Replay
 from harness.engines.request_log import RequestLog
-from harness.errors import EngineFatalError, RequestError, StorageError
 from tests.conftest import request
 from tests.core.engines.test_cache import counting, talk
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.api.errors import SetupError
 from harness.engines.sampling import SYNONYMS, WORDS, normalize
-from harness.errors import SetupError
 
 
 def test_words_of_other_tools_mean_the_same() -> None:

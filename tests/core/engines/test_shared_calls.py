@@ -8,15 +8,14 @@ from typing import Any, ClassVar
 import pytest
 
 import harness
-from harness.api import Completion
+from harness.api import Completion, Engine, Request, Thread
+from harness.api.errors import EngineFatalError, RequestError, SetupError
 from harness.config import project, resolve, spec
-from harness.engine_api import Engine, Request, Thread
 from harness.engines.cache import Cache
 from harness.engines.gate import Gate, Shared
 from harness.engines.mock import Mock
 from harness.engines.switcher import EngineSwitcher
-from harness.errors import EngineFatalError, RequestError, SetupError
-from harness.evaluation import execute
+from harness.evaluation.stages import execute
 from harness.runtime.options import Options
 from tests.core.engines.test_budgets import SPEC
 
@@ -76,7 +75,7 @@ def test_a_run_that_was_cut_shares_with_what_it_had_asked(tmp_path: Path) -> Non
     data = {**SPEC, "share_calls": True}
     first = harness.evaluate(data, Mock(function=whole), output_path=tmp_path / "whole")
     model.dies_at = 7
-    with pytest.raises(harness.errors.UserError, match="the run stopped"):
+    with pytest.raises(harness.api.errors.UserError, match="the run stopped"):
         harness.evaluate(data, Mock(function=model), output_path=tmp_path / "cut", max_concurrency=2)
     second = harness.evaluate(data, Mock(function=model), output_path=tmp_path / "cut")
     assert sum(model.asked.values()) == 15 and set(model.asked.values()) == {1}, "nothing twice"
@@ -220,7 +219,7 @@ def test_many_episodes_and_little_room(tmp_path: Path) -> None:
 
 def test_an_engine_that_cannot_start_stops_the_run(tmp_path: Path) -> None:
     engines = Big("a"), Big("bb", fails=True), Big("ccc")
-    with pytest.raises(harness.errors.UserError, match="bb cannot be started: too large"):
+    with pytest.raises(harness.api.errors.UserError, match="bb cannot be started: too large"):
         execute(plan_with(*engines), Options(output_path=tmp_path / "run", one_engine_at_a_time=True))
     assert Big.started == []
     again = Big("a"), Big("bb"), Big("ccc")
@@ -242,7 +241,7 @@ def test_an_engine_that_breaks_in_its_turn_stops_the_run(tmp_path: Path, where: 
                 raise RuntimeError("no memory")
 
     engines = Big("a"), Broken("bb"), Big("ccc")
-    with pytest.raises(harness.errors.UserError, match="no memory"):
+    with pytest.raises(harness.api.errors.UserError, match="no memory"):
         execute(plan_with(*engines), Options(output_path=tmp_path / "run", one_engine_at_a_time=True))
     Big.started.clear()
 

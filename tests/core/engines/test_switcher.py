@@ -4,13 +4,12 @@ import asyncio
 
 import pytest
 
-from harness.api import Completion
-from harness.engine_api import Engine, Request
+from harness.api import Completion, Engine, Request
+from harness.api.errors import BudgetSpentError
 from harness.engines.bounded_usage import BoundedUsage
 from harness.engines.budget import Budget, Usage
 from harness.engines.gate import Gate, Shared
 from harness.engines.switcher import EngineSwitcher
-from harness.errors import BudgetSpentError
 from tests.conftest import request
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from harness.engine_api import Thread
+from harness.api import Thread
+from harness.api.errors import ContextLengthError, SetupError
 from harness.engines.chat_tokens import ChatTokens
 from harness.engines.likelihoods import Continuation, LikelihoodRequest
 from harness.engines.text_tokens import TextTokens, fitted
-from harness.errors import ContextLengthError, SetupError
 from tests.helpers.tiny_model import make_tokenizer
 
 pytestmark = pytest.mark.vllm  # transformers comes with it

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.api import Completion
-from harness.engine_api import Request
+from harness.api import Completion, Request
 from harness.engines.gate import Gate
 from harness.engines.mock import Mock
 from harness.engines.width import LEAST, START, Width

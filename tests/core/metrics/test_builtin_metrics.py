@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from harness.api import Completion, CorpusMetric, Episode, Metric, Move, Outcome, RatioMetric, Statistic
+from harness.api.errors import PluginError
 from harness.config.project import builtin
-from harness.errors import PluginError
 from harness.extensions.yaml_tasks.conformance import check_metric
 from harness.tables import EpisodeScore, TableSpec, build
 

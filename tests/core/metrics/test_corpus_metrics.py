@@ -9,9 +9,9 @@ import pytest
 import harness
 from harness.api import CorpusMetric, Episode, Statistic
 from harness.config.project import find
-from harness.evaluation import rescored
+from harness.evaluation.rescore import rescored
+from harness.evaluation.run import Run
 from harness.extensions.yaml_tasks.conformance import check_metric
-from harness.results import Run
 from harness.tables import CorpusRecord, EpisodeScore, TableSpec, build, load_scores
 from tests.helpers.commands import invoke
 from tests.helpers.toy import TOY

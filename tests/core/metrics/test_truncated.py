@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.api import Completion, derive_seed
+from harness.api import Completion, Engine, Request, derive_seed
 from harness.config import project, spec
-from harness.engine_api import Engine, Request
-from harness.evaluation import evaluate
+from harness.evaluation.evaluate import evaluate
 
 BUILTIN = project.builtin()
 SPECS = sorted(file.stem for file in (Path(__file__).parents[3] / "specs").glob("*.yaml"))

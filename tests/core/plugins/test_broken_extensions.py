@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from harness.api.errors import PluginError
 from harness.cli import main
 from harness.config.editor_schema import whole_schema
 from harness.config.keys import seating_keys
 from harness.config.project import find
 from harness.config.schema import SPEC
-from harness.errors import PluginError
 from harness.plugins import absent, manifests
 from harness.plugins.installed import OF_THE_CORE, checked
 from harness.tables import TableEntry
@@ -194,8 +194,8 @@ def test_a_command_that_is_broken_says_where_and_the_others_work(
 SHELL = """
 from harness.config.keys import SpecKey
 from harness.tables import TableKey, TableKind
-from harness.after import After
-from harness.executors import Executor
+from harness.evaluation.post_run import After
+from harness.runtime.executors import Executor
 from typing import TypedDict
 
 class Nothing:

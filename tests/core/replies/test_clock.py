@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.errors import Place, PluginError
+from harness.api.errors import Place, PluginError
 from harness.extensions.sandbox.clock import LEAST, PATIENCE, ClockedFunction, UnreadableTextError
 
 HERE = "tests.core.replies.test_clock"

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 import harness
-from harness.api import Completion
-from harness.engine_api import Request
+from harness.api import Completion, Request
 from harness.engines.mock import Mock
 from harness.extensions.stress.dialects import CALLS, DRAFTS, written_in
 from harness.replies import FreeText, Labelled, spoken, without_thinking

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from harness.errors import SetupError
+from harness.api.errors import SetupError
 from harness.extensions.datasets.equivalence import math_equal
 from harness.extensions.datasets.mathematics import math_canonical
 from tests.helpers.samples import examples

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.errors import UserError
+from harness.api.errors import UserError
 from harness.extensions.charts.page_html import page
 from harness.report import FORMATS, render
 from harness.tables import Cell, Column, Row, Table

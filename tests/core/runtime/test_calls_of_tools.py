@@ -16,17 +16,16 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 import harness
-from harness.api import Case, Completion, Outcome, Play, Protocol, Task, Turn
+from harness.api import Case, Completion, Outcome, Play, Protocol, Request, Task, Turn
+from harness.api.errors import HarnessError, SpecError
 from harness.cli import main
 from harness.config import resolve
 from harness.config.plan import Plan
 from harness.config.project import builtin
 from harness.config.spec import load, parse
-from harness.engine_api import Request
 from harness.engines.likelihoods import likelihoods_of
 from harness.engines.mock import Mock
 from harness.engines.replay import Replay
-from harness.errors import HarnessError, SpecError
 from harness.extensions.networks.answers import INTEGER, INTEGERS, TABLE, TEXT, TRUTH, Answer, AnswerForm, one_of
 from harness.extensions.networks.calls import Calls, Verb
 from harness.extensions.stress.stand_in import StandIn

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import harness
+from harness.api import Request
 from harness.cli.progress import Progress
 from harness.config import resolve
 from harness.config.project import builtin
 from harness.config.spec import load
-from harness.engine_api import Request
 from harness.engines.budget import Usage
 from harness.engines.mock import Mock
 from harness.runtime import heartbeat

@@ -9,12 +9,12 @@ import pytest
 
 import harness
 from harness import storage
+from harness.api import Request
+from harness.api.errors import EngineFatalError, PluginError, SpecError
 from harness.cli import main
 from harness.config.project import Project, find
-from harness.engine_api import Request
 from harness.engines.mock import Mock
-from harness.errors import EngineFatalError, PluginError, SpecError
-from harness.evaluation import rescored
+from harness.evaluation.rescore import rescored
 from harness.runtime.runner import RunStoppedError
 from tests.helpers.journals import as_killed, edited
 

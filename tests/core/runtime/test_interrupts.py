@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness.api import Completion
-from harness.engine_api import Request
+from harness.api import Completion, Request
 from harness.engines.mock import Mock
 from tests.helpers.toy import TOY
 

@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 
 import harness
 from harness import storage
-from harness.api import Completion, Move, Turn
+from harness.api import Completion, Move, Request, Turn
+from harness.api.errors import DataError, EngineFatalError, SpecError
 from harness.checks.estimate import estimate
 from harness.config import project, resolve, spec
-from harness.engine_api import Request
 from harness.engines.budget import LARGEST
 from harness.engines.mock import Mock
-from harness.errors import DataError, EngineFatalError, SpecError
-from harness.evaluation import rescored
+from harness.evaluation.rescore import rescored
 from harness.runtime.episode_limits import CallMeter, CallQuota, CallsAndTokens
 from harness.runtime.players import LIMITED, ModelPlayer
 from harness.runtime.runner import BudgetReachedError, RunStoppedError

@@ -14,12 +14,11 @@ import pytest
 
 import harness
 from harness import storage
-from harness.api import Case, Outcome
+from harness.api import Case, Outcome, Request
+from harness.api.errors import BudgetSpentError, EngineFatalError, RequestError
 from harness.config import resolve, spec
-from harness.engine_api import Request
 from harness.engines.mock import Mock
-from harness.errors import BudgetSpentError, EngineFatalError, RequestError
-from harness.evaluation import execute
+from harness.evaluation.stages import execute
 from harness.runtime.options import Options
 from harness.runtime.runner import BudgetReachedError, RunStoppedError
 from tests.helpers.toy import TOY, run

@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
-from harness.api import Action, Completion, Parsed, Reply, Turn
-from harness.engine_api import Ability, Engine, Request, Thread
+from harness.api import Ability, Action, Completion, Engine, Parsed, Reply, Request, Thread, Turn
+from harness.api.errors import EngineFatalError
 from harness.engines.cache import Cache
 from harness.engines.gate import Gate
 from harness.engines.mock import Mock
-from harness.errors import EngineFatalError
 from harness.replies import WrappedReply
 from harness.runtime.players import ModelPlayer
 from tests.helpers.toy import TOY

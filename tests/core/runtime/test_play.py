@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from harness.api import Action, Completion, Move, Outcome, Policy, Protocol, Turn
-from harness.engine_api import Request
+from harness.api import Action, Completion, Move, Outcome, Policy, Protocol, Request, Turn
+from harness.api.errors import EngineFatalError, StorageError
 from harness.engines.mock import Mock
-from harness.errors import EngineFatalError, StorageError
 from harness.runtime import steps
 from harness.runtime.episode import play
 from harness.runtime.players import ModelPlayer, Player, PolicyPlayer

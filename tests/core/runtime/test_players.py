@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.api import Completion, Move, Policy, Turn
+from harness.api import Completion, Move, Policy, Request, Turn
+from harness.api.errors import ContextLengthError, EngineFatalError, RequestError
 from harness.config import project
 from harness.config.limits import TurnQuota
-from harness.engine_api import Request
 from harness.engines.mock import Mock
-from harness.errors import ContextLengthError, EngineFatalError, RequestError
 from harness.extensions.networks.messages import Messages
 from harness.replies import Choice
 from harness.replies.reading import read_completion

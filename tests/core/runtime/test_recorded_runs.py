@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.engine_api import Request
+from harness.api import Request
+from harness.api.errors import DataError
 from harness.engines.mock import Mock
-from harness.errors import DataError
-from harness.evaluation import rescored
+from harness.evaluation.rescore import rescored
 from tests.helpers.journals import as_killed
 from tests.helpers.toy import TOY, results, run
 

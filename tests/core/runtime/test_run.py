@@ -10,11 +10,11 @@ import pytest
 
 import harness
 from harness import storage
+from harness.api import Request
+from harness.api.errors import DataError, SetupError, SpecError
 from harness.config import spec
-from harness.engine_api import Request
 from harness.engines.mock import Mock
-from harness.errors import DataError, SetupError, SpecError
-from harness.evaluation import rescored
+from harness.evaluation.rescore import rescored
 from harness.runtime.runner import BudgetReachedError, RunStoppedError
 from tests.helpers.journals import as_killed
 from tests.helpers.toy import TOY, results, run
@@ -340,14 +340,14 @@ def test_groups_of_agents(tmp_path: Path) -> None:
     ],
 )
 def test_plans_that_do_not_hold_together(tmp_path: Path, overrides: tuple[str, ...], says: str) -> None:
-    with pytest.raises((SpecError, harness.errors.PluginError)) as caught:
+    with pytest.raises((SpecError, harness.api.errors.PluginError)) as caught:
         run(tmp_path / "r", None, overrides)
     assert says in str(caught.value)
     assert not (tmp_path / "r").exists()
 
 
 def test_more_agents_than_there_are(tmp_path: Path) -> None:
-    with pytest.raises(harness.errors.UserError, match="wants 9 agents; 2 are free"):
+    with pytest.raises(harness.api.errors.UserError, match="wants 9 agents; 2 are free"):
         run(tmp_path / "r", None, ("agents={others: {count: 9}}",))
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import harness
-from harness.errors import UserError
-from harness.evaluation import rescored
-from harness.results import Run
+from harness.api.errors import UserError
+from harness.evaluation.rescore import rescored
+from harness.evaluation.run import Run
 from tests.helpers.commands import invoke
 from tests.helpers.toy import TOY
 

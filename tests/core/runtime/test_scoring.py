@@ -11,10 +11,9 @@ from typing import Any
 import numpy
 import pytest
 
-from harness.api import Completion, CorpusMetric, Episode, Metric, Move, Outcome, RatioMetric, Statistic
-from harness.engine_api import Request
+from harness.api import Completion, CorpusMetric, Episode, Metric, Move, Outcome, RatioMetric, Request, Statistic
+from harness.api.errors import ContextLengthError, SetupError
 from harness.engines.mock import Mock
-from harness.errors import ContextLengthError, SetupError
 from harness.runtime import scoring
 from harness.runtime.scoring import measure
 from harness.tables import CorpusRecord

@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from harness.api import Action, Case, InformedPolicy, Turn
+from harness.api import Action, Case, Engine, InformedPolicy, Turn
 from harness.cli import main
 from harness.config import resolve, spec
 from harness.config.plan import Group, Plan, simulated
-from harness.engine_api import Engine
 from harness.engines.mock import Mock
-from harness.evaluation import evaluate, rescored
+from harness.evaluation.evaluate import evaluate
+from harness.evaluation.rescore import rescored
+from harness.evaluation.run import Run
 from harness.extensions.analysis.leaderboard import RunScores, leaderboard
 from harness.extensions.charts.figures import draw
 from harness.extensions.charts.page_html import page
 from harness.report import FORMATS, render
-from harness.results import Run
 from harness.runtime.players import PolicyPlayer
 from harness.runtime.seats import seed_of
 from harness.tables import EpisodeScore, TableSpec

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from harness import evaluate, storage
+from harness.api.errors import DataError
 from harness.engines.mock import Mock
-from harness.errors import DataError
-from harness.evaluation import rescored
+from harness.evaluation.rescore import rescored
 from tests.helpers.journals import sealed
 from tests.helpers.toy import TOY
 

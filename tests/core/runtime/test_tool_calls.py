@@ -13,19 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import harness
-from harness.api import Completion, Move, Turn
+from harness.api import Completion, Engine, Move, Request, Turn
+from harness.api.errors import RequestError, SpecError
 from harness.checks.consistency import examine
 from harness.config import resolve
 from harness.config.project import builtin
 from harness.config.spec import load
-from harness.engine_api import Engine, Request
 from harness.engines.mock import Mock
 from harness.engines.replay import Replay
-from harness.errors import RequestError, SpecError
+from harness.evaluation.run import Run
 from harness.extensions.networks.calls import Calls, Verb
 from harness.extensions.vllm.vllm import VLLM
 from harness.replies.reading import MAX_CHARS, read_completion
-from harness.results import Run
 from harness.runtime.players import ModelPlayer
 from harness.runtime.prompt_reader import RecordedTurn
 from harness.runtime.steps import drive

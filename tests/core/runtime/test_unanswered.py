@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 import harness
 from harness import storage
+from harness.api import Request
+from harness.api.errors import ContextLengthError, EngineError, RefusedError
 from harness.cli.output import turns_in_words
-from harness.engine_api import Request
 from harness.engines.mock import Mock
-from harness.errors import ContextLengthError, EngineError, RefusedError
-from harness.evaluation import rescored
+from harness.evaluation.rescore import rescored
 from harness.runtime.runner import RunStoppedError
 from harness.tables import EpisodeScore
 from tests.helpers.commands import TOY as TOY_FOLDER

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import DataError
+from harness.api.errors import DataError
 from harness.storage.locks import LOCK, Lock, holder
 
 ROOT = Path(__file__).parents[3]

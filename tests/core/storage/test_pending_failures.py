@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 import harness
 from harness import storage
-from harness.api import Completion, Move
-from harness.engine_api import Request
+from harness.api import Completion, Move, Request
+from harness.api.errors import RequestError
 from harness.engines.mock import Mock
-from harness.errors import RequestError
 from harness.runtime.runner import RunStoppedError
 from harness.storage import finished
 from tests.helpers.journals import as_killed, sealed

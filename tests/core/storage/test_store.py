@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from harness import storage
 from harness.api import Completion, Episode, Move, Outcome
-from harness.errors import DataError, StorageError
+from harness.api.errors import DataError, StorageError
 from harness.storage import finished
 from harness.tables import EpisodeScore
 from tests.helpers.disk import full_disk

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness.api import CorpusMetric, Episode, RatioMetric, Statistic
-from harness.errors import DataError, Place, PluginError, SpecError
+from harness.api.errors import DataError, Place, PluginError, SpecError
 from harness.plugins.approvals import NotApprovedError
 from harness.tables import CorpusRecord, EpisodeScore
 from harness.tables.scores import aggregate, all_parts, cluster_of, load_scores, numbers, observations, records, rows

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Episode, Metric
-from harness.errors import SpecError
+from harness.api.errors import SpecError
 from harness.extensions.analysis.published_beside import cited
 from harness.extensions.analysis.published_figures import PublishedTable, Record
 from harness.extensions.charts.page_html import page

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from harness import evaluate
 from harness.api import Episode, Metric
+from harness.api.errors import SpecError
 from harness.cli import main
 from harness.config import spec
-from harness.errors import SpecError
-from harness.evaluation import rescored
+from harness.evaluation.rescore import rescored
+from harness.evaluation.run import Run
 from harness.extensions.analysis.leaderboard import RunScores, leaderboard
 from harness.report import render
-from harness.results import Run
 from harness.tables import EpisodeScore, Table, TableSpec, build, check
 from harness.tables.cost import Price, Prices, priced, read_prices
 from tests.helpers.scores import numbers

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.errors import DataError, SpecError
+from harness.api.errors import DataError, SpecError
 from harness.plugins.parameters import fields
 from harness.tables import EpisodeScore, TableEntry, TableSpec, check, load_scores, text
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.api import Episode, Metric, RatioMetric, Statistic
-from harness.errors import SpecError
+from harness.api.errors import SpecError
 from harness.extensions.charts.page_html import page
 from harness.report import render
 from harness.tables import Cell, EpisodeScore, Table, TableSpec, build, check

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Episode, Metric, Statistic
-from harness.errors import PluginError, SpecError
+from harness.api.errors import PluginError, SpecError
 from harness.extensions.analysis.published_beside import cited
 from harness.extensions.analysis.published_figures import PublishedTable, Record
 from harness.tables import (

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 import harness
+from harness.api import Request
+from harness.api.errors import RequestError
 from harness.config.project import builtin
 from harness.config.spec import parse
-from harness.engine_api import Request
 from harness.engines.mock import Mock
-from harness.errors import RequestError
 from harness.extensions.panels.fit import fit
 from harness.runtime.options import Options
 from harness.storage import finished

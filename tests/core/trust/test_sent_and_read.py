@@ -13,10 +13,10 @@ import yaml
 import harness
 from harness.cli import main
 from harness.engines.mock import Mock
-from harness.evaluation import rescored
+from harness.evaluation.rescore import rescored
+from harness.evaluation.run import Run
 from harness.extensions.judges.finished import judge
 from harness.plugins.approvals import NotApprovedError
-from harness.results import Run
 from tests.helpers.strangers import Stranger, find_with, needed_by, trust
 
 # ------------------------------------------------------------------------------------------ keys

@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 import harness
+from harness.api.errors import DataError
 from harness.cli import main
 from harness.config.project import builtin
-from harness.errors import DataError
 from tests.helpers.strangers import Stranger, trust
 
 # ------------------------------------------------------------------------------------------ runs that travel

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from harness.engine_api import Request, Thread
-from harness.errors import EngineFatalError, RequestError, SetupError
+from harness.api import Request, Thread
+from harness.api.errors import EngineFatalError, RequestError, SetupError
 from harness.extensions.agents.agent import Agent
 from tests.helpers.agents import Talk, hung, using
 from tests.helpers.commands import ROOT, invoke
@@ -133,7 +133,7 @@ GARBAGE = {
 STRANGE = """
 import sys
 from collections.abc import Mapping
-from harness.errors import RequestError
+from harness.api.errors import RequestError
 
 class Strange:
     def __repr__(self):

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from harness.engine_api import Request, Thread
-from harness.errors import RequestError
+from harness.api import Request, Thread
+from harness.api.errors import RequestError
 from harness.extensions.agents.agent import Agent
 
 CODE = """

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from harness.errors import EngineFatalError, RequestError, SetupError
+from harness.api.errors import EngineFatalError, RequestError, SetupError
 from harness.extensions.agents.agent import Agent
 from tests.helpers.agents import Talk, all_end, hung, lives, using
 

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from harness.api import Completion
-from harness.errors import EngineFatalError, RefusedError, RequestError, SetupError
+from harness.api.errors import EngineFatalError, RefusedError, RequestError, SetupError
 from harness.extensions.agents.agent import Agent
 from tests.helpers.agents import Talk, hung
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from harness.errors import SetupError
+from harness.api.errors import SetupError
+from harness.evaluation.run import Run
 from harness.extensions.agents._human_ends import ended
 from harness.extensions.games.ends import winners
-from harness.results import Run
 from tests.helpers.commands import ROOT, TOY, eval_toy, invoke
 from tests.helpers.toy import TOY as PROJECT
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness.api import Episode, Metric
-from harness.errors import DataError
+from harness.api.errors import DataError
 from harness.extensions.analysis.leaderboard import RunScores, leaderboard
 from harness.extensions.analysis.published_figures import PublishedTable, Record
 from harness.tables import EpisodeScore, Table, TableSpec

@@ -14,12 +14,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from harness.api import Episode, Parts, RatioMetric, linearised
+from harness.api.errors import DataError
 from harness.config.project import find
-from harness.errors import DataError
-from harness.evaluation import evaluate, rescored
+from harness.evaluation.evaluate import evaluate
+from harness.evaluation.rescore import rescored
+from harness.evaluation.run import Run
 from harness.extensions.analysis.leaderboard import RunScores, leaderboard
 from harness.extensions.yaml_tasks.conformance import check_metric
-from harness.results import Run
 from harness.runtime.scoring import score
 from harness.tables import EpisodeScore, TableSpec, build, load_scores, stats
 

@@ -9,7 +9,7 @@ import pytest
 from harness.cli import main
 from harness.config import spec
 from harness.config.project import builtin
-from harness.evaluation import evaluate
+from harness.evaluation.evaluate import evaluate
 from harness.extensions.analysis.table_names import called
 from harness.tables import TableSpec
 

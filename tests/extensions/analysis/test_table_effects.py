@@ -15,7 +15,7 @@ import pytest
 import scipy.stats
 
 from harness.api import Episode, Metric
-from harness.errors import SpecError
+from harness.api.errors import SpecError
 from harness.extensions.analysis.effects_model import fit
 from harness.extensions.charts.page_html import page
 from harness.report import FORMATS, render

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import harness
-from harness.engine_api import Request
+from harness.api import Request
 from harness.engines.mock import Mock
 from harness.extensions.exports.hub import model_index
 from harness.tables import Table

@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 
 import harness
+from harness.api import Request
+from harness.api.errors import DataError, PluginError
 from harness.config.project import find
-from harness.engine_api import Request
 from harness.engines.mock import Mock
-from harness.errors import DataError, PluginError
+from harness.evaluation.run import Run
 from harness.extensions.blame.blame import blamed
 from harness.extensions.blame.blame_command import as_json
 from harness.extensions.blame.findings import FILE, keep
 from harness.extensions.blame.opinions import opinion_table, read_opinions
 from harness.extensions.blame.who_broke_it.asked import asked_about, opinions_of_run
 from harness.extensions.replay.parent import Parent
-from harness.results import Run
 from tests.helpers.commands import invoke
 from tests.helpers.toy import TOY, run
 

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 import harness
+from harness.api.errors import DataError, SpecError, UserError
 from harness.config import resolve
 from harness.config.project import find
 from harness.config.spec import load
 from harness.engines.mock import Mock
-from harness.errors import DataError, SpecError, UserError
+from harness.evaluation.run import Run
 from harness.extensions.blame.blame import blamed, planned
 from harness.extensions.blame.blame_command import as_json
 from harness.extensions.blame.blame_tables import Blame
@@ -23,7 +24,6 @@ from harness.extensions.blame.findings import FILE, keep
 from harness.extensions.blame.verdict import WORDS
 from harness.extensions.charts import ChartOptions, chart
 from harness.extensions.charts.command import material
-from harness.results import Run
 from tests.helpers.commands import invoke
 from tests.helpers.toy import TOY, run
 

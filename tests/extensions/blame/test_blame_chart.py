@@ -5,17 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from harness.api import Completion, Move
-from harness.engine_api import Request
+from harness.api import Completion, Move, Request
+from harness.api.errors import DataError
 from harness.engines.mock import Mock
-from harness.errors import DataError
+from harness.evaluation.run import Run
 from harness.extensions.blame.blame import blamed
 from harness.extensions.blame.blame_chart import kind_of
 from harness.extensions.blame.blame_command import as_json
 from harness.extensions.blame.findings import keep
 from harness.extensions.charts import ChartOptions, chart
 from harness.extensions.charts.command import material
-from harness.results import Run
 from tests.helpers.toy import TOY, run
 
 AGENTS = frozenset({"S0", "S1"})

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 import harness
+from harness.api.errors import UserError
 from harness.config import resolve
 from harness.config.project import Project, find
-from harness.errors import UserError
-from harness.evaluation import rescored
+from harness.evaluation.rescore import rescored
+from harness.evaluation.run import Run
 from harness.extensions.blame.blame import blamed
 from harness.extensions.blame.credit import FILE, Crediting
-from harness.results import Run
 from tests.helpers.commands import invoke
 from tests.helpers.toy import TOY
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 import harness
+from harness.api.errors import SpecError
 from harness.config.project import Project, find
-from harness.errors import SpecError
+from harness.evaluation.run import Run
 from harness.extensions.blame.blame import blamed
 from harness.extensions.replay.again import replayed
-from harness.results import Run
 from harness.runtime.options import Options
 from tests.helpers.commands import invoke
 from tests.helpers.toy import TOY

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.errors import DataError
+from harness.api.errors import DataError
+from harness.evaluation.run import Run
 from harness.extensions.blame import findings
 from harness.extensions.blame.findings import FILE, keep, kept_of, of_episode, verdicts_of
 from harness.extensions.exports import export
-from harness.results import Run
 from harness.transcripts.findings import findings as findings_of
 from harness.transcripts.view_api import Finding, Transcript
 from tests.helpers.commands import invoke

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import BudgetSpentError, DataError
-from harness.results import Run
+from harness.api.errors import BudgetSpentError, DataError
+from harness.evaluation.run import Run
 from tests.helpers.toy import TOY, run
 
 Dice = TOY.load("engines", "dice")

@@ -11,9 +11,9 @@ from typing import Final
 
 import pytest
 
-from harness.errors import DataError
+from harness.api.errors import DataError
+from harness.evaluation.run import Run
 from harness.extensions.blame.who_broke_it.asked import asked_about
-from harness.results import Run
 from tests.helpers.commands import invoke
 from tests.helpers.toy import TOY, run
 from tests.helpers.viewing import get, serving

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import harness
 from harness.api import Case, Outcome
+from harness.api.errors import PluginError
 from harness.config.project import find
-from harness.errors import PluginError
 from harness.extensions.blame.who_broke_it.teams import BrokenTeams
 from harness.extensions.yaml_tasks.conformance import check_reply, check_task
 from tests.helpers.samples import examples

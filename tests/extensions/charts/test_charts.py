@@ -11,10 +11,9 @@ from xml.etree import ElementTree
 import pytest
 
 import harness
-from harness.api import Completion
-from harness.engine_api import Request
+from harness.api import Completion, Request
+from harness.api.errors import RequestError
 from harness.engines.mock import Mock
-from harness.errors import RequestError
 from harness.extensions.charts import ChartOptions, chart, styled
 from harness.extensions.charts.command import material
 from tests.helpers.commands import invoke

@@ -10,7 +10,7 @@ from typing import Any
 import numpy
 import pytest
 
-from harness.errors import DataError
+from harness.api.errors import DataError
 from harness.extensions.charts.figures import draw
 from harness.tables import Cell, Column, Row, Table
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import harness
+from harness.api.errors import PluginError
 from harness.engines.mock import Mock
-from harness.errors import PluginError
 from tests.extensions.datasets.documents_kit import BUILTIN, cases, graded, jsonl, offline, task_of
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "with", "two", "small", "black", "hats", "one", "dog"]

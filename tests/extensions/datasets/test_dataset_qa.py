@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from harness.errors import DataError, PluginError, UserError
+from harness.api.errors import DataError, PluginError, UserError
 from harness.extensions.panels.questions import GRADES
 from tests.extensions.datasets.documents_kit import BUILTIN, cases, graded, jsonl, offline, plan_of, task_of
 from tests.helpers.commands import invoke

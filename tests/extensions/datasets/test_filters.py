@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import harness
 from harness.api import Case, Outcome
+from harness.api.errors import PluginError, SpecError
 from harness.engines.mock import Mock
-from harness.errors import PluginError, SpecError
 from harness.extensions.datasets.filters import pipelines
 from harness.extensions.panels.panels import ballot, majority
 from tests.extensions.datasets.documents_kit import cases, graded, jsonl, plan_of, task_of

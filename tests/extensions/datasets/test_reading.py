@@ -8,12 +8,11 @@ import pytest
 
 import harness
 from harness import storage
-from harness.api import Completion
+from harness.api import Completion, Request
 from harness.config import project
 from harness.config.project import Project, find
-from harness.engine_api import Request
 from harness.engines.mock import Mock
-from harness.evaluation import rescored
+from harness.evaluation.rescore import rescored
 from harness.extensions.datasets.number import Number
 from harness.extensions.panels.with_confidence import AnswerWithConfidence
 from harness.replies.reading import MAX_CHARS, read

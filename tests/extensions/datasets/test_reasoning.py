@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import harness
+from harness.api.errors import DataError, SetupError
 from harness.config import resolve, spec
 from harness.engines.mock import Mock
-from harness.errors import DataError, SetupError
 from tests.extensions.datasets.documents_kit import BUILTIN, ROOT, cases, graded, jsonl, offline, task_of
 from tests.helpers.scores import numbers
 
@@ -257,7 +257,7 @@ def test_programs_run_only_with_permission(tmp_path: Path) -> None:
         "humaneval", Mock(text=RIGHT), overrides=overrides, output_path=tmp_path / "run", allow_code_execution=True
     )
     assert [score.numbers["pass_at_1"] for score in run.scores] == [1, 1]
-    from harness.evaluation import rescored
+    from harness.evaluation.rescore import rescored
 
     with pytest.raises(SetupError, match="HumanEval runs programs"):
         rescored(tmp_path / "run")

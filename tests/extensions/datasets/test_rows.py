@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from harness.api.errors import DataError
 from harness.config.project import find
-from harness.errors import DataError
 from harness.extensions.datasets.rows import Source
 from tests.extensions.datasets.documents_kit import jsonl, offline
 
@@ -123,7 +123,7 @@ def test_what_cannot_be_read_is_reported_with_its_place(tmp_path: Path) -> None:
 def test_a_data_set_that_cannot_be_had_says_what_to_do(tmp_path: Path) -> None:
     code = (
         "from harness.extensions.datasets.rows import Source\n"
-        "from harness.errors import SetupError\n"
+        "from harness.api.errors import SetupError\n"
         "try: next(iter(Source(dataset_path='nobody/has-this').rows('test')))\n"
         "except SetupError as error: print(error)"
     )

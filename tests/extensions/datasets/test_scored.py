@@ -10,10 +10,10 @@ import pytest
 
 import harness
 from harness.api import Outcome, Turn
+from harness.api.errors import DataError, PluginError, UserError
 from harness.cli import main
 from harness.engines.likelihoods import LikelihoodRequest, Likelihoods, likelihoods_of, mock_scores
 from harness.engines.mock import Mock
-from harness.errors import DataError, PluginError, UserError
 from harness.extensions.panels.questions import GRADES
 from tests.extensions.datasets.documents_kit import BUILTIN, cases, graded, jsonl, plan_of, task_of
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import harness
-from harness.engine_api import Request
+from harness.api import Request
 from harness.engines.mock import Mock
 from tests.helpers.commands import TOY
 from tests.helpers.toy import run

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 import harness
-from harness.errors import DataError
+from harness.api.errors import DataError
 from harness.extensions.exports import export
 from tests.helpers.commands import ROOT, TOY, invoke
 from tests.helpers.fake_hub import FakeHub

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 import harness
-from harness.api import Completion
+from harness.api import Completion, Request
+from harness.api.errors import RequestError
 from harness.config.project import builtin
-from harness.engine_api import Request
 from harness.engines.mock import Mock
-from harness.errors import RequestError
 from harness.extensions.exports import export
 from harness.transcripts.view_api import Transcript
 from tests.helpers.commands import invoke

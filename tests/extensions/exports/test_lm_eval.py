@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import pytest
 
 import harness
+from harness.api.errors import DataError
 from harness.config.project import find
 from harness.engines.chat_tokens import tokenizer_facts
 from harness.engines.mock import Mock
-from harness.errors import DataError
 from harness.extensions.exports import export
 from tests.helpers.commands import invoke
 

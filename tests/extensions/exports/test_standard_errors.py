@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import harness
+from harness.api import Request
 from harness.config.project import builtin
-from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.extensions.exports import export
 from harness.extensions.exports.hub import model_index

@@ -13,7 +13,7 @@ import pytest
 from pyarrow import parquet
 
 import harness
-from harness.errors import DataError, StorageError
+from harness.api.errors import DataError, StorageError
 from harness.extensions.exports import export
 from harness.extensions.exports._output import output
 from harness.tables import NOT_RUN, EpisodeScore

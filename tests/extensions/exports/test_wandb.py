@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import harness
-from harness.errors import StorageError
+from harness.api.errors import StorageError
 from harness.extensions.exports import export
 from harness.extensions.exports.weights_and_biases import folder_name
 from tests.helpers.commands import invoke

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from harness import storage
+from harness.api import Request
+from harness.api.errors import EngineFatalError, RequestError
 from harness.config import resolve, spec
 from harness.config.project import builtin
-from harness.engine_api import Request
 from harness.engines.mock import Mock
-from harness.errors import EngineFatalError, RequestError
-from harness.evaluation import execute
-from harness.results import Run
+from harness.evaluation.run import Run
+from harness.evaluation.stages import execute
 from harness.runtime.options import Options
 from harness.runtime.runner import RunStoppedError
 from tests.extensions.games.test_tournaments import BOLD, RANDOM, data

@@ -11,8 +11,8 @@ import numpy
 import pytest
 
 from harness.api import Case, Outcome
+from harness.api.errors import PluginError, SetupError
 from harness.config.project import builtin
-from harness.errors import PluginError, SetupError
 from harness.extensions.games.environments import Environment, EnvironmentTask, ExampleEnvironment, OwnChance
 from harness.extensions.games.legal import LegalAction
 from harness.extensions.yaml_tasks.conformance import check_protocol, check_task, check_world

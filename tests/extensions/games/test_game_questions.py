@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 
 import harness
-from harness.api import Case
+from harness.api import Case, Request
+from harness.api.errors import UserError
 from harness.config import resolve, spec
 from harness.config.project import builtin
-from harness.engine_api import Request
 from harness.engines.mock import Mock
-from harness.errors import UserError
 from harness.extensions.yaml_tasks.conformance import check_task
 from tests.extensions.games.test_openspiel import task_of
 from tests.helpers.commands import invoke

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import harness
-from harness.engine_api import Request
+from harness.api import Request
 from harness.engines.mock import Mock
 from tests.extensions.games.test_openspiel import first, task_of
 

@@ -14,10 +14,10 @@ import pytest
 
 import harness
 from harness.api import Case
+from harness.api.errors import UserError
 from harness.config import resolve, spec
 from harness.config.project import builtin
-from harness.errors import UserError
-from harness.evaluation import rescored
+from harness.evaluation.rescore import rescored
 from harness.extensions.games.worlds import SteppedTask, World
 from harness.extensions.yaml_tasks.conformance import check_task, check_world
 from harness.runtime.steps import drive

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from harness.api import Action, Case, Move, Outcome, Turn
+from harness.api.errors import PluginError
 from harness.config import project
-from harness.errors import PluginError
 from harness.extensions.games.worlds import SteppedTask, World
 from harness.replies import Choice, Labelled
 from harness.runtime.steps import Drive, drive

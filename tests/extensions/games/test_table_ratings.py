@@ -16,9 +16,9 @@ import numpy
 import pytest
 from openskill.models import PlackettLuce
 
+from harness.api.errors import SpecError
 from harness.cli import main
 from harness.config.project import builtin
-from harness.errors import SpecError
 from harness.extensions.charts.page_html import page
 from harness.extensions.games.tournaments.ratings_model import ELO
 from harness.report import FORMATS, render

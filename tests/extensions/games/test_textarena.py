@@ -12,11 +12,10 @@ import numpy
 import pytest
 
 import harness
-from harness.api import Turn
+from harness.api import Request, Turn
+from harness.api.errors import PluginError
 from harness.config.project import builtin
-from harness.engine_api import Request
 from harness.engines.mock import Mock
-from harness.errors import PluginError
 from harness.extensions.games.textarena import ClockedGame, LiveGame, Position, catalog, clocked
 from harness.extensions.sandbox import clock
 from harness.extensions.yaml_tasks.conformance import NASTY, check_task, check_world

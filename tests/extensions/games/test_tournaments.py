@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 
 import harness
+from harness.api import Request
+from harness.api.errors import RefusedError, UserError
 from harness.config import resolve, spec
 from harness.config.plan import Plan
 from harness.config.project import builtin
 from harness.config.proposals import complete
-from harness.engine_api import Request
 from harness.engines.mock import Mock
-from harness.errors import RefusedError, UserError
-from harness.evaluation import rescored
+from harness.evaluation.rescore import rescored
+from harness.evaluation.run import Run
 from harness.extensions.games.tournaments.swiss import Draw, draw, points
-from harness.results import Run
 from harness.tables import CorpusRecord, EpisodeScore
 from tests.helpers.commands import invoke
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 import harness
+from harness.api.errors import SetupError
 from harness.config.project import Project, find
 from harness.engines.mock import Mock
-from harness.errors import SetupError
-from harness.evaluation import rescored
+from harness.evaluation.rescore import rescored
 from harness.extensions.judges.finished import judge
 from harness.runtime.options import Options
 
@@ -18,7 +18,7 @@ RUNNER = '''
 """Answers with what a program prints."""
 from harness.api import Completion, plugin
 from harness.plugins.approvals import NeededApproval, NeedsApproval
-from harness.engine_api import Engine
+from harness.api import Engine
 
 @plugin
 class Runner(Engine, NeedsApproval):

@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 
 import harness
-from harness.api import Completion, Facts, plugin
+from harness.api import Completion, Engine, Facts, Request, StaysUp, plugin
+from harness.api.errors import EngineFatalError
 from harness.config.project import find
 from harness.config.spec import load
-from harness.engine_api import Engine, Request, StaysUp
-from harness.errors import EngineFatalError
 from harness.extensions.panels.fit import fit
 from harness.runtime.runner import RunStoppedError
 from harness.runtime.session import current, session

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from harness import Run, evaluate, storage
-from harness.errors import DataError
-from harness.evaluation import rescored
+from harness.api.errors import DataError
+from harness.evaluation.rescore import rescored
 from harness.extensions.judges.finished import judge
 from tests.helpers.commands import invoke
 from tests.helpers.journals import sealed

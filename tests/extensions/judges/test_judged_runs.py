@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 
 import harness
-from harness.api import Completion
+from harness.api import Completion, Request
+from harness.api.errors import DataError, RequestError, SpecError
 from harness.cli import main
-from harness.engine_api import Request
 from harness.engines.mock import Mock
-from harness.errors import DataError, RequestError, SpecError
 from harness.runtime.runner import BudgetReachedError, RunStoppedError
 
 METRIC = {"use": "judge", "name": "helpful"}
@@ -156,7 +155,7 @@ def test_a_judge_whose_engine_fails_at_everything_stops_and_goes_on_later(tmp_pa
 ENGINE = '''
 import asyncio, os, signal
 from harness.api import Completion, plugin
-from harness.engine_api import Engine, Request
+from harness.api import Engine, Request
 
 @plugin
 class Mortal(Engine):
@@ -303,7 +302,7 @@ def test_runs_of_different_judges_are_not_ranked_together(tmp_path: Path) -> Non
 )
 def test_mistakes_show_before_anything_is_played(tmp_path: Path, metric: dict[str, Any], problem: str) -> None:
     model, prompts = judge()
-    with pytest.raises(harness.errors.UserError, match=problem):
+    with pytest.raises(harness.api.errors.UserError, match=problem):
         harness.evaluate(spec({**METRIC, **metric}), model, output_path=tmp_path / "run")
     assert prompts == []
 

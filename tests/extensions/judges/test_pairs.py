@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 import harness
+from harness.api import Request
+from harness.api.errors import DataError, RequestError
 from harness.cli import main
 from harness.config.project import find
-from harness.engine_api import Request
 from harness.engines.mock import Mock
-from harness.errors import DataError, RequestError
 from harness.extensions.judges.finished import plan_of, prefer
 from harness.extensions.judges.pairs import PairSide
 from harness.runtime.options import Options

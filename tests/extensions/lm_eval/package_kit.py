@@ -12,11 +12,10 @@ from typing import Any
 import yaml
 
 import harness
-from harness.api import derive_seed
+from harness.api import Request, derive_seed
 from harness.config.project import builtin
 from harness.config.proposals import complete
 from harness.config.spec import Spec, parse
-from harness.engine_api import Request
 from harness.engines.likelihoods import LikelihoodRequest, mock_scores
 from harness.engines.mock import Mock
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from harness.api.errors import PluginError
 from harness.config.project import builtin
-from harness.errors import PluginError
 from harness.extensions.datasets import together
 from harness.extensions.lm_eval import aggregation
 from harness.extensions.sandbox import clock

@@ -11,10 +11,10 @@ import pytest
 import harness
 from harness.config.project import builtin
 from harness.engines.mock import Mock
-from harness.evaluation import rescored
+from harness.evaluation.rescore import rescored
+from harness.evaluation.run import Run
 from harness.extensions.exports import export
 from harness.extensions.sandbox import clock
-from harness.results import Run
 from tests.extensions.lm_eval.package_kit import own_task
 
 ENDLESS = "a" * 45 + "b"

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from harness.api.errors import DataError
 from harness.cli.listing import listing
 from harness.cli.parser import parser
-from harness.errors import DataError
 from harness.extensions.lm_eval import _package, index
 from harness.extensions.lm_eval._scan import defined, yaml_files
 from tests.extensions.lm_eval.package_kit import DATA, own_task

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import harness
-from harness.engine_api import Request
+from harness.api import Request
 from harness.engines.likelihoods import LikelihoodRequest, mock_scores
 from harness.engines.mock import Mock
 from harness.extensions.exports import export

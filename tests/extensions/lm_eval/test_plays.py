@@ -15,16 +15,16 @@ import pytest
 import yaml
 
 import harness
+from harness.api import Request
+from harness.api.errors import DataError, PluginError, RequestError, UserError
 from harness.config.project import builtin
 from harness.config.proposals import complete
 from harness.config.spec import parse
-from harness.engine_api import Request
 from harness.engines.likelihoods import mock_scores
 from harness.engines.mock import Mock
-from harness.errors import DataError, PluginError, RequestError, UserError
-from harness.evaluation import rescored
+from harness.evaluation.rescore import rescored
+from harness.evaluation.run import Run
 from harness.extensions.yaml_tasks.conformance import check_metric, check_protocol, check_task
-from harness.results import Run
 from tests.extensions.lm_eval.package_kit import DATA, own_task
 
 TASK = builtin().load("tasks", "lm_eval")

@@ -3,7 +3,7 @@
 import pytest
 
 from harness.api import Turn
-from harness.errors import PluginError
+from harness.api.errors import PluginError
 from tests.extensions.networks.test_action_rounds import Calls, channel, play, results, send, submit
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from harness.api import Case, Outcome
+from harness.api.errors import DataError, UserError
 from harness.cli import main
-from harness.errors import DataError, UserError
 from harness.extensions.networks import parts
 from harness.extensions.yaml_tasks.conformance import check_reply
 from harness.extensions.yaml_tasks.expressions import ExpressionError

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import harness
 from harness.api import Case, Outcome
+from harness.api.errors import UserError
 from harness.config import project, resolve, spec
-from harness.errors import UserError
 from harness.extensions.networks import cuts
 from harness.extensions.networks.sharded import ShardedTask
 from harness.extensions.yaml_tasks.expressions import ExpressionError

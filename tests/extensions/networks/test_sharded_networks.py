@@ -8,8 +8,8 @@ import pytest
 
 import harness
 from harness.api import Move
+from harness.api.errors import SpecError
 from harness.config import project
-from harness.errors import SpecError
 from harness.extensions.networks import Family, diameter
 
 BUILTIN = project.builtin()

@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 import harness
-from harness.api import Case
+from harness.api import Case, Request
 from harness.checks.consistency import examine
 from harness.cli import main
 from harness.config import resolve
 from harness.config.spec import load
-from harness.engine_api import Request
 from harness.engines.mock import Mock
 from tests.extensions.networks.network_kit import BUILTIN, SPECS, grade, of_spec, one_case
 

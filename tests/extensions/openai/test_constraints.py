@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import harness
+from harness.api.errors import SetupError, SpecError
 from harness.config.project import builtin
-from harness.errors import SetupError, SpecError
 from harness.extensions.openai.constraints import constrained, gbnf
 from harness.extensions.openai.openai import OpenAI
 from tests.extensions.openai.test_openai import ask

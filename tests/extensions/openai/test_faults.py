@@ -11,10 +11,10 @@ import pytest
 
 import harness
 from harness import storage
-from harness.engine_api import Request, Thread
+from harness.api import Request, Thread
+from harness.api.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError
 from harness.engines.gate import Gate, Shared, Stop
 from harness.engines.mock import Mock
-from harness.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError
 from harness.extensions.openai.openai import OpenAI
 from harness.runtime.runner import RunStoppedError
 from harness.storage import finished

@@ -17,9 +17,8 @@ from typing import Any, TypeVar
 import pytest
 from aiohttp import web
 
-from harness.api import Completion
-from harness.engine_api import Thread
-from harness.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError, SetupError
+from harness.api import Completion, Thread
+from harness.api.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError, SetupError
 from harness.extensions.openai import _bodies
 from harness.extensions.openai.openai import OpenAI
 from tests.conftest import request

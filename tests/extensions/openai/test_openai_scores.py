@@ -15,11 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import harness
-from harness.api import Completion
+from harness.api import Completion, Thread
+from harness.api.errors import EngineError, EngineFatalError, RefusedError, RequestError, SetupError
 from harness.config.project import builtin
-from harness.engine_api import Thread
 from harness.engines.likelihoods import Continuation, LikelihoodRequest
-from harness.errors import EngineError, EngineFatalError, RefusedError, RequestError, SetupError
 from harness.extensions.openai.openai import OpenAI
 from harness.extensions.openai.prompt_logprobs import Part, read_scores
 from harness.extensions.openai.wire import GarbledError

@@ -13,9 +13,9 @@ import pytest
 from aiohttp import web
 
 import harness
+from harness.api import Request, Thread
+from harness.api.errors import EngineFatalError, RequestError, SetupError
 from harness.cli import main
-from harness.engine_api import Request, Thread
-from harness.errors import EngineFatalError, RequestError, SetupError
 from harness.extensions.openai.openai import OpenAI
 from harness.extensions.openai.replicas import Replica, Replicas
 from tests.extensions.openai import test_openai

@@ -14,8 +14,8 @@ import pytest
 
 import harness
 from harness.api import Completion
+from harness.api.errors import ContextLengthError, UserError
 from harness.engines.gate import Gate
-from harness.errors import ContextLengthError, UserError
 from harness.extensions.openai.openai import OpenAI
 from harness.extensions.openai.replicas import Replica
 from tests.conftest import request

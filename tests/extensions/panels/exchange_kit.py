@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.api import Case, Completion, Move, Outcome, Turn
-from harness.engine_api import Request
+from harness.api import Case, Completion, Move, Outcome, Request, Turn
 from harness.engines.mock import Mock
 from harness.runtime import episode
 from harness.runtime.players import ModelPlayer

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.api import Completion, Outcome
-from harness.engine_api import Request, Thread
+from harness.api import Completion, Outcome, Request, Thread
 from harness.engines.mock import Mock
 from harness.runtime.episode import play
 from harness.runtime.players import ModelPlayer

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.errors import ContextLengthError, PluginError
+from harness.api.errors import ContextLengthError, PluginError
 from tests.extensions.panels.exchange_kit import MARK, played, question, read, right, says, scripted
 
 SAME = says(**{f"Agent_{i}": [1] * 9 for i in range(5)}, Summariser=["in short"] * 99)

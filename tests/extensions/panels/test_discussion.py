@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.api import Turn
-from harness.errors import ContextLengthError, PluginError, RequestError
+from harness.api.errors import ContextLengthError, PluginError, RequestError
 from harness.extensions.yaml_tasks import conformance
 from harness.runtime.steps import drive
 from tests.extensions.datasets.documents_kit import BUILTIN

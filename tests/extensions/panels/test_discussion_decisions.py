@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness.api import Turn
-from harness.errors import PluginError, RequestError
+from harness.api.errors import PluginError, RequestError
 from harness.extensions.panels.ballots import CandidateBallot
 from harness.replies import Choice
 from harness.runtime.steps import drive

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness.api import Completion
-from harness.engine_api import Request, Thread
+from harness.api import Completion, Request, Thread
 from harness.engines.mock import Mock
 from harness.runtime.episode import play
 from harness.runtime.players import ModelPlayer

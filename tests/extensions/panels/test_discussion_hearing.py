@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.errors import PluginError
+from harness.api.errors import PluginError
 from harness.extensions.yaml_tasks.expressions import Expression
 from harness.runtime.steps import drive
 from tests.extensions.datasets.documents_kit import BUILTIN

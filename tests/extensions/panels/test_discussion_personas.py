@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import harness
-from harness.errors import ContextLengthError
+from harness.api.errors import ContextLengthError
 from tests.extensions.panels.exchange_kit import Episode, played, says, scripted
 
 SAME = {f"Agent_{i}": [1] * 5 for i in range(3)}

@@ -5,8 +5,8 @@ import math
 import pytest
 
 from harness.config import project, spec
-from harness.evaluation import evaluate
-from harness.results import Run
+from harness.evaluation.evaluate import evaluate
+from harness.evaluation.run import Run
 from harness.tables import Row, Table
 
 BUILTIN = project.builtin()

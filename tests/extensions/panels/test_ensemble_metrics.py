@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Completion, Episode, Metric, Move, Outcome, Statistic
+from harness.api.errors import PluginError
 from harness.config import project
 from harness.engines.mock import Mock
-from harness.errors import PluginError
-from harness.evaluation import evaluate
+from harness.evaluation.evaluate import evaluate
 from harness.extensions.panels.panels import Opinion, agreement
 
 BUILTIN = project.builtin()

@@ -8,16 +8,15 @@ from typing import Any
 
 import pytest
 
-from harness.api import Case
+from harness.api import Case, Engine
+from harness.api.errors import DataError, PluginError, SpecError
 from harness.cli import main
 from harness.config import project, spec
-from harness.engine_api import Engine
 from harness.engines.mock import Mock
-from harness.errors import DataError, PluginError, SpecError
-from harness.evaluation import evaluate
+from harness.evaluation.evaluate import evaluate
+from harness.evaluation.run import Run
 from harness.extensions.panels import fitted_files as calibration
 from harness.extensions.panels.fit import fit
-from harness.results import Run
 from harness.runtime.options import Options
 
 BUILTIN = project.builtin()

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from harness.api import Move, Outcome
+from harness.api import Move, Outcome, Request, Thread
 from harness.checks.consistency import examine
 from harness.config import resolve, spec
-from harness.engine_api import Request, Thread
 from harness.engines.mock import Mock
 from harness.runtime.episode import play
 from harness.runtime.players import ModelPlayer

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from harness.errors import PluginError
+from harness.api.errors import PluginError
 from harness.extensions.yaml_tasks import conformance
 from harness.runtime.steps import drive
 from tests.extensions.panels.goa_kit import (

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.errors import ContextLengthError
+from harness.api.errors import ContextLengthError
 from tests.extensions.panels.exchange_kit import BUILTIN, Say, mark, played, question, right, says, scripted
 
 SAID: dict[str, list[Any]] = {"Agent_0": [1, 1, 1], "Agent_1": [2, 2, 2], "Agent_2": [3, 3, 3], "Aggregator": [2]}

@@ -7,14 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.api import Case, Completion, Outcome, Turn
+from harness.api import Case, Completion, Outcome, Request, Turn
+from harness.api.errors import PluginError, SpecError
 from harness.config import project, spec
-from harness.engine_api import Request
 from harness.engines.mock import Mock
-from harness.errors import PluginError, SpecError
-from harness.evaluation import evaluate
+from harness.evaluation.evaluate import evaluate
+from harness.evaluation.run import Run
 from harness.extensions.panels.questions import GRADES, QuestionTask, panel_grades
-from harness.results import Run
 from harness.runtime.steps import drive
 
 BUILTIN = project.builtin()

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from harness import evaluate
+from harness.api.errors import PluginError, UserError
 from harness.config import project, resolve, spec
 from harness.engines.mock import Mock
-from harness.errors import PluginError, UserError
 
 BUILTIN = project.builtin()
 BODY: dict[str, Any] = {

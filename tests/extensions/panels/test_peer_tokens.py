@@ -5,9 +5,8 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from harness.api import Case, Completion, Outcome, Play, Protocol, Task, Turn, plugin
+from harness.api import Case, Completion, Outcome, Play, Protocol, Request, Task, Turn, plugin
 from harness.config.project import builtin
-from harness.engine_api import Request
 from harness.engines.gate import Gate
 from harness.engines.mock import Mock
 from harness.extensions.openai.openai import OpenAI

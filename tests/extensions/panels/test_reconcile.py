@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.errors import ContextLengthError, PluginError
+from harness.api.errors import ContextLengthError, PluginError
 from harness.runtime.steps import drive
 from tests.extensions.panels.exchange_kit import BUILTIN, Episode, played, question, right, says, scripted
 

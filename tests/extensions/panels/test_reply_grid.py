@@ -12,15 +12,14 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import harness
-from harness.api import Reply, Turn, as_text
+from harness.api import Reply, Request, Turn, as_text
+from harness.api.errors import HarnessError
 from harness.cli import main
 from harness.config import resolve
 from harness.config.project import builtin
 from harness.config.spec import load
-from harness.engine_api import Request
 from harness.engines.likelihoods import likelihoods_of
 from harness.engines.mock import Mock
-from harness.errors import HarnessError
 from harness.extensions.panels.with_confidence import AnswerWithConfidence
 from harness.extensions.yaml_tasks.contract import ActWithFields
 from harness.replies import FreeText, WrappedReply

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.errors import ContextLengthError, PluginError
+from harness.api.errors import ContextLengthError, PluginError
 from harness.extensions.datasets.boxed import Boxed
 from harness.extensions.datasets.number import Number
 from harness.extensions.yaml_tasks.conformance import check_reply

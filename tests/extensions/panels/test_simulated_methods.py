@@ -13,9 +13,9 @@ import scipy.stats
 from harness.api import Case
 from harness.cli import main
 from harness.config import project, resolve, spec
-from harness.evaluation import evaluate
+from harness.evaluation.evaluate import evaluate
+from harness.evaluation.run import Run
 from harness.extensions.panels.fit import fit
-from harness.results import Run
 from harness.runtime.options import Options
 from harness.runtime.steps import drive
 from tests.extensions.panels import condorcet

@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from harness.api import Case, Turn
-from harness.errors import PluginError
+from harness.api.errors import PluginError
 from harness.extensions.datasets.boxed import Boxed
 from harness.extensions.datasets.label import Label
 from harness.extensions.datasets.letter import Letter

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.api.errors import PluginError, RequestError
 from harness.cli import main
-from harness.errors import PluginError, RequestError
 from tests.extensions.panels.exchange_kit import MARK, mark, read
 from tests.extensions.panels.team_kit import facts, idle, order, roles, scripted, team
 from tests.helpers.samples import examples

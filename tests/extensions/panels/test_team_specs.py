@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import harness
-from harness.engine_api import Request
+from harness.api import Request
 from harness.engines.mock import Mock
 from tests.extensions.datasets.documents_kit import jsonl
 from tests.helpers import shipped

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Case, Episode, Turn
-from harness.errors import PluginError
+from harness.api.errors import PluginError
 from harness.extensions.panels.panels import candidate, majority
 from harness.replies.reading import read
 from harness.runtime.steps import drive

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from harness import storage
-from harness.engine_api import Request
+from harness.api import Request
+from harness.api.errors import EngineFatalError, RequestError, SetupError
 from harness.engines.mock import Mock
-from harness.errors import EngineFatalError, RequestError, SetupError
-from harness.evaluation import rescored
+from harness.evaluation.rescore import rescored
 from harness.runtime.runner import RunStoppedError
 from harness.storage import finished
 from tests.extensions.ray.clusters import RAY, killing, recorded, run

@@ -10,10 +10,7 @@ import pytest
 
 import harness
 from harness import storage
-from harness.cli import main
-from harness.config.plan import Plan
-from harness.engines.mock import Mock
-from harness.errors import (
+from harness.api.errors import (
     BudgetSpentError,
     ContextLengthError,
     EngineFatalError,
@@ -23,9 +20,12 @@ from harness.errors import (
     StorageError,
     UserError,
 )
-from harness.executors import Local, choose_executor
+from harness.cli import main
+from harness.config.plan import Plan
+from harness.engines.mock import Mock
 from harness.extensions.ray import worker_locks
 from harness.extensions.ray._worker import Worker, WorkerUpdate
+from harness.runtime.executors import Local, choose_executor
 from harness.runtime.options import Options
 from harness.storage import locks
 from tests.extensions.ray.workers import NOTHING, Dice, Slow, assigned, plan, with_worker

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness import storage
-from harness.engine_api import Request
+from harness.api import Request
 from harness.engines.mock import Mock
 from harness.runtime.runner import BudgetReachedError, RunStoppedError
 from tests.extensions.ray.clusters import RAY, killing, recorded, run
@@ -143,7 +143,7 @@ def test_requests_that_wait_for_a_share_end_with_an_engine_gone_elsewhere(tmp_pa
     async def answer(request: Request) -> str:
         import asyncio
 
-        from harness.errors import EngineFatalError
+        from harness.api.errors import EngineFatalError
 
         with log.open("a") as file:
             file.write("x")
@@ -170,7 +170,7 @@ def test_refusals_are_not_asked_again_if_another_worker_was_answered(tmp_path: P
     async def answer(request: Request) -> str:
         import asyncio
 
-        from harness.errors import RefusedError
+        from harness.api.errors import RefusedError
 
         with log.open("a") as file:
             file.write(request.id + "\n")

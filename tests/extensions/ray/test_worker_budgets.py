@@ -8,9 +8,9 @@ import pytest
 
 import harness
 from harness import storage
+from harness.api.errors import BudgetSpentError, EngineFatalError
 from harness.config.plan import Plan, episode_id
 from harness.engines.mock import Mock
-from harness.errors import BudgetSpentError, EngineFatalError
 from harness.extensions.ray._worker import Worker, WorkerUpdate
 from harness.runtime.options import Options
 from tests.extensions.ray.workers import Dice, Slow, assigned, with_worker

@@ -4,13 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.api import Completion
+from harness.api import Completion, Engine, Request
+from harness.api.errors import DataError
 from harness.config import resolve
-from harness.engine_api import Engine, Request
 from harness.engines.mock import Mock
-from harness.errors import DataError
+from harness.evaluation.run import Run
 from harness.extensions.replay import replayed
-from harness.results import Run
 from harness.runtime.options import Options
 from harness.runtime.runner import RunStoppedError
 from tests.helpers.toy import TOY, run

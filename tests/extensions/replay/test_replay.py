@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 import harness
 from harness import storage
+from harness.api.errors import DataError, SpecError, UserError
 from harness.config import resolve
 from harness.engines.mock import Mock
-from harness.errors import DataError, SpecError, UserError
-from harness.evaluation import rescored
+from harness.evaluation.rescore import rescored
+from harness.evaluation.run import Run
 from harness.extensions.replay import replayed
 from harness.extensions.replay.again import ReplayCount, count
 from harness.extensions.replay.parent import Parent
-from harness.results import Run
 from harness.runtime.options import Options
 from harness.runtime.runner import RunStoppedError
 from harness.transcripts.view_api import RecordedTurn

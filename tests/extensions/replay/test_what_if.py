@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 import harness
+from harness.api.errors import DataError
 from harness.config.project import find
 from harness.engines.mock import Mock
-from harness.errors import DataError
+from harness.evaluation.run import Run
 from harness.extensions.replay.what_if import STAND_IN, form, play
-from harness.results import Run
 from harness.runtime.runner import RunStoppedError
 from tests.helpers.strangers import trust
 from tests.helpers.toy import TOY, run

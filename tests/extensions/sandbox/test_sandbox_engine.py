@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 import harness
-from harness.engine_api import Request, Thread
+from harness.api import Request, Thread
+from harness.api.errors import EngineFatalError, SetupError
 from harness.engines.mock import Mock
-from harness.errors import EngineFatalError, SetupError
-from harness.evaluation import rescored
+from harness.evaluation.rescore import rescored
+from harness.evaluation.run import Run
 from harness.extensions.sandbox.engine import Sandbox
-from harness.results import Run
 from harness.runtime.runner import RunStoppedError
 from harness.transcripts.reader import Transcripts
 from tests.extensions.datasets.documents_kit import jsonl

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import SetupError
+from harness.api.errors import SetupError
 from harness.extensions.sandbox import ProgramLimits, Protections, execute, report
 
 SHORT = ProgramLimits(wall=3.0, cpu=1, memory=1 << 28)

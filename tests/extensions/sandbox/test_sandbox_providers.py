@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import SetupError
+from harness.api.errors import SetupError
 from harness.extensions.sandbox import report, using
 from tests.extensions.sandbox.older_kernel import LANDLOCK, SECCOMP, on_older_kernel
 from tests.extensions.sandbox.problem import PROMPT, RIGHT, SHORT, TEST, graded

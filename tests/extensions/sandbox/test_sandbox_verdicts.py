@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.errors import SetupError
+from harness.api.errors import SetupError
 from harness.extensions.sandbox import ProgramLimits, Verdict, check, report
 from tests.extensions.sandbox.problem import PROMPT, RIGHT, TEST, graded, judged
 

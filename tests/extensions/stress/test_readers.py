@@ -9,11 +9,11 @@ import pytest
 
 import harness
 from harness.api import Completion, Parsed, Reply
+from harness.api.errors import SpecError
 from harness.cli import main
 from harness.config.project import builtin
 from harness.config.spec import load
 from harness.engines.mock import Mock
-from harness.errors import SpecError
 from harness.extensions.stress.readers import READERS, read_by
 from harness.replies.dropped import dropped_fields
 from tests.core.replies.every_form import FORMS

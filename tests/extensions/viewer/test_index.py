@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import harness
 from harness import storage
 from harness.api import Completion, Move
+from harness.api.errors import DataError
 from harness.engines.mock import Mock
-from harness.errors import DataError
 from harness.extensions.viewer.index import EpisodeQuery, Goal, RunIndex
 from harness.storage import finished
 from harness.transcripts.reader import Transcripts

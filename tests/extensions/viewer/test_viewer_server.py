@@ -12,9 +12,9 @@ from starlette.testclient import TestClient
 
 import harness
 from harness.api import Completion
+from harness.api.errors import DataError
 from harness.engines.likelihoods import mock_scores
 from harness.engines.mock import Mock
-from harness.errors import DataError
 from harness.extensions.viewer import written
 from harness.extensions.viewer._reading import Reader
 from harness.extensions.viewer.index import OnProgress, RunIndex

@@ -14,9 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.api import Completion, derive_seed
-from harness.engine_api import Request, Thread
-from harness.errors import ContextLengthError, EngineFatalError, RequestError, SetupError
+from harness.api import Completion, Request, Thread, derive_seed
+from harness.api.errors import ContextLengthError, EngineFatalError, RequestError, SetupError
 from harness.extensions.vllm._vllm_reasoning import vllm_parser
 from harness.extensions.vllm.vllm import VLLM
 from tests.conftest import VLLM_ARGS, Driven, request
@@ -197,7 +196,7 @@ from pathlib import Path
 from tests.conftest import request
 from harness.extensions.vllm._vllm_reasoning import vllm_parser
 from harness.extensions.vllm.vllm import VLLM
-from harness.errors import EngineFatalError
+from harness.api.errors import EngineFatalError
 
 def engine_processes():
     return multiprocessing.active_children()

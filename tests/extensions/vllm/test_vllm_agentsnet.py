@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness import storage
-from harness.results import Run
+from harness.evaluation.run import Run
 from tests.conftest import Driven
 from tests.helpers.vllm_kit import evaluate
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness import storage
-from harness.results import Run
+from harness.evaluation.run import Run
 from tests.conftest import Driven
 from tests.helpers.scores import numbers
 from tests.helpers.vllm_kit import evaluate

@@ -75,7 +75,7 @@ def test_every_method_plays_fifty_rows(roomy_engine: Driven, tmp_path: Path) -> 
 def test_what_crosses_is_counted_by_the_model_s_tokenizer(tiny_model: Path) -> None:
     from transformers import AutoTokenizer
 
-    from harness.errors import SetupError
+    from harness.api.errors import SetupError
     from harness.extensions.openai.openai import OpenAI
     from harness.extensions.vllm.vllm import VLLM
 

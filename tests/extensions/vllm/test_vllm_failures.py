@@ -83,7 +83,7 @@ FAILS_WITH_A_PROCESS = """
 START = """
 import asyncio, os, sys
 from harness.extensions.vllm.vllm import VLLM
-from harness.errors import SetupError
+from harness.api.errors import SetupError
 
 try:
     asyncio.run(VLLM(pretrained=sys.argv[1]).start())

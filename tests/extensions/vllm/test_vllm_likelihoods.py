@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from harness.api import Completion
-from harness.engine_api import Request, Thread
+from harness.api import Completion, Request, Thread
+from harness.api.errors import ContextLengthError
 from harness.engines.likelihoods import Continuation, LikelihoodRequest
-from harness.errors import ContextLengthError
 from tests.conftest import VLLM_ARGS, Driven
 
 pytestmark = pytest.mark.vllm

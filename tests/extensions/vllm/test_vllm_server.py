@@ -17,8 +17,7 @@ from typing import Any
 
 import pytest
 
-from harness.api import Completion
-from harness.engine_api import Request, Thread
+from harness.api import Completion, Request, Thread
 from harness.engines.chat_tokens import chat_tokens
 from harness.engines.likelihoods import Continuation, LikelihoodRequest
 from harness.extensions.networks.tools import schema

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.errors import SetupError
+from harness.api.errors import SetupError
 from harness.extensions.vllm._vllm_cpu import Machine, _has_bf16, _quota, choose, reasons
 from harness.extensions.vllm._vllm_failures import advice
 from harness.extensions.vllm._vllm_version import RANGE, outside

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from harness.engine_api import Thread
+from harness.api import Thread
+from harness.api.errors import SetupError
 from harness.engines.chat_tokens import ChatTokens
-from harness.errors import SetupError
 from harness.extensions.vllm._vllm_tools import call_reader
 from harness.runtime._tool_calls import messages_of
 from tests.conftest import Driven, request

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 import harness
+from harness.api.errors import SpecError
 from harness.checks.consistency import examine
 from harness.config import project, resolve, spec
 from harness.engines.mock import Mock
-from harness.errors import SpecError
-from harness.results import Run
+from harness.evaluation.run import Run
 from tests.helpers import shipped
 
 BUILTIN = project.builtin()

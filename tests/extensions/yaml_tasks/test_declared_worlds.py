@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 import harness
-from harness.api import Action, Case, Outcome, Task, Turn
+from harness.api import Action, Case, Outcome, Request, Task, Turn
+from harness.api.errors import PluginError, UserError
 from harness.config import resolve, spec
 from harness.config.project import builtin
-from harness.engine_api import Request
 from harness.engines.mock import Mock
-from harness.errors import PluginError, UserError
 from harness.extensions.games.worlds import SteppedTask, World
 from harness.extensions.yaml_tasks.conformance import check_task, check_world
 from harness.extensions.yaml_tasks.expressions import ExpressionError

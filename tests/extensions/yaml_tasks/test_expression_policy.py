@@ -9,8 +9,8 @@ import pytest
 
 import harness
 from harness.api import Turn
+from harness.api.errors import PluginError, UserError
 from harness.config.project import builtin
-from harness.errors import PluginError, UserError
 from harness.extensions.games.actions import ActionForm, ActionParameter, Actions
 from harness.extensions.networks.calls import Calls, Verb
 from harness.extensions.networks.messages import Messages

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.errors import Place
+from harness.api.errors import Place
 from harness.extensions.yaml_tasks.expressions import (
     FUNCTIONS,
     RANDOM,

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 import harness
+from harness.api.errors import HarnessError, PluginError
 from harness.engines.mock import Mock
-from harness.errors import HarnessError, PluginError
 from harness.extensions.datasets.letter import Letter
 from harness.extensions.networks.answers import TABLE, Answer
 from harness.extensions.panels.with_confidence import split_confidence

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from harness.api.errors import PromptError, UserError
 from harness.checks.templates import unknown
 from harness.config.prompts import PromptSet
-from harness.errors import PromptError, UserError
 from harness.extensions.yaml_tasks.bounded_templates import BoundedEnvironment
 from tests.extensions.datasets.documents_kit import BUILTIN, cases, graded, jsonl, task_of
 

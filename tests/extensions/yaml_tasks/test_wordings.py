@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from harness.errors import PluginError
+from harness.api.errors import PluginError
 from harness.extensions.yaml_tasks.wordings import Wording
 
 FACTS = ("name", "demand")

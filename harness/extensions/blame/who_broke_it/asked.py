@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from harness import storage
-from harness.errors import DataError
+from harness.api.errors import DataError
+from harness.api.printable import clean_name
+from harness.evaluation.run import Run
 from harness.extensions.blame.findings import FILE, verdicts_of
 from harness.extensions.blame.labels import BlameLabel
 from harness.extensions.replay.parent import Parent
-from harness.printable import clean_name
-from harness.results import Run
 from harness.runtime.seats import seats
 from harness.storage import finished
 

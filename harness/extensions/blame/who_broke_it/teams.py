@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from harness.api import Case, Move, derive_seed
+from harness.api.errors import Place, PluginError, UserError
 from harness.config import resolve
 from harness.config.building import make, parts_of, policy_name
 from harness.config.plan import Condition, Plan, episode_id
 from harness.config.project import Project, find
 from harness.config.spec import Spec, load
-from harness.errors import Place, PluginError, UserError
 from harness.extensions.blame.verdict import BlameVerdict, Search, verdict
 from harness.extensions.replay.course import Course, Rehearsal, Substitution
 from harness.extensions.replay.parent import ParentTurn, PlayedEpisodes

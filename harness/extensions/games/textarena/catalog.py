@@ -15,7 +15,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors import DataError, PluginError, SetupError
+from harness.api.errors import DataError, PluginError, SetupError
 
 HINT = 'pip install "mas-eval-harness[textarena]"'
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from harness.printable import clean
+from harness.api.printable import clean
 
 from . import catalog
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest import mock
 
-from harness.errors import PluginError, SetupError
+from harness.api.errors import PluginError, SetupError
 from harness.extensions.games.environments import OwnChance
 
 from . import catalog

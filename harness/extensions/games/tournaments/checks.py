@@ -5,8 +5,8 @@ What only drawn cases decide is not seen here; the tables say about it how many 
 
 from __future__ import annotations
 
+from harness.api.errors import UserError, near
 from harness.config.plan import Plan
-from harness.errors import UserError, near
 from harness.tables import TableSpec
 from harness.tables.axis import meets
 

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, NotRequired, TypedDict
 
 from harness.api import Metric, Range, Task
+from harness.api.errors import SpecError, near
 from harness.config.building import split
 from harness.config.keys import SpecKey
 from harness.config.schema import metric_name
-from harness.errors import SpecError, near
 from harness.plugins import parameters
 from harness.plugins.parameters import PLUGIN, Keywords, Plugin
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from harness.api import Metric
-from harness.errors import SpecError
+from harness.api.errors import SpecError
 from harness.tables.axis import Axis, Key
 from harness.tables.notes import clusters_in_words, of_episodes, without_number
 from harness.tables.scores import EpisodeScore

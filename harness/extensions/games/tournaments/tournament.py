@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from harness import api
+from harness.api.errors import DataError, SpecError, near, raise_all
 from harness.config.building import PlaceOf, policy_name
 from harness.config.plan import Condition, Group, Plan
 from harness.config.spec import MAX_CONDITIONS, Spec
-from harness.errors import DataError, SpecError, near, raise_all
 from harness.tables import EpisodeScore
 
 from .key import RESULTS

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from harness.errors import Place, PluginError
+from harness.api.errors import Place, PluginError
 from harness.extensions.lm_eval.index import TaskEntry
 
 from ._source import Entry, file_of, lookup, overridden, read

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import yaml
 
-from harness.errors import DataError, Place, PluginError
+from harness.api.errors import DataError, Place, PluginError
 from harness.extensions.lm_eval.index import TaskEntry
 
 _MAX_CHARS: Final = 1_000_000

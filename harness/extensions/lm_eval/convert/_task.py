@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 import yaml
 
-from harness.errors import Place
+from harness.api.errors import Place
 from harness.extensions.datasets.filters import STEPS
 
 from ._source import Entry, Function, lookup

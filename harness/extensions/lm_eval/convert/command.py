@@ -6,12 +6,12 @@ import argparse
 import sys
 from pathlib import Path
 
+from harness.api.errors import DataError, UserError
+from harness.api.printable import clean
 from harness.cli.usage import Parser
 from harness.config import project, resolve, spec
 from harness.engines.mock import Mock
-from harness.errors import DataError, UserError
 from harness.extensions.lm_eval.convert import convert as converted_from
-from harness.printable import clean
 
 
 def convert(options: argparse.Namespace) -> int:

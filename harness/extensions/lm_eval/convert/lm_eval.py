@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.errors import Place, PluginError
+from harness.api.errors import Place, PluginError
 from harness.extensions.lm_eval.index import entries, unknown
 
 from ._group import GroupConversion

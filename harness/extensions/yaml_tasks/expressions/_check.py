@@ -7,8 +7,8 @@ import re
 import warnings
 from typing import Any, NoReturn
 
-from harness.errors import near
-from harness.printable import clean
+from harness.api.errors import near
+from harness.api.printable import clean
 
 from ._errors import ExpressionError, pinpoint
 from ._functions import FUNCTIONS

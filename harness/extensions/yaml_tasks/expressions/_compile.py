@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from harness.api.printable import clean
 from harness.extensions.yaml_tasks.step_limits import LimitError, supply
-from harness.printable import clean
 
 from . import _guards
 from ._check import FILE, STEPS, TAKEN, WORD, Check, cut, parse, span_of

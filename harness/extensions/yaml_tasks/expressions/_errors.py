@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar, Self
 
-from harness.errors import Place, PluginError
+from harness.api.errors import Place, PluginError
 from harness.plugins.parameters import ParameterType, Schema
 
 

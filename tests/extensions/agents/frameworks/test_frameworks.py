@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from harness import storage
-from harness.results import Run
+from harness.evaluation.run import Run
 from tests.docs.test_docs import ROOT, blocks
 from tests.extensions.agents.frameworks.minds import text_of, think
 from tests.helpers.fake_openai import Body, FakeOpenAI, Fault, chat, hang, status

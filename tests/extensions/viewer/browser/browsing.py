@@ -20,7 +20,7 @@ from typing import Any
 from playwright.sync_api import Page
 
 import harness
-from harness.engine_api import Request
+from harness.api import Request
 from harness.engines.mock import Mock
 
 MARKUP = "<img src=x onerror=window.hacked=6>"

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import harness
-from harness.engine_api import Request
+from harness.api import Request
 from harness.engines.mock import Mock
 from harness.extensions.blame.blame import blamed
 from harness.extensions.blame.blame_command import as_json

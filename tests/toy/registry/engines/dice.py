@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from harness.api import Completion, plugin
-from harness.engine_api import Engine, Request
-from harness.errors import ContextLengthError, EngineFatalError, SetupError
+from harness.api import Completion, Engine, Request, plugin
+from harness.api.errors import ContextLengthError, EngineFatalError, SetupError
 
 
 @plugin

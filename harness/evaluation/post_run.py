@@ -23,7 +23,7 @@ from harness.plugins.manifests import offered, offers
 from harness.runtime.options import Options
 
 if TYPE_CHECKING:
-    from harness.results import Run
+    from harness.evaluation.run import Run
 
 Play = Callable[[str, Plan, Options, Spent], object]
 """Plays another plan: (what progress calls it, the plan, how, what is used of the budget). Raises as `execute`."""

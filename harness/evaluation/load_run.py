@@ -1,4 +1,4 @@
-"""A run's folder, read back: `harness.results.Run` of a finished run, or of what there is of another one."""
+"""A run's folder, read back: `harness.evaluation.run.Run` of a finished run, or of what there is of another one."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness import storage
+from harness.api.errors import DataError, near
 from harness.config import resolve, spec
 from harness.config.project import Project, find
-from harness.errors import DataError, near
-from harness.results import Run
+from harness.evaluation.run import Run
 from harness.runtime.manifest import META, SPEC
 from harness.runtime.record import check_journals, read_meta, why_stopped
 from harness.runtime.used_extensions import advice, missing_extensions, without

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.api import Facts
+from harness.api.errors import Place, SpecError, near, raise_all
 from harness.config.plan import Plan
-from harness.errors import Place, SpecError, near, raise_all
 from harness.plugins import approvals
 from harness.plugins.manifests import offers
 from harness.plugins.parameters import faults

@@ -12,8 +12,9 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from harness.api import Completion, Facts, Outcome, Reply
-from harness.errors import EngineFatalError
+from .episode import Completion, Outcome
+from .errors import EngineFatalError
+from .reply import Facts, Reply
 
 
 class Thread:

@@ -1,6 +1,6 @@
 """A finished run: `Run`, with its scores, tables, transcripts and rows.
 
-Next: `harness.reading`, which reads it back from its folder; `harness.transcripts`, which reads the journal.
+Next: `load_run` beside this file, which reads it back from its folder; `harness.transcripts` reads the journal.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Run:
             unfinished: also read an unfinished run, with its finished episodes in the order in which they ended.
                 Otherwise such a run is a `DataError`.
         """
-        from harness.reading import load  # what a run that was just played needs not
+        from harness.evaluation.load_run import load  # what a run that was just played needs not
 
         return load(folder, project, unfinished=unfinished)
 

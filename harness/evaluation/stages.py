@@ -1,35 +1,30 @@
-"""`harness.evaluate(spec, model=…) -> Run`: the whole road from Python; the command line is a thin layer over it.
-
-`STAGES` are the steps of a run, in order; `harness plan --explain` prints them.
-"""
+"""The steps of a run, in order (`STAGES`; `harness plan --explain` prints them), and `execute`, which takes them."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from harness import after, storage
-from harness.after import After
-from harness.config import resolve
+from harness import storage
+from harness.api import CallsTools, ContinuesText, Replays
+from harness.api.errors import DataError, SpecError, StorageError, raise_all
 from harness.config.permissions import check_execution
 from harness.config.plan import Plan, Survey, prepare, survey
-from harness.config.project import Project, find
-from harness.config.spec import Spec, load, parse
-from harness.engine_api import CallsTools, ContinuesText, Engine, Replays
 from harness.engines.budget import Spent
-from harness.errors import DataError, SetupError, SpecError, StorageError, near, raise_all
-from harness.executors import Executor, choose_executor
+from harness.evaluation import post_run
+from harness.evaluation.post_run import After
+from harness.evaluation.run import Run
 from harness.plugins import approvals
 from harness.plugins.manifests import usable
-from harness.results import Run
 from harness.runtime import manifest
-from harness.runtime.options import NAMES, Options
+from harness.runtime.executors import Executor, choose_executor
+from harness.runtime.options import Options
 from harness.runtime.runner import RunStoppedError, work_of
 from harness.runtime.runner import run as play_all
 from harness.runtime.session import session
@@ -41,64 +36,6 @@ OnScore = Callable[[EpisodeScore | None, int], None]
 """Called with every finished episode and the number there will be; once with None before the first."""
 OnMore = Callable[[str], OnScore | None]
 """Called with what is played after the episodes; returns what is called with the scores of that."""
-
-
-def evaluate(
-    spec: str | Path | Mapping[str, Any] | Spec,
-    model: Engine | str | None = None,
-    *,
-    overrides: Iterable[str] = (),
-    on_score: OnScore | None = None,
-    project: Project | None = None,
-    **options: Any,
-) -> Run:
-    """Run a spec, or resume an interrupted run, and return its results.
-
-    Args:
-        spec: a spec's file or name, its content as a mapping, or a loaded `Spec`.
-        model: an engine, the name of one (with `model_args`), or None for the spec's baseline policy.
-        overrides: `path=value` changes to the spec.
-        on_score: called with (score, number of episodes in the plan) as episodes finish, first with (None, number).
-        project: where names are looked up; default: the project around the working directory.
-        options: `model_args`, the fields of an engine that is given by name; `limit` (cases per condition), `seed` and
-            `repeats`, which win over the spec; how to run, by the fields of `harness.runtime.options.Options`:
-            `output_path`, `max_calls`, …; and what extensions add.
-
-    Raises:
-        UserError: or one of its subclasses, for every mistake that you can correct.
-        RunStoppedError: an engine is unavailable, or the run reached a budget (`BudgetReachedError`).
-        TypeError: an option that does not exist.
-    """
-    keys = {name: options.pop(name, None) for name in ("limit", "seed", "repeats")}
-    model_args = options.pop("model_args", None)
-    added = {name: options.pop(name, None) for name in after.parameters()}
-    unknown = next((name for name in options if name not in NAMES), None)
-    if unknown is not None:
-        from harness.plugins.absent import bringer
-
-        advice = bringer(unknown, "options") or near(unknown, [*NAMES, *keys, *added])
-        raise TypeError(f"evaluate() has no option {unknown!r}. {advice}")
-    how = Options(**options)
-    project = project or find()
-    with approvals.allowing(how.allow_code_execution):
-        model = resolve.given_engine("model", model, model_args, project)
-        asked_for = after.from_arguments(project, added)
-        loaded = _loaded(spec, project, overrides, **keys)
-        return execute(resolve.plan(loaded, project, model), how, on_score, asked_for=asked_for)
-
-
-def _loaded(
-    spec: str | Path | Mapping[str, Any] | Spec, project: Project, overrides: Iterable[str], **keys: Any
-) -> Spec:
-    """The spec that `evaluate` is given. Raises `SpecError`."""
-    if isinstance(spec, Spec):
-        if overrides or any(value is not None for value in keys.values()):
-            hint = "Give overrides, limit, seed and repeats to harness.config.spec.load."
-            raise SpecError("a loaded Spec is taken as it is", hint=hint)
-        return spec
-    if isinstance(spec, str | Path):
-        return load(str(spec), project, overrides, **keys)
-    return parse(spec, project, overrides, **keys)
 
 
 # --------------------------------------------------------------------------------------------- stages
@@ -301,7 +238,7 @@ def execute(
         folder=folder,
         on_score=on_score or (lambda score, total: None),
         on_more=on_more or (lambda name: None),
-        after=tuple(() if asked_for is None else after.following(plan.metrics, asked_for)),
+        after=tuple(() if asked_for is None else post_run.following(plan.metrics, asked_for)),
         spent=spent or Spent(),
     )
     with contextlib.ExitStack() as held:
@@ -361,32 +298,3 @@ def finish(done: Run, began: float) -> Run:
     meta = manifest.ended(done.meta, "finished", done.folder, began)
     storage.write_atomically(done.folder / manifest.META, manifest.as_json(meta))
     return replace(done, meta=meta)
-
-
-def rescored(
-    folder: Path | str, project: Project | None = None, *, allow_code_execution: bool = False, sandbox: str = "process"
-) -> Run:
-    """Grade and measure a finished run again from its journal, with no model. Arguments as in `evaluate`."""
-    from harness.engines.mock import Mock
-    from harness.reading import load_unscored
-    from harness.runtime.earlier import graded_again
-    from harness.runtime.record import check_journals
-    from harness.runtime.rescoring import rescore
-    from harness.runtime.used_extensions import advice, missing_extensions
-    from harness.runtime.verification import same_readers
-
-    project = project or find()
-    before = load_unscored(folder, project)  # the scores may be what is damaged
-    folder = before.folder
-    if missing := missing_extensions(before.meta):
-        raise SetupError(f"{folder} cannot be graded again: {advice(missing)}")
-    check_journals(before.meta, folder)
-    with approvals.allowing(allow_code_execution):
-        plan = replace(resolve.plan(before.spec, project, Mock()), model=str(before.meta["model"]))
-    check_execution(plan, allow_code_execution, sandbox, playing=False)
-    meta = graded_again(before.meta, plan, survey(plan).cases, folder, texts_read=same_readers(plan, folder))
-    scores = rescore(plan, folder, sandbox)
-    done = replace(before, meta=meta, scores=scores)
-    for cls in after.of_run(done):
-        done = cls.again(done)
-    return finish(done, time.monotonic())

@@ -1,0 +1,171 @@
+"""What happens in an episode: cases, turns, completions, moves and outcomes.
+
+Read `Turn` and `Move` first: a protocol yields batches of turns and receives their moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from .reply import Action, Facts, Reply
+
+if TYPE_CHECKING:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One problem of a task.
+
+    Attributes:
+        id: unique within its condition, and the same in every run.
+        agents: the names of the agents, in order of play.
+        public: facts that every agent may know.
+        private: agent → facts that only this agent may know.
+        topology: agent → its neighbors in order. None: all agents reach one another.
+        target: the right answer; only `Task.grade` may read it.
+        labels: facts to group tables by, added to those of the condition.
+        roles: agent → name of its group in the spec's `agents:`. Agents without an entry are in "default".
+        unscored: agents whose answers do not count (byzantine ones); grading leaves them out.
+        sampling: generation settings of this case, such as stop words; the spec's own settings override them.
+    """
+
+    id: str
+    agents: tuple[str, ...]
+    public: Facts = field(default_factory=dict)
+    private: Mapping[str, Facts] = field(default_factory=dict)
+    topology: Mapping[str, tuple[str, ...]] | None = None
+    target: Any = None
+    labels: Facts = field(default_factory=dict)
+    roles: Mapping[str, str] = field(default_factory=dict)
+    unscored: frozenset[str] = frozenset()
+    sampling: Facts = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A request for one action of one agent.
+
+    Attributes:
+        agent: the agent.
+        name: the template: `<name>.j2` of the agent's prompt set.
+        observation: what the agent sees now. Together with `context`, these are the template's variables.
+        reply: the form of the reply.
+        context: what the agent knows from the start. `system.j2` renders it when the conversation starts.
+        parse_retries: how often an unreadable reply is asked for again.
+        fresh: whether to start a new conversation.
+        peer_texts: texts of other agents that appear here for the first time; their tokens are counted.
+        call_results: what the agent's last calls of `Reply.tools` have returned, in their order. A model reads each as
+            the answer to its call; the observation may hold them too, for policies.
+    """
+
+    agent: str
+    name: str
+    observation: Facts
+    reply: Reply
+    context: Facts = field(default_factory=dict)
+    parse_retries: int = 0
+    fresh: bool = False
+    peer_texts: tuple[str, ...] = ()
+    call_results: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """One finished model call.
+
+    `…_tokens` are counts, `peer_tokens` those of `Turn.peer_texts`; `latency` is in seconds; `cost` is in USD, as a
+    user's own agent reports it. A value is None if the engine does not report it. `reasoning` never enters the
+    conversation again.
+
+    A call that scored texts has no text; its `likelihoods` are one `[log-likelihood, whether greedy decoding gives this
+    text]` for each of them.
+
+    `tool_calls` are the model's calls of `Reply.tools`, each with the texts "id", "name" and "arguments" (JSON, if the
+    model wrote valid JSON); None if it made none.
+    """
+
+    text: str
+    reasoning: str | None = None
+    finish_reason: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    peer_tokens: int | None = None
+    latency: float | None = None
+    cost: float | None = None
+    likelihoods: Sequence[Sequence[float | bool]] | None = None
+    tool_calls: Sequence[Mapping[str, str]] | None = None
+
+    @property
+    def shown(self) -> str:
+        """The text, and below it a line `name(arguments)` for each call of a tool: what readers see of the reply."""
+        if not self.tool_calls:
+            return self.text
+        calls = (f"{call.get('name', '')}({call.get('arguments', '')})" for call in self.tool_calls)
+        return "\n".join([*filter(None, [self.text]), *calls])
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """The result of a turn: an action, or the reason why there is none, and the model calls (none for a policy).
+
+    `error_kind` is "parse" if no call gave a readable reply (the action is then the last `Parsed.fallback_action`),
+    "limit" if the spec's `limits:` allowed no further call, and otherwise the kind of an `EngineError`.
+    `dropped_fields` are fields that the last reply states and that are not part of the action.
+    """
+
+    agent: str
+    turn: str
+    action: Action = None
+    error: str | None = None
+    error_kind: str | None = None
+    calls: tuple[Completion, ...] = ()
+    dropped_fields: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str | None:
+        """The last reply, as the model wrote it, with its calls of tools."""
+        return self.calls[-1].shown if self.calls else None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The result of an episode: one answer per agent, or one of the group, and facts for metrics.
+
+    `last`, never recorded, gives what an agent would see (context and observation) if it had one more turn."""
+
+    answers: Mapping[str, Action] = field(default_factory=dict)
+    group: Action = None
+    facts: Facts = field(default_factory=dict)
+    last: Callable[[str], Facts] | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """One case, played once. Metrics read this and nothing else.
+
+    Attributes:
+        id: `condition/case/repeat`, unique in its run.
+        batches: the moves in the order in which the protocol received them.
+        grade: the result of `Task.grade`, as JSON keeps it; empty if the episode failed.
+        error: why the episode failed. Such an episode is counted and shown, and never scored as wrong.
+    """
+
+    id: str
+    condition: str
+    case: str
+    repeat: int
+    labels: Facts
+    roles: Mapping[str, str]
+    batches: Sequence[Sequence[Move]]
+    outcome: Outcome | None = None
+    grade: Mapping[str, Any] = field(default_factory=dict)
+    error: str | None = None
+
+    def moves(self) -> Iterable[Move]:
+        """All moves, batch by batch."""
+        return (move for batch in self.batches for move in batch)

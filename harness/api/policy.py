@@ -1,0 +1,66 @@
+"""The interface of policies, which play in place of a model."""
+
+from __future__ import annotations
+
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Collection
+from typing import ClassVar
+
+from .episode import Case, Turn
+from .reply import Action
+from .task import Task
+
+
+class Policy(ABC):
+    """A scripted agent.
+
+    Every agent of every episode gets a new instance, so a policy may keep state in attributes
+    (`field(init=False)`).
+
+    A policy that simulates agents of a given skill has to know the right answer. It sets `uses_ground_truth`; then
+    the harness calls `inform` with the case, target included, right after it creates the policy, and marks every score,
+    table and run record. No other player ever sees a case's `target`.
+    """
+
+    uses_ground_truth: ClassVar[bool] = False
+
+    def inform(self, agent: str, case: Case, seed: int) -> None:
+        """Receive the case, before the first `choose`. Called only if `uses_ground_truth`, and not by checks of
+        plugins.
+
+        Args:
+            agent: the agent that this policy plays.
+            case: the question, with its right answer.
+            seed: the same for all agents and all conditions that play this case in this repeat.
+        """
+
+    def check(self, agents: Collection[str]) -> None:
+        """Check parameters that name agents, before any episode; called only if `uses_ground_truth`.
+
+        `agents`: the agents that such a policy plays, in all conditions. Raises `PluginError` for a parameter that
+        names no agent.
+        """
+
+    @abstractmethod
+    def choose(self, turn: Turn, rng: random.Random) -> Action:
+        """Return a legal action, from `turn.context`, `turn.observation`, `turn.reply` and `rng` alone."""
+
+    def misfit(self, task: Task) -> str | None:
+        """Why it cannot play this task, for the spec's author; None if it can."""
+        return None
+
+
+class InformedPolicy(Policy):
+    """Knows the right answer, to simulate agents of a declared skill; scores, tables and run records are marked.
+
+    `label` describes the simulation in a few words, for tables; "" adds nothing. Where `inform` was not called, as in
+    checks of plugins, it must do nothing.
+    """
+
+    uses_ground_truth: ClassVar[bool] = True
+    label: str = ""
+
+    @abstractmethod
+    def inform(self, agent: str, case: Case, seed: int) -> None:
+        """As `Policy.inform`; called again when a second run of the case begins."""

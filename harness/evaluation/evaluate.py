@@ -1,0 +1,76 @@
+"""`harness.evaluate(spec, model=…) -> Run`: the whole road from Python; the command line is a thin layer over it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from harness.api import Engine
+from harness.api.errors import SpecError, near
+from harness.config import resolve
+from harness.config.project import Project, find
+from harness.config.spec import Spec, load, parse
+from harness.evaluation import post_run
+from harness.evaluation.run import Run
+from harness.evaluation.stages import OnScore, execute
+from harness.plugins import approvals
+from harness.runtime.options import NAMES, Options
+
+
+def evaluate(
+    spec: str | Path | Mapping[str, Any] | Spec,
+    model: Engine | str | None = None,
+    *,
+    overrides: Iterable[str] = (),
+    on_score: OnScore | None = None,
+    project: Project | None = None,
+    **options: Any,
+) -> Run:
+    """Run a spec, or resume an interrupted run, and return its results.
+
+    Args:
+        spec: a spec's file or name, its content as a mapping, or a loaded `Spec`.
+        model: an engine, the name of one (with `model_args`), or None for the spec's baseline policy.
+        overrides: `path=value` changes to the spec.
+        on_score: called with (score, number of episodes in the plan) as episodes finish, first with (None, number).
+        project: where names are looked up; default: the project around the working directory.
+        options: `model_args`, the fields of an engine that is given by name; `limit` (cases per condition), `seed` and
+            `repeats`, which win over the spec; how to run, by the fields of `harness.runtime.options.Options`:
+            `output_path`, `max_calls`, …; and what extensions add.
+
+    Raises:
+        UserError: or one of its subclasses, for every mistake that you can correct.
+        RunStoppedError: an engine is unavailable, or the run reached a budget (`BudgetReachedError`).
+        TypeError: an option that does not exist.
+    """
+    keys = {name: options.pop(name, None) for name in ("limit", "seed", "repeats")}
+    model_args = options.pop("model_args", None)
+    added = {name: options.pop(name, None) for name in post_run.parameters()}
+    unknown = next((name for name in options if name not in NAMES), None)
+    if unknown is not None:
+        from harness.plugins.absent import bringer
+
+        advice = bringer(unknown, "options") or near(unknown, [*NAMES, *keys, *added])
+        raise TypeError(f"evaluate() has no option {unknown!r}. {advice}")
+    how = Options(**options)
+    project = project or find()
+    with approvals.allowing(how.allow_code_execution):
+        model = resolve.given_engine("model", model, model_args, project)
+        asked_for = post_run.from_arguments(project, added)
+        loaded = _loaded(spec, project, overrides, **keys)
+        return execute(resolve.plan(loaded, project, model), how, on_score, asked_for=asked_for)
+
+
+def _loaded(
+    spec: str | Path | Mapping[str, Any] | Spec, project: Project, overrides: Iterable[str], **keys: Any
+) -> Spec:
+    """The spec that `evaluate` is given. Raises `SpecError`."""
+    if isinstance(spec, Spec):
+        if overrides or any(value is not None for value in keys.values()):
+            hint = "Give overrides, limit, seed and repeats to harness.config.spec.load."
+            raise SpecError("a loaded Spec is taken as it is", hint=hint)
+        return spec
+    if isinstance(spec, str | Path):
+        return load(str(spec), project, overrides, **keys)
+    return parse(spec, project, overrides, **keys)
