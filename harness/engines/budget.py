@@ -113,12 +113,3 @@ class Usage:
         before = self._journaled
         self._journaled = (self.calls if ending else max(self.calls, before[0]), self.tokens)
         return None if self._journaled == before else [self._journaled[0] - before[0], self.tokens - before[1]]
-
-
-def usage_of(budget: Budget, calls: int, tokens: int, seconds: float) -> Usage:
-    """What is used of a budget so far."""
-    if budget == Budget():
-        return Usage(calls, tokens)
-    from harness.engines.bounded_usage import BoundedUsage
-
-    return BoundedUsage(budget, calls, tokens, seconds=seconds)

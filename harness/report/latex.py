@@ -9,7 +9,7 @@ from typing import Final
 from harness.api.printable import clean_name
 from harness.tables import Table
 
-from .render import grid, tabulated
+from .grid import grid, tabulated
 
 
 def latex(table: Table) -> str:

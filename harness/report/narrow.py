@@ -14,8 +14,8 @@ from typing import Final
 
 from harness.tables import Cell, Column, Table, error_of
 
+from .grid import FACTORS, grid
 from .layout import GAP, Grid, block, measure, total, widest, words, wrapped
-from .render import FACTORS, grid
 
 MOST_LINES: Final = 4
 """Lines that a level of the header may take before something else is done."""

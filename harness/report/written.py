@@ -15,7 +15,7 @@ from typing import Any, Final
 from harness import storage
 from harness.tables import EpisodeScore, HeadlineSpec, Table, error_of
 
-from .render import cell_text, grid
+from .grid import cell_text, grid
 
 TABLES: Final = "tables.json"
 SCHEMA: Final = 1

@@ -23,7 +23,7 @@ from harness.api import Facts, Move
 from harness.api.errors import BudgetSpentError, EngineFatalError, StorageError, UserError
 from harness.config.plan import Job, Plan, episode_id
 from harness.config.resolve import following
-from harness.engines.budget import Spent, Usage, usage_of
+from harness.engines.budget import Budget, Spent, Usage
 from harness.runtime.heartbeat import Heartbeat
 from harness.runtime.manifest import write_spec
 from harness.runtime.options import Options
@@ -227,7 +227,7 @@ def work_of(
         folder=folder,
         options=options,
         report_score=on_score,
-        usage=usage_of(options.budget, *before, spent.seconds),
+        usage=_usage_of(options.budget, *before, spent.seconds),
         moves=progress.moves,
         ends=progress.ends,
     )
@@ -235,3 +235,12 @@ def work_of(
     for job in work.jobs() if work.moves else ():
         work.on_recorded(job, work.moves.get(episode_id(*job), {}))
     return work
+
+
+def _usage_of(budget: Budget, calls: int, tokens: int, seconds: float) -> Usage:
+    """What is used of a budget so far."""
+    if budget == Budget():
+        return Usage(calls, tokens)
+    from harness.engines.bounded_usage import BoundedUsage
+
+    return BoundedUsage(budget, calls, tokens, seconds=seconds)

@@ -9,13 +9,37 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from harness.api import UNBOUNDED
 
-from .groups import RowGroup, Weight, label_of
 from .stats import t_quantile
 from .table import Cell, ErrorKind, Row, error_of
+
+Weight = Literal["size", "equal"]
+"""How the rows of a group count: by their observations (micro mean), or all the same (macro mean)."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """Rows that are shown together as one more row.
+
+    Attributes:
+        title: the group's name, which stands where the rows have their value of the label.
+        members: the label's values, as text, in the order of the entry; those of other groups are in their place.
+        weight: how the rows count.
+        cells: the metrics that the row shows; empty: all.
+    """
+
+    title: str
+    members: tuple[str, ...]
+    weight: Weight = "size"
+    cells: tuple[str, ...] = ()
+
+
+def label_of(rows: Sequence[str]) -> str | None:
+    """The row label whose values groups name: the first one that is neither "model" nor "metric"."""
+    return next((label for label in rows if label not in ("model", "metric")), None)
 
 
 @dataclass(frozen=True, slots=True)

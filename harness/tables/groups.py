@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, Required, TypedDict
+from typing import Annotated, Any, ClassVar, Required, TypedDict
 
 from harness.api import Metric
 from harness.api.errors import near
 from harness.plugins.parameters import Keywords
 
 from .axis import Key
+from .group_rows import GroupRows, RowGroup, Weight, label_of
 from .keys import TableKey
 from .spec import TableSpec
 from .table import Row, text
-
-Weight = Literal["size", "equal"]
-"""How the rows of a group count: by their observations (micro mean), or all the same (macro mean)."""
 
 _Name = Annotated[str, Keywords(minLength=1)]
 
@@ -45,23 +43,6 @@ class GroupsEntry(TypedDict, total=False):
         list[RowGroupEntry],
         "a list of {title, of}: rows that are the mean of other rows, set apart from them; weight: size or equal",
     ]
-
-
-@dataclass(frozen=True, slots=True)
-class RowGroup:
-    """Rows that are shown together as one more row.
-
-    Attributes:
-        title: the group's name, which stands where the rows have their value of the label.
-        members: the label's values, as text, in the order of the entry; those of other groups are in their place.
-        weight: how the rows count.
-        cells: the metrics that the row shows; empty: all.
-    """
-
-    title: str
-    members: tuple[str, ...]
-    weight: Weight = "size"
-    cells: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +93,6 @@ class Groups(TableKey):
         metrics: Mapping[str, Metric],
     ) -> tuple[list[Row], list[str]]:
         """As `group_rows.GroupRows.rows`."""
-        from .group_rows import GroupRows
-
         bounds = {name: metric.bounds for name, metric in metrics.items()}
         maker = GroupRows(self.groups, table.rows, table.labels, table.error, table.summed, table.cells[0], bounds)
         return maker.rows(rows, [metric for _, metric in columns])
@@ -142,8 +121,3 @@ def parsed(entries: Sequence[Mapping[str, Any]]) -> tuple[tuple[RowGroup, ...], 
     except ValueError as error:
         mistakes.append(str(error))
     return tuple(done), mistakes
-
-
-def label_of(rows: Sequence[str]) -> str | None:
-    """The row label whose values groups name: the first one that is neither "model" nor "metric"."""
-    return next((label for label in rows if label not in ("model", "metric")), None)

@@ -14,7 +14,7 @@ from harness.config import resolve, spec
 from harness.config.project import builtin
 from harness.extensions.analysis.published_beside import cited
 from harness.extensions.analysis.published_figures import PublishedTable, Record
-from harness.report.render import grid
+from harness.report.grid import grid
 from harness.tables import Cell, Table, TableSpec, build
 from tests.helpers import shipped
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from harness.api.errors import DataError
 from harness.api.printable import clean_name
 from harness.extensions.charts.style import PALETTE, WIDTH, blank, in_unit, labels, styled, write
-from harness.report.render import marks, number
+from harness.report.grid import marks, number
 from harness.tables import SIMULATED, Table, error_of
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from harness.evaluation.run import Run
 from harness.extensions.analysis.standings import standings
 from harness.extensions.charts import Chart, ChartOptions, Material, inline, kinds, styled
 from harness.extensions.charts.figures import draw
-from harness.report.render import number
+from harness.report.grid import number
 from harness.tables import SIMULATED, Table
 
 from .page_examples import examples_html

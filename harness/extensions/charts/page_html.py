@@ -11,8 +11,8 @@ from itertools import groupby
 from typing import Final
 
 from harness.api.printable import clean_name, cut
+from harness.report.grid import grid
 from harness.report.layout import Grid
-from harness.report.render import grid
 from harness.tables import Table
 
 _STYLE: Final = """

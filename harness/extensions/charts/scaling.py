@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.api.errors import DataError, near
 from harness.extensions.charts.style import compact, guide, label, labels, legend, look, name_lines
-from harness.report.render import marks
+from harness.report.grid import marks
 from harness.tables import build
 from harness.tables.headline import ARROWS
 

@@ -23,7 +23,8 @@ from harness.extensions.exports.form import ExportForm
 from harness.extensions.exports.texts import as_json, plain
 from harness.tables import Cell, EpisodeScore
 from harness.tables.group_rows import combined
-from harness.tables.groups import Groups, RowGroup
+from harness.tables.group_rows import RowGroup
+from harness.tables.groups import Groups
 from harness.tables.scores import by_condition, finite, measured
 from harness.tables.table import text
 from harness.transcripts.view_api import RecordedTurn, Transcript

@@ -9,18 +9,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
-from ._agent import Call, message, submit
-
-if TYPE_CHECKING:
-    from .oracle import Oracle
+from ._agent import Agent, Call, message, submit
 
 
 class Plan:
     """One agent's part in a plan."""
 
-    def __init__(self, agent: Oracle) -> None:
+    def __init__(self, agent: Agent) -> None:
         self.agent = agent
         self.sent = False
 
@@ -94,7 +90,7 @@ class Star(Plan):
 class Tree(Plan):
     """Shards go up a binary heap, answers come down."""
 
-    def __init__(self, agent: Oracle) -> None:
+    def __init__(self, agent: Agent) -> None:
         super().__init__(agent)
         self.below = {child: self._under(child) for child in self._children(agent.id)}
 
@@ -127,7 +123,7 @@ class Tree(Plan):
 class Dissemination(Plan):
     """In step t agent i sends agent i + 2^t all shards it knows."""
 
-    def __init__(self, agent: Oracle) -> None:
+    def __init__(self, agent: Agent) -> None:
         super().__init__(agent)
         self.steps = 0
 
@@ -219,7 +215,7 @@ class Flood(Plan):
 
     repeats = False
 
-    def __init__(self, agent: Oracle) -> None:
+    def __init__(self, agent: Agent) -> None:
         super().__init__(agent)
         self.passed: set[int] = set()
 

@@ -16,9 +16,9 @@ from harness.config import project, resolve, spec
 from harness.engines.mock import Mock
 from harness.extensions.games.tournaments.results import ResultsMetric
 from harness.report import render
+from harness.report.grid import grid
 from harness.report.layout import Grid, laid_out, measure, wrapped
 from harness.report.narrow import WORD, fewest_decimals, fitted
-from harness.report.render import grid
 from harness.tables import Cell, Column, CorpusRecord, EpisodeScore, Number, Row, Table, TableSpec, build
 from tests.helpers import shipped
 from tests.helpers.commands import invoke

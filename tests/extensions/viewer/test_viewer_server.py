@@ -18,7 +18,7 @@ from harness.engines.mock import Mock
 from harness.extensions.viewer import written
 from harness.extensions.viewer._reading import Reader
 from harness.extensions.viewer.index import OnProgress, RunIndex
-from harness.report.render import grid
+from harness.report.grid import grid
 from harness.report.written import TABLES
 from harness.runtime.runner import BudgetReachedError
 from harness.storage import write_atomically

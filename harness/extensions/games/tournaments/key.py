@@ -17,6 +17,8 @@ from harness.config.schema import metric_name
 from harness.plugins import parameters
 from harness.plugins.parameters import PLUGIN, Keywords, Plugin
 
+from .results import RESULTS
+
 if TYPE_CHECKING:
     from harness.config.plan import Condition, Plan
     from harness.config.spec import Spec
@@ -24,8 +26,6 @@ if TYPE_CHECKING:
 
     from .tournament import Tournament
 
-RESULTS: Final = "games/results"
-"""The metric that says who won a game."""
 MODEL: Final = "model"
 """How specs call the model under test."""
 _RETURN: Final = "mean_return"

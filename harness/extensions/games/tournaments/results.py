@@ -13,6 +13,9 @@ from typing import Any, Final
 from harness.api import CorpusMetric, Episode, Statistic
 from harness.tables.scores import EpisodeScore, cluster_of
 
+RESULTS: Final = "games/results"
+"""The metric that says who won a game."""
+
 
 class ResultsMetric(CorpusMetric):
     """Results of games, from which tables of kind `rating`, `cross_play` and `self_play` are made.

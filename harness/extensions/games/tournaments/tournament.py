@@ -20,7 +20,7 @@ from harness.config.plan import Condition, Group, Plan
 from harness.config.spec import MAX_CONDITIONS, Spec
 from harness.tables import EpisodeScore
 
-from .key import RESULTS
+from .results import RESULTS
 from .swiss import Draw, draw, points
 
 LABELS: Final = ("round", "pairing", "first")
