@@ -72,7 +72,7 @@ def report(capsys: pytest.CaptureFixture[str], folder: Path, *runs: Path) -> str
     ("folders", "charts"),
     [
         (["small", "hostile"], ["Accuracy by Terms", "Accuracy by cost", "How episodes ended, by Model"]),
-        (["panel"], ["Stated confidence and right answers", "Tokens an episode, by model"]),
+        (["panel"], ["Stated confidence and right answers"]),
         (["network"], ["Who sent messages to whom", "A network after an episode"]),
     ],
     ids=["two", "panel", "network"],
