@@ -73,7 +73,7 @@ def report(capsys: pytest.CaptureFixture[str], folder: Path, *runs: Path) -> str
     [
         (["small", "hostile"], ["Accuracy by Terms", "Accuracy by cost", "How episodes ended, by Model"]),
         (["panel"], ["Stated confidence and right answers"]),
-        (["network"], ["Who sent messages to whom", "A network after an episode"]),
+        (["network"], ["Who sent messages to whom"]),
     ],
     ids=["two", "panel", "network"],
 )
