@@ -2,7 +2,7 @@
 `harness.engines.bounded_usage` sees to that; here is what a run without bounds counts.
 
 It is not part of what a run is: it decides how far this process goes, never what is measured, and the run can be
-resumed. What a spec allows an episode or an agent is in `harness.runtime.episode_limits`.
+resumed. What a spec allows an episode or an agent is in `harness.config.limits`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
 r"""Named values of a reply that should be one JSON object and often is not quite:
 
 {"answer": "\frac{1}{2}", "reasoning": "It is "half", so …", 'confidence_level': 85%,}
+
+The package json-repair would not do: it takes an answer or a message that was cut off for a whole one, makes a form
+feed of `\frac`, and does not say where in a reply an object stands.
 """
 
 from __future__ import annotations

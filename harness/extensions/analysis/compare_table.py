@@ -4,103 +4,68 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
+from harness.api import Metric
 from harness.api.errors import near
-from harness.tables import stats
 from harness.tables.axis import Axis, Key
 from harness.tables.notes import clusters_in_words, left_out, limited, who_played, without_number
-from harness.tables.scores import EpisodeScore, finite, numbers, observations
+from harness.tables.scores import EpisodeScore, numbers
 from harness.tables.spec import TableSpec
-from harness.tables.table import Cell, Column, NumberForm, Row, Table, text
+from harness.tables.table import Cell, Row, Table, text
 
 from . import paired
 from .kinds import Compare
-from .welch import Comparison, welch_test
-
-_COLUMNS: Final[dict[str, tuple[str, NumberForm]]] = {
-    "base": ("base", "quantity"),
-    "with": ("with", "quantity"),
-    "difference": ("difference", "quantity"),
-    "t": ("t", "plain"),
-    "df": ("df", "plain"),
-    "p": ("p", "pvalue"),
-    "p_holm": ("p (Holm)", "pvalue"),
-    "pairs": ("pairs", "count"),
-    "paired_difference": ("paired difference", "quantity"),
-    "paired_p": ("paired p", "pvalue"),
-    "paired_p_holm": ("paired p (Holm)", "pvalue"),
-}
-"""Statistic → its column's title and form. Those from "pairs" on are only there with `paired_by`."""
+from .paired_table import PairedRow, cells, columns, in_words, is_clustered
 
 
 @dataclass(frozen=True, slots=True)
 class _Test:
-    """One row: the episodes of both sides, Welch's test, and the paired one over what makes pairs."""
+    """One row: the episodes of both sides, and the test of what makes pairs.
+
+    Attributes:
+        keys: how many values of `paired_by` have numbers, on one side or both.
+    """
 
     key: Key
     metric: str
     base: Sequence[EpisodeScore]
     other: Sequence[EpisodeScore]
-    welch: Comparison
-    pairs: int
     keys: int
-    paired: paired.PairedTest
-    cluster: tuple[str, ...]
-
-    @property
-    def observations(self) -> tuple[int, int]:
-        """How many independent observations each side has."""
-        base, other = (
-            len({cluster for cluster, _ in observations(side, self.metric, self.cluster)})
-            for side in (self.base, self.other)
-        )
-        return base, other
-
-    @property
-    def counts(self) -> tuple[int, int]:
-        """How many numbers each side has."""
-        return len(numbers(self.base, self.metric)), len(numbers(self.other, self.metric))
+    row: PairedRow
 
 
-def compare(table: TableSpec, comparison: Compare, scores: Sequence[EpisodeScore]) -> Table:
-    """One row for each row key, metric and value compared; one column for each statistic.
+def compare(
+    table: TableSpec, comparison: Compare, scores: Sequence[EpisodeScore], metrics: Mapping[str, Metric]
+) -> Table:
+    """One row for each row key, metric and value compared; one column for each statistic of `paired_table`.
 
-    Means and Welch's t test are over the numbers of all episodes of a side; the paired test (`paired.sign_flip`) is
-    over the means of those that agree in the labels of `comparison.paired_by`. All tests are two-sided; differences are
-    value − base. Holm's correction runs over all of Welch's tests in the table, and over all the paired ones. What has
-    no p-value (fewer than two numbers or pairs, no variance) is left empty, and a note says why.
+    A pair is the episodes of both sides that agree in the labels of `comparison.paired_by`; several of one side count
+    with their mean. Differences are value − base. What has no p-value is left empty, and a note says why.
 
     Args:
         table: what to show; its `rows` do not name `comparison.label`.
         comparison: its `compare`.
         scores: the episodes that its `where` lets through.
+        metrics: those of the spec, by name.
     """
     sides = (comparison.base, *comparison.others)
     selected = [score for score in scores if text(score.labels.get(comparison.label)) in sides]
     table = replace(table, order={**table.order, comparison.label: comparison.others})
     rows = Axis(_row_labels(table, comparison, selected), table)
-    tests = _tests(table, comparison, rows, selected)
-    names = list(_COLUMNS) if comparison.paired_by else [name for name in _COLUMNS if "pair" not in name]
-    adjusted = _holm([test.welch for test in tests]), _holm([test.paired for test in tests])
-    rows_filled = []
-    for test, welch, both in zip(tests, *adjusted, strict=True):
-        cells = _cells(test, welch, both)
-        values = tuple(cells[name] for name in names)
-        rows_filled.append(Row(rows.values(test.key), tuple(map(rows.title, test.key)), values, test.metric))
-    titles = {"base": rows.title(comparison.base)}
-    if len(comparison.others) == 1:
-        titles["with"] = rows.title(comparison.others[0])
+    tests = _tests(table, comparison, rows, selected, metrics)
+    rows_filled = [
+        Row(rows.values(test.key), tuple(map(rows.title, test.key)), _counted(test, filled), test.metric)
+        for test, filled in zip(tests, cells([test.row for test in tests]), strict=True)
+    ]
+    other = rows.title(comparison.others[0]) if len(comparison.others) == 1 else rows.title("with")
     return Table(
         title=table.title,
         row_labels=rows.labels,
         column_labels=("statistic",),
-        columns=tuple(
-            Column({"statistic": name}, (titles.get(name) or rows.title(_COLUMNS[name][0]),), form=_COLUMNS[name][1])
-            for name in names
-        ),
+        columns=columns(("base", rows.title(comparison.base)), ("with", other), rows.title("difference")),
         rows=tuple(rows_filled),
         row_names=tuple(rows.title(label) for label in rows.labels),
+        error="interval",
         digits=table.digits,
         unit=table.unit,
         notes=tuple(_notes(table, comparison, tests, selected, scores)),
@@ -117,7 +82,13 @@ def _row_labels(table: TableSpec, comparison: Compare, scores: Sequence[EpisodeS
     return (*labels, comparison.label) if len(comparison.others) > 1 else labels
 
 
-def _tests(table: TableSpec, comparison: Compare, rows: Axis, scores: Sequence[EpisodeScore]) -> list[_Test]:
+def _tests(
+    table: TableSpec,
+    comparison: Compare,
+    rows: Axis,
+    scores: Sequence[EpisodeScore],
+    named: Mapping[str, Metric],
+) -> list[_Test]:
     """Every test of the table, in the order of its rows."""
     raw = {text(value): value for score in scores if (value := score.labels.get(comparison.label)) is not None}
     sides: dict[Key, tuple[list[EpisodeScore], list[EpisodeScore]]] = {}
@@ -131,71 +102,38 @@ def _tests(table: TableSpec, comparison: Compare, rows: Axis, scores: Sequence[E
                 metrics[key] = metric
                 if side in (comparison.base, other):
                     pair[side == other].append(score)
-    return [_test(key, metrics[key], *sides[key], comparison.paired_by, table.cluster) for key in rows.sorted(sides)]
-
-
-def _test(
-    key: Key,
-    metric: str,
-    base: Sequence[EpisodeScore],
-    other: Sequence[EpisodeScore],
-    paired_by: Sequence[str],
-    cluster: tuple[str, ...],
-) -> _Test:
-    before, after = _by_pair(base, metric, paired_by), _by_pair(other, metric, paired_by)
-    both = [pair for pair in before if pair in after]
-    return _Test(
-        key,
-        metric,
-        base,
-        other,
-        welch_test([observations(other, metric, cluster)], [observations(base, metric, cluster)]),
-        len(both),
-        len(before.keys() | after.keys()),
-        paired.test([(before[pair], after[pair]) for pair in both], metric, cluster),
-        cluster,
-    )
+    found = []
+    for key in rows.sorted(sides):
+        first, second = sides[key]
+        metric, paired_by = metrics[key], comparison.paired_by
+        before, after = _by_pair(first, metric, paired_by), _by_pair(second, metric, paired_by)
+        both = [(before[pair], after[pair]) for pair in before if pair in after]
+        row = PairedRow.of(both, metric, table.cluster, named[metric].bounds)
+        found.append(_Test(key, metric, first, second, len(before.keys() | after.keys()), row))
+    return found
 
 
 def _by_pair(scores: Iterable[EpisodeScore], metric: str, paired_by: Sequence[str]) -> dict[Key, list[EpisodeScore]]:
-    """Pairing key → its episodes, where some have a number."""
+    """Values of these labels, the case if there are none → episodes, where some have a number."""
     groups: dict[Key, list[EpisodeScore]] = {}
     for score in scores:
-        groups.setdefault(tuple(text(score.labels.get(label)) for label in paired_by), []).append(score)
+        key = tuple(text(score.labels.get(label)) for label in paired_by) or (score.case,)
+        groups.setdefault(key, []).append(score)
     return {key: group for key, group in groups.items() if paired.number(group, metric) is not None}
 
 
-def _holm(tests: Sequence[Comparison | paired.PairedTest]) -> list[float | None]:
-    """The corrected p-values, None for what has none and so was not a test."""
-    adjusted = iter(stats.holm([test.pvalue for test in tests if test.pvalue is not None]))
-    return [None if test.pvalue is None else next(adjusted) for test in tests]
-
-
-def _cells(test: _Test, holm: float | None, paired_holm: float | None) -> Mapping[str, Cell]:
-    base, other = _mean(test.base, test.metric), _mean(test.other, test.metric)
-    welch, pairs, n = test.welch, test.paired, sum(test.counts)
-    values = {
-        "difference": (welch.difference, n),
-        "t": (welch.statistic, n),
-        "df": (welch.df, n),
-        "p": (welch.pvalue, n),
-        "p_holm": (holm, n),
-        "pairs": (test.pairs if all(test.counts) else None, test.pairs),
-        "paired_difference": (pairs.difference, test.pairs),
-        "paired_p": (pairs.pvalue, test.pairs),
-        "paired_p_holm": (paired_holm, test.pairs),
-    }
-    failed, missing = base.failed + other.failed, base.missing + other.missing
-    cells = {name: Cell(finite(value), None, count, failed, missing) for name, (value, count) in values.items()}
+def _counted(test: _Test, filled: Sequence[Cell]) -> tuple[Cell, ...]:
+    """The cells of a row with the episodes that are in no number: those of a side, then of both."""
     informed = any(score.uses_ground_truth for score in (*test.base, *test.other))
-    cells |= {"base": base, "with": other}
-    return {name: replace(cell, uses_ground_truth=informed) for name, cell in cells.items()}
-
-
-def _mean(scores: Sequence[EpisodeScore], metric: str) -> Cell:
-    stat = stats.mean(numbers(scores, metric))
-    failed = sum(score.failed for score in scores)
-    return Cell(finite(stat.value), finite(stat.stderr), stat.n, failed, len(scores) - failed - stat.n)
+    counts = []
+    for side in (test.base, test.other):
+        failed = sum(score.failed for score in side)
+        counts.append((failed, len(side) - failed - len(numbers(side, test.metric))))
+    counts.append((counts[0][0] + counts[1][0], counts[0][1] + counts[1][1]))
+    return tuple(
+        replace(cell, failed=counts[min(i, 2)][0], missing=counts[min(i, 2)][1], uses_ground_truth=informed)
+        for i, cell in enumerate(filled)
+    )
 
 
 # ------------------------------------------------------------------------------------------- notes
@@ -222,49 +160,14 @@ def _notes(
     yield from limited(selected)
     for metric in table.cells:
         yield from without_number(table, selected, metric)
-    others = ", ".join(comparison.others)
-    base, other = (_range([test.counts[side] for test in tests]) for side in (0, 1))
+    keys = ", ".join(comparison.paired_by or ("case",))
     yield (
-        f"p: two-sided Welch t tests over episodes, {others} against {comparison.base} (n = {other} and {base}); "
-        f"difference: the former − {comparison.base}."
+        f"{', '.join(comparison.others)} against {comparison.base}. A pair has the same {keys}, and the mean of its "
+        "episodes where a side has several."
     )
-    if any(test.observations != test.counts for test in tests):
-        yield f"p treats {clusters_in_words(table)} as one observation (clustered)."
-    few = sum(min(test.observations) < 2 for test in tests)
-    yield from _undefined(
-        "p", [test.welch for test in tests], few, "observations on a side", "numbers of neither side vary"
-    )
-    if not comparison.paired_by:
-        return
-    keys = ", ".join(comparison.paired_by)
-    yield (
-        f"paired p: exact two-sided sign-flip tests (n = {_range([test.pairs for test in tests])} pairs); a pair has "
-        f"equal {keys}, and the mean of its episodes where a side has several."
-    )
-    if any(test.paired.clusters < test.pairs for test in tests):
-        yield f"paired p treats {clusters_in_words(table)} as one observation (clustered)."
-    if alone := sum(test.keys - test.pairs for test in tests):
+    yield from in_words([test.row for test in tests])
+    if is_clustered(test.row for test in tests):
+        yield f"Errors treat {clusters_in_words(table)} as one observation (clustered)."
+    if alone := sum(test.keys - test.row.test.n for test in tests):
         every = sum(test.keys for test in tests)
         yield f"{alone} of {every} combinations of {keys} have numbers on one side only and are in no pair."
-    few = sum(test.paired.clusters < 2 for test in tests)
-    lacking = "clusters of pairs" if any(test.paired.clusters < test.pairs for test in tests) else "pairs"
-    yield from _undefined("paired p", [test.paired for test in tests], few, lacking, "sides do not differ in any pair")
-
-
-def _undefined(
-    name: str, tests: Sequence[Comparison | paired.PairedTest], few: int, lacking: str, flat: str
-) -> Iterable[str]:
-    """What Holm's correction runs over, and why rows have no p-value."""
-    tested = sum(test.pvalue is not None for test in tests)
-    if tested:
-        listed = "the one such test" if tested == 1 else f"all {tested} such tests"
-        yield f"{name} (Holm): {name} after Holm's correction for {listed} in this table."
-    if few:
-        yield f"{few} of {len(tests)} rows have no {name}: fewer than two {lacking}."
-    if constant := len(tests) - tested - few:
-        yield f"{constant} of {len(tests)} rows have no {name}: the {flat}."
-
-
-def _range(counts: Sequence[int]) -> str:
-    low, high = min(counts, default=0), max(counts, default=0)
-    return f"{low}" if low == high else f"{low} to {high}"

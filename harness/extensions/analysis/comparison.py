@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import statistics
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from harness.api.errors import DataError
 from harness.api.printable import cut
 from harness.config.spec import SHOWN
 from harness.extensions.analysis import paired
-from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, NumberForm, Row, Table, stats, text
+from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Row, Table, text
 from harness.tables.notes import clusters_in_words
-from harness.tables.scores import finite
 
+from .paired_table import PairedRow, cells, columns, in_words, is_clustered
 from .sides import RunPart
 
 Key = tuple[str, ...]
@@ -27,15 +26,6 @@ MOST_CASES: Final = 10
 """How many cases that differ are listed."""
 _LONGEST: Final = 60
 """Characters of a value that differs."""
-_COLUMNS: Final[dict[str, tuple[str, NumberForm]]] = {
-    "a": ("A", "quantity"),
-    "b": ("B", "quantity"),
-    "difference": ("B − A", "quantity"),
-    "p": ("p", "pvalue"),
-    "p_holm": ("p (Holm)", "pvalue"),
-    "detectable": ("detectable", "quantity"),
-    "pairs": ("pairs", "count"),
-}
 _UNNAMED: Final = (*SHOWN, "models", "generation_kwargs", "executor", "baseline", "fit")
 
 
@@ -202,7 +192,7 @@ def spec_changes(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, 
     return {path: values for path, values in both.items() if values[0] != values[1]}
 
 
-def in_words(changes: Mapping[str, tuple[Any, Any]], most: int = 4) -> str:
+def changes_in_words(changes: Mapping[str, tuple[Any, Any]], most: int = 4) -> str:
     """`task.size 25 → 1; limit – → 3`; of many the first."""
     words = [
         f"{path} {cut(text(one), _LONGEST)} → {cut(text(other), _LONGEST)}" for path, (one, other) in changes.items()
@@ -228,36 +218,29 @@ def compared(
 ) -> Table:
     """A row a metric: both means over the pairs, their difference with a 95 % interval, and the test of it.
 
-    Test, interval and the detectable difference are those of `effects.paired`, which the spec's own tables and
-    standings use too; Holm's correction runs over the p-values of the table. The headline is over the episodes that it
-    selects.
-    A metric that has no pair of numbers is left out.
+    Tests and intervals are those of `paired_table`, as in the spec's own tables. The headline is over the episodes
+    that it selects. A metric that has no pair of numbers is left out.
     """
     unread = _unread(a, b, headline)
     tests = {
         name: _tested(selected(pairs, headline, name) if name != headline.metric or not unread else (), headline, name)
         for name in metrics
     }
-    tests = {name: test for name, test in tests.items() if test["pairs"] or name == headline.metric}
-    rows, chosen, lacking = [], [*tests.values()], [name for name in metrics if name not in tests]
-    adjusted = iter(stats.holm([test["p"] for test in chosen if test["p"] is not None]))
-    for name, test in tests.items():
-        values = {**test, "p_holm": None if test["p"] is None else next(adjusted)}
-        n = int(test["pairs"] or 0)
-        cells = [Cell(finite(values[column]), n=n) for column in _COLUMNS]
-        if interval := test["interval"]:
-            cells[2] = replace(cells[2], low=interval[0], high=interval[1])
-        title = headline.title if name == headline.metric else titles.get(name, name)
-        rows.append(Row({"metric": name}, (title,), tuple(cells), name))
+    tests = {name: row for name, row in tests.items() if row.test.n or name == headline.metric}
+    lacking = [name for name in metrics if name not in tests]
+    rows = [
+        Row({"metric": name}, (headline.title if name == headline.metric else titles.get(name, name),), filled, name)
+        for name, filled in zip(tests, cells([*tests.values()]), strict=True)
+    ]
     return Table(
         title=f"{b.name} against {a.name}, paired by case",
         row_labels=("metric",),
         column_labels=("statistic",),
-        columns=tuple(Column({"statistic": key}, (name,), form=form) for key, (name, form) in _COLUMNS.items()),
+        columns=columns(("a", "A"), ("b", "B"), "B − A"),
         rows=tuple(rows),
         row_names=("Metric",),
         error="interval",
-        digits={name: _digits(test) for name, test in tests.items()},
+        digits={name: _digits(row) for name, row in tests.items()},
         notes=(*_notes(a, b, pairs, headline, tests, lacking), *unread),
     )
 
@@ -276,36 +259,14 @@ def selected(pairs: Pairs, headline: HeadlineSpec, metric: str) -> Sequence[tupl
     return [(x, y) for x, y in chosen if x and y]
 
 
-def _tested(both: Sequence[tuple[paired.Group, paired.Group]], headline: HeadlineSpec, metric: str) -> dict[str, Any]:
+def _tested(both: Sequence[tuple[paired.Group, paired.Group]], headline: HeadlineSpec, metric: str) -> PairedRow:
     conditions = metric == headline.metric and headline.table.aggregate == "mean_of_conditions"
     bounds = headline.metrics[metric].bounds
-    sides = [(paired.number(x, metric), paired.number(y, metric)) for x, y in both]
-    there = [pair for pair, numbers in zip(both, sides, strict=True) if None not in numbers]
-    groups: dict[str, list[tuple[paired.Group, paired.Group]]] = {}
-    for pair in there:
-        groups.setdefault(pair[0][0].condition if conditions else "", []).append(pair)
-    result = paired.test(there, metric, headline.table.cluster, bounds, conditions=conditions)
-    means = [
-        [
-            statistics.fmean(paired.values([paired.number(pair[side], metric) or 0.0 for pair in group]))
-            for side in (0, 1)
-        ]
-        for group in groups.values()
-    ]
-    return {
-        "a": statistics.fmean(first for first, _ in means) if means else None,
-        "b": statistics.fmean(second for _, second in means) if means else None,
-        "difference": result.difference,
-        "interval": result.interval,
-        "p": result.pvalue,
-        "detectable": result.detectable,
-        "pairs": result.n,
-        "clusters": result.clusters,
-    }
+    return PairedRow.of(both, metric, headline.table.cluster, bounds, conditions=conditions)
 
 
-def _digits(test: Mapping[str, Any]) -> int:
-    largest = max(abs(test[side] or 0) for side in ("a", "b"))
+def _digits(row: PairedRow) -> int:
+    largest = max(abs(row.first or 0), abs(row.second or 0))
     return 0 if largest >= 1000 else 1 if largest >= 100 else 3
 
 
@@ -314,34 +275,17 @@ def _notes(
     b: RunPart,
     pairs: Pairs,
     headline: HeadlineSpec,
-    named: Mapping[str, Mapping[str, Any]],
+    named: Mapping[str, PairedRow],
     lacking: Sequence[str],
 ) -> Iterable[str]:
-    tests = [*named.values()]
-    clusters = any(test["clusters"] < test["pairs"] for test in tests)
-    if any(test["interval"] for test in tests):
-        yield "In brackets: the 95 % interval of the difference; it holds 0 where p is 0.05 or more."
-    if count := sum(test["p"] is not None for test in tests):
-        every = "the one test" if count == 1 else f"all {count} tests"
-        what = "clusters" if clusters else "pairs (of zeros and ones McNemar's exact test)"
-        yield f"p: exact two-sided sign-flip test of {what}; p (Holm): after Holm's correction for {every}."
-    if any(test["p"] is None and test["clusters"] > 1 for test in tests):
-        yield "No p: the sides differ in no pair."
-    if few := {test["clusters"] for test in tests if 0 < test["clusters"] < paired.FEWEST}:
-        number = max(few)
-        what = f"{'cluster' if clusters else 'pair'}{'' if number == 1 else 's'}"
-        yield f"{number} {what} cannot show a difference: {paired.FEWEST} must differ before p can be below 0.05."
-    if any(test["detectable"] is not None for test in tests):
-        yield "detectable: the smallest difference that a t test finds with 80 % power at 0.05, at as many pairs."
-    if any(test["detectable"] is None and test["interval"] for test in tests):
-        yield "detectable –: at as many pairs no difference that is possible is found so, or the numbers do not vary."
+    yield from in_words([*named.values()])
     if lacking:
         yield f"No pair has numbers for {', '.join(lacking)}."
     if headline.metric in named and headline.table.where:
         yield f"{headline.title}: only pairs with {headline.where}."
     if headline.metric in named and headline.table.aggregate == "mean_of_conditions":
         yield f"{headline.title}: the mean of the conditions' means."
-    if clusters:
+    if is_clustered(named.values()):
         yield f"Errors treat {clusters_in_words(headline.table)} as one observation (clustered)."
     if pairs.repeats:
         most = f"up to {pairs.repeats[0]} of A and {pairs.repeats[1]} of B"

@@ -29,14 +29,14 @@ class CompareEntry(TypedDict, total=False):
 
     compare: Annotated[
         _Sides,
-        "a mapping with label, base, with (a value or a list of values of the label) and perhaps paired_by (labels): "
-        "Welch's t test, and an exact sign-flip test of pairs, instead of columns",
+        "a mapping with label, base, with (a value or a list of values of the label) and perhaps paired_by (labels in "
+        "which the episodes of a pair agree; else the case): exact sign-flip tests of pairs, instead of columns",
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class Compare(TableKind):
-    """Which values of a label are compared with which one, and the labels by which episodes make pairs (if any)."""
+    """Which values of a label are compared with which one, and what makes pairs: labels, or else the case."""
 
     entry: ClassVar[Any] = CompareEntry
     needs: ClassVar[tuple[str, ...]] = ("compare", "rows", "cell")
@@ -82,7 +82,7 @@ class Compare(TableKind):
         """As `compare.compare`."""
         from .compare_table import compare
 
-        return compare(table, self, scores)
+        return compare(table, self, scores, metrics)
 
 
 class EffectsEntry(TypedDict, total=False):

@@ -16,7 +16,7 @@ from harness.extensions.analysis.published_figures import PublishedTable
 from harness.tables import EpisodeScore, HeadlineSpec, Table, TableSpec, build, text
 from harness.tables.cost import Price, Prices, cost, priced, read_prices
 
-from .comparison import in_words, spec_changes
+from .comparison import changes_in_words, spec_changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ def _specs_differ(run: RunScores, other: RunScores) -> str:
     """What differs between the specs of two runs; their digests where run.json does not say."""
     theirs, its = ((r.run.get("identity") or {}).get("spec") or {} for r in (other, run))
     if run.spec == other.spec and theirs and its and (changes := spec_changes(theirs, its)):
-        return in_words(changes)
+        return changes_in_words(changes)
     return "; ".join(f"{r.spec}, digest {text(r.run['spec_digest'])[:12]}" for r in (run, other))
 
 

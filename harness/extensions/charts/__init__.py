@@ -1,4 +1,4 @@
-"""Charts of runs: scaling, cost and quality, failures, who talks to whom, a network's answers, calibration.
+"""Charts of runs: scaling, cost and quality, failures, who talks to whom, calibration.
 
 Every kind is a function from runs to a `Chart`: the data as a table, a sentence, and how to paint it. matplotlib (extra
 `plots`) is imported only where one is drawn.

@@ -23,7 +23,6 @@ from harness.extensions.charts import plot as draw_chart
 from harness.plugins.manifests import offers
 from harness.runtime.manifest import META
 from harness.runtime.record import check_journals, read_meta
-from harness.transcripts.view_api import Scene, Transcript
 
 
 def material(runs: Sequence[Run]) -> Material:
@@ -39,14 +38,7 @@ def _source(run: Run) -> ChartRun:
 
         return replace(resolve.plan(run.spec, find(), Mock()), model=str(run.meta["model"]))
 
-    def scenes(transcript: Transcript) -> Sequence[Scene]:
-        from harness.extensions.viewer.views import Views
-
-        game = next((one for one in plan().conditions if one.id == transcript.condition), None)
-        played = (game.task, game.protocol) if game is not None else (None, None)
-        return Views(find()).scenes(transcript, *played)[0]
-
-    return ChartRun(RunScores.of(run), run.folder, plan, scenes)
+    return ChartRun(RunScores.of(run), run.folder, plan)
 
 
 def plot(options: argparse.Namespace) -> int:
@@ -73,7 +65,7 @@ def plot_options(command: Parser) -> None:
     text = "the label that makes lines, points or bars (default: the model, or what the spec compares)"
     command.add_argument("--by", metavar="LABEL", help=text)
     command.add_argument("--condition", metavar="ID", help="episodes of this condition only")
-    command.add_argument("--episode", metavar="ID", help="this episode (heatmap, network, blame)")
+    command.add_argument("--episode", metavar="ID", help="this episode (heatmap, blame)")
 
 
 def messages(options: argparse.Namespace) -> int:

@@ -14,7 +14,6 @@ from harness.config.plan import Plan
 from harness.extensions.analysis.leaderboard import RunScores, combined
 from harness.tables import EpisodeScore, HeadlineSpec, text
 from harness.tables.cost import Price
-from harness.transcripts.view_api import Scene, Transcript
 
 from .tally import Tally, Use, tally
 
@@ -33,14 +32,12 @@ class ChartRun:
         run: its numbers.
         folder: where its journals are.
         plan: makes its plan, for charts that need the cases.
-        scenes: makes what the project's views draw of an episode, one scene for the start and one a round.
         tallies: folder → what its journals say, once they were read.
     """
 
     run: RunScores
     folder: Path
     plan: Callable[[], Plan]
-    scenes: Callable[[Transcript], Sequence[Scene]]
     tallies: dict[Path, Tally] = field(default_factory=dict, repr=False)
 
     @property
@@ -60,7 +57,7 @@ class ChartOptions:
         metric: the metric instead of the spec's headline.
         by: the label that makes series, points or bars.
         condition: only this condition's episodes.
-        episode: the episode of `heatmap` and `network`.
+        episode: the episode of `heatmap` and `blame`.
     """
 
     x: str | None = None

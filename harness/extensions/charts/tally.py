@@ -16,7 +16,7 @@ from harness.engines.likelihoods import sums
 from harness.extensions.charts import messages as traffic
 from harness.storage import finished
 
-_TOKENS = ("input", "output", "reasoning", "cached")
+_TOKENS = ("input", "output")
 
 
 @dataclass(slots=True)
@@ -25,8 +25,7 @@ class Use:
 
     Attributes:
         moves, calls: how many there were.
-        input, output, reasoning, cached: tokens, of the calls that report them; None if none does. Reasoning tokens are
-            among those of output, cached ones among those of input.
+        input, output: tokens, of the calls that report them; None if none does.
         characters: of all replies and actions, for telling long episodes from short ones.
         parse: moves without a readable reply.
         truncated: calls that ended at their token limit.
@@ -38,8 +37,6 @@ class Use:
     calls: int = 0
     input: int | None = None
     output: int | None = None
-    reasoning: int | None = None
-    cached: int | None = None
     characters: int = 0
     parse: int = 0
     truncated: int = 0

@@ -17,10 +17,10 @@ from harness.api import Completion, Move, Request, Turn
 from harness.api.errors import DataError, EngineFatalError, SpecError
 from harness.checks.estimate import estimate
 from harness.config import project, resolve, spec
+from harness.config.limits import EpisodeLimits, Meter, TurnQuota
 from harness.engines.budget import LARGEST
 from harness.engines.mock import Mock
 from harness.evaluation.rescore import rescored
-from harness.runtime.episode_limits import CallMeter, CallQuota, CallsAndTokens
 from harness.runtime.players import LIMITED, ModelPlayer
 from harness.runtime.runner import BudgetReachedError, RunStoppedError
 from harness.storage import UNFINISHED
@@ -75,7 +75,7 @@ def one_by_one(wanted: list[int], left: int) -> list[int]:
 @given(st.lists(st.integers(0, 6), max_size=8), st.integers(1, 40), st.none() | st.integers(1, 9))
 def test_calls_are_dealt_like_cards(parse_retries: list[int], left: int, own: int | None) -> None:
     requests = [turn(f"S{i}", repair) for i, repair in enumerate(parse_retries)]
-    dealt = CallMeter(CallsAndTokens(calls_per_episode=left, calls_per_agent=own)).allocate(requests).values()
+    dealt = Meter(EpisodeLimits(calls_per_episode=left, calls_per_agent=own)).allocate(requests).values()
     items = [min(1 + repair, own or LARGEST) for repair in parse_retries]
     assert [quota.calls for quota in dealt] == one_by_one(items, left)
     short = [quota.calls < want for quota, want in zip(dealt, items, strict=True)]
@@ -83,16 +83,14 @@ def test_calls_are_dealt_like_cards(parse_retries: list[int], left: int, own: in
 
 
 def test_enormous_numbers_are_dealt_at_once() -> None:
-    dealt = (
-        CallMeter(CallsAndTokens(calls_per_episode=10**15)).allocate([turn("S0", 10**15), turn("S1", 10**15)]).values()
-    )
+    dealt = Meter(EpisodeLimits(calls_per_episode=10**15)).allocate([turn("S0", 10**15), turn("S1", 10**15)]).values()
     assert [quota.calls for quota in dealt] == [10**15 // 2] * 2
 
 
 def test_no_limits_are_no_limits() -> None:
     plan = resolve.plan(spec.load("toy", TOY, ["limits={}"]), TOY, Mock())
     assert all(condition.limits is None for condition in plan.conditions)
-    assert CallQuota(2, "calls_per_agent", {}).reached([Completion("a")]) is None
+    assert TurnQuota(2, "calls_per_agent", {}).reached([Completion("a")]) is None
 
 
 # ------------------------------------------------------------------------------------------ episodes
@@ -284,7 +282,7 @@ def player(texts: list[str]) -> ModelPlayer:
 @given(st.lists(st.sampled_from(["a", "b", "?"]), min_size=12, max_size=12), st.integers(1, 8), st.integers(0, 2))
 def test_a_limited_conversation_is_rebuilt(script: list[str], most: int, parse_retries: int) -> None:
     async def act(who: ModelPlayer) -> list[Move]:
-        meter, moves = CallMeter(CallsAndTokens(calls_per_agent=most)), []
+        meter, moves = Meter(EpisodeLimits(calls_per_agent=most)), []
         for i in range(4):
             requests = turn(parse_retries=parse_retries, i=i)
             moves.append(await who.act(requests, meter.allocate([requests])["S0"]))
@@ -317,10 +315,10 @@ def test_a_turn_that_was_begun_is_gone_on_with(begun: int, last: str) -> None:
 
 def test_a_quota_needs_to_know_tokens() -> None:
     with pytest.raises(EngineFatalError, match="tokens_per_agent cannot be kept"):
-        CallQuota(3, "calls_per_agent", {"tokens_per_agent": 5}).reached([Completion("?", input_tokens=3)])
+        TurnQuota(3, "calls_per_agent", {"tokens_per_agent": 5}).reached([Completion("?", input_tokens=3)])
     with pytest.raises(EngineFatalError, match="tokens_per_episode and tokens_per_agent cannot be kept"):
         move = Move("S0", "say", None, "no", LIMITED, (Completion("?"),))
-        CallMeter(CallsAndTokens(tokens_per_agent=1, tokens_per_episode=1)).take([move])
+        Meter(EpisodeLimits(tokens_per_agent=1, tokens_per_episode=1)).take([move])
 
 
 # ------------------------------------------------------------------------------------------ the spec

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -207,16 +207,6 @@ def test_answers_from_before_a_stop_are_not_asked_for_again(known: int) -> None:
     assert again.thread.messages[: 2 * known + 1] == whole.thread.messages[: 2 * known + 1]
 
 
-class Most(TurnQuota):
-    """So many calls."""
-
-    def __init__(self, calls: int) -> None:
-        self.calls = calls
-
-    def reached(self, calls: Sequence[Completion]) -> str | None:
-        return "most" if len(calls) >= self.calls else None
-
-
 @pytest.mark.parametrize(
     ("calls", "error", "roles"),
     [
@@ -228,7 +218,7 @@ class Most(TurnQuota):
 )
 def test_a_limit_says_what_was_wrong_before_it(calls: int, error: str, roles: list[str]) -> None:
     who = player(lambda request: "?")
-    move = asyncio.run(who.act(turn(parse_retries=2), Most(calls)))
+    move = asyncio.run(who.act(turn(parse_retries=2), TurnQuota(calls, "most", {})))
     assert (len(move.calls), move.action, move.error) == (calls, None, error)
     assert move.error_kind == ("limit" if calls < 3 else "parse")
     assert [message["role"] for message in who.thread.messages] == roles

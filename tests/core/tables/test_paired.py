@@ -166,3 +166,12 @@ def test_the_detectable_difference_is_found_in_four_of_five_comparisons() -> Non
         found += scipy.stats.ttest_1samp(sample, 0).pvalue < 0.05
     assert found / 2000 == pytest.approx(0.8, abs=0.03)
     assert paired.detectable(None, 3) is None
+
+
+@pytest.mark.parametrize("df", [1, 4, 200])
+@pytest.mark.parametrize("power", [0.5, 0.9])
+def test_the_difference_that_a_test_finds_with_a_power(df: int, power: float) -> None:
+    t = scipy.stats.t(df)
+    assert paired.detectable(0.3, df, power) == pytest.approx(0.3 * (t.ppf(0.975) + t.ppf(power)))
+    assert paired.detectable(0.3, df) == pytest.approx(0.3 * (t.ppf(0.975) + t.ppf(0.8)))
+    assert paired.detectable(None, df) is None

@@ -70,87 +70,74 @@ BOTH = [*episodes("Base", BASE), *episodes("CAMOC", CAMOC)]
 # ------------------------------------------------------------------------------------------- values
 
 
-def test_welch_is_scipys_with_the_difference_seen_from_the_base() -> None:
-    table = made(BOTH)
-    theirs = scipy.stats.ttest_ind(CAMOC, BASE, equal_var=False)
-    assert values(table) == {
-        ("p2p",): {
-            "base": pytest.approx(0.3),
-            "with": pytest.approx(0.66),
-            "difference": pytest.approx(0.36),
-            "t": pytest.approx(theirs.statistic),
-            "df": pytest.approx(theirs.df),
-            "p": pytest.approx(theirs.pvalue),
-            "p_holm": pytest.approx(theirs.pvalue),  # the only test
-        }
-    }
-    assert [cell.n for cell in table.rows[0].cells] == [4, 5, 9, 9, 9, 9, 9]
-    assert table.rows[0].cells[0].stderr == pytest.approx(scipy.stats.sem(BASE))
-    assert table.notes == (
-        "p: two-sided Welch t tests over episodes, CAMOC against Base (n = 5 and 4); difference: the former − Base.",
-        "p (Holm): p after Holm's correction for the one such test in this table.",
-    )
-
-
 def flipped(differences: Sequence[float]) -> Any:
     """scipy's sign-flip test, with all signs."""
     sides = (numpy.array(differences), numpy.zeros(len(differences)))
     return scipy.stats.permutation_test(sides, lambda x, y: (x - y).sum(), permutation_type="samples")
 
 
-def test_pairs_are_scipys_over_what_both_sides_have() -> None:
+def test_the_test_is_scipys_over_what_both_sides_have() -> None:
     table = made(BOTH, {"paired_by": "agents"})
     theirs = flipped([a - b for a, b in zip(CAMOC, BASE, strict=False)])
     value = values(table)["p2p",]
-    assert {name: value[name] for name in ("pairs", "paired_difference", "paired_p", "paired_p_holm")} == {
+    assert {name: x for name, x in value.items() if name != "detectable"} == {
+        "base": pytest.approx(0.3),
+        "with": pytest.approx(0.65),  # without the fifth, which is in no pair
+        "difference": pytest.approx(0.35),  # (0.8 + 0.2 + 0.6 − 0.2) / 4
+        "p": pytest.approx(theirs.pvalue),
+        "p_holm": pytest.approx(theirs.pvalue),  # the only test
         "pairs": 4,
-        "paired_difference": pytest.approx(0.35),  # (0.8 + 0.2 + 0.6 − 0.2) / 4
-        "paired_p": pytest.approx(theirs.pvalue),
-        "paired_p_holm": pytest.approx(theirs.pvalue),
     }
-    assert table.notes[2:] == (
-        "paired p: exact two-sided sign-flip tests (n = 4 pairs); a pair has equal agents, and the mean of its "
-        "episodes where a side has several.",
+    low, high = table.rows[0].cells[2].low, table.rows[0].cells[2].high
+    assert low is not None and high is not None and low <= 0 < 0.35 < high, "the interval says the same as the test"
+    assert table.notes == (
+        "CAMOC against Base. A pair has the same agents, and the mean of its episodes where a side has several.",
+        "In brackets: the 95 % interval of the difference; it holds 0 where p is 0.05 or more.",
+        "p: exact two-sided sign-flip test of pairs (of zeros and ones McNemar's exact test); p (Holm): after Holm's "
+        "correction for the one test.",
+        "4 pairs cannot show a difference: 6 must differ before p can be below 0.05.",
+        "detectable –: at as many pairs no difference that is possible is found so, or the numbers do not vary.",
         "1 of 5 combinations of agents have numbers on one side only and are in no pair.",
-        "paired p (Holm): paired p after Holm's correction for the one such test in this table.",
     )
+
+
+def test_without_labels_the_case_makes_a_pair() -> None:
+    assert values(made(BOTH)) == values(made(BOTH, {"paired_by": "agents"}))
+    assert made(BOTH).notes[0].startswith("CAMOC against Base. A pair has the same case,")
 
 
 def test_several_episodes_of_a_pair_are_averaged_first() -> None:
     twice = [*episodes("Base", [0.0, 0.2, 0.9]), *episodes("Base", [1.0, 0.4, None]), *episodes("CAMOC", [1, 1, 1, 1])]
     value = values(made(twice, {"paired_by": ["agents", "backend"]}))["p2p",]
     theirs = flipped([0.5, 0.7, 0.1])
-    assert (value["pairs"], value["paired_p"]) == (3, pytest.approx(theirs.pvalue))
-    assert value["base"] == pytest.approx(2.5 / 5)  # the mean and Welch's test are over episodes
+    assert (value["pairs"], value["p"]) == (3, pytest.approx(theirs.pvalue))
+    assert value["base"] == pytest.approx((0.5 + 0.3 + 0.9) / 3)
 
 
-# p of Welch's test, smaller from row to row: the differences grow over the same spread.
-SHIFTS = {"a": 0.1, "b": 0.2, "c": 0.4}
+SHIFTS = {"a": (0.1, 0.2, 0.3), "b": (0.3, -0.1, 0.2), "c": (-0.1, 0.2, -0.2)}
 THREE = [
     score
-    for backend, shift in SHIFTS.items()
-    for condition, by in (("Base", 0.0), ("CAMOC", shift))
-    for score in episodes(condition, [0.1 + by, 0.2 + by, 0.3 + by + by / 10], backend)
+    for backend, shifts in SHIFTS.items()
+    for condition, by in (("Base", (0.0, 0.0, 0.0)), ("CAMOC", shifts))
+    for score in episodes(condition, [0.3 + x for x in by], backend)
 ]
 
 
 def test_holm_by_hand_over_all_tests_of_the_table() -> None:
     result = values(made(THREE, {"paired_by": "agents"}))
-    for p, holm in (("p", "p_holm"), ("paired_p", "paired_p_holm")):
-        one, two, three = sorted((row[p] for row in result.values()), key=lambda x: x or 0)
-        assert one is not None and two is not None and three is not None
-        steps = [3 * one, max(3 * one, 2 * two), max(3 * one, 2 * two, three)]
-        assert sorted(row[holm] or 0 for row in result.values()) == [pytest.approx(min(1, x)) for x in steps]
-    assert "p (Holm): p after Holm's correction for all 3 such tests in this table." in made(THREE).notes
+    one, two, three = sorted((row["p"] for row in result.values()), key=lambda x: x or 0)
+    assert one is not None and two is not None and three is not None
+    steps = [3 * one, max(3 * one, 2 * two), max(3 * one, 2 * two, three)]
+    assert sorted(row["p_holm"] or 0 for row in result.values()) == [pytest.approx(min(1, x)) for x in steps]
+    assert any(note.endswith("p (Holm): after Holm's correction for all 3 tests.") for note in made(THREE).notes)
 
 
 def test_what_is_no_test_does_not_count_in_the_correction() -> None:
     scores = [*BOTH, *episodes("Base", [1.0], "sfs"), *episodes("CAMOC", [0.0, 1.0], "sfs")]
     result = values(made(scores))
     assert result["p2p",]["p"] == result["p2p",]["p_holm"]
-    assert result["sfs",]["difference"] == -0.5
-    assert [result["sfs",][x] for x in ("t", "df", "p", "p_holm")] == [None] * 4
-    assert made(scores).notes[-1] == "1 of 2 rows have no p: fewer than two observations on a side."
+    assert (result["sfs",]["difference"], result["sfs",]["pairs"]) == (-1.0, 1)
+    assert [result["sfs",][x] for x in ("p", "p_holm", "detectable")] == [None] * 3
 
 
 def test_metrics_and_values_compared_make_rows() -> None:
@@ -159,8 +146,8 @@ def test_metrics_and_values_compared_make_rows() -> None:
     assert table.row_labels == ("backend", "metric", "condition")
     result = values(table)
     assert list(result) == [("p2p", x, y) for x in ("tokens", "solved") for y in ("CAMOC", "N = 1")]
-    assert [result[key]["with"] for key in result] == [pytest.approx(x) for x in (66, 5, 0.66, 0.05)]
-    assert [result[key]["base"] for key in result] == [pytest.approx(x) for x in (30, 30, 0.3, 0.3)]
+    assert [result[key]["with"] for key in result] == [pytest.approx(x) for x in (65, 5, 0.65, 0.05)]
+    assert [result[key]["base"] for key in result] == [pytest.approx(x) for x in (30, 25, 0.3, 0.25)]
     assert [column.names for column in table.columns][:3] == [("Base",), ("with",), ("difference",)]
     placed = made(scores, cell=["tokens", "solved"], rows=["metric", "backend"])
     assert [row.names for row in placed.rows] == [("tokens", "p2p"), ("solved", "p2p")]
@@ -170,7 +157,7 @@ def test_several_models_are_never_in_one_test_unless_they_are_compared() -> None
     scores = [*BOTH, *episodes("Base", [0.3, 0.5], model="n"), *episodes("CAMOC", [0.4, 0.4], model="n")]
     table = made(scores)
     assert table.row_labels == ("model", "backend")
-    assert [values(table)[model, "p2p"]["with"] for model in "mn"] == [pytest.approx(0.66), 0.4]
+    assert [values(table)[model, "p2p"]["with"] for model in "mn"] == [pytest.approx(0.65), 0.4]
     models = made(scores, {"label": "model", "base": "m", "with": "n", "paired_by": ["condition", "agents"]})
     assert models.row_labels == ("backend",)
     assert values(models)["p2p",]["pairs"] == 4
@@ -193,51 +180,44 @@ def test_there_is_a_number_or_nothing_and_never_nan(base: list[float], other: li
     numbers = [cell.value for row in table.rows for cell in row.cells]
     assert all(x is None or math.isfinite(x) for x in numbers)
     for row in values(table).values():
-        assert (row["p"] is None) == (row["p_holm"] is None) == (row["t"] is None)
+        assert (row["p"] is None) == (row["p_holm"] is None)
         if row["p"] is not None:
-            assert 0 <= row["p"] <= 1 and min(len(base), len(other)) > 1
+            assert 0 <= row["p"] <= 1 and (row["pairs"] or 0) > 1
     json.loads(render(table, "json"))
 
 
 # -------------------------------------------------------------------------------- what has no p
 
 
-def test_numbers_that_do_not_vary_have_no_p() -> None:
-    scores = [*episodes("Base", [0.1, 0.1]), *episodes("CAMOC", [0.3, 0.3])]
-    table = made(scores, {"paired_by": "agents"})
-    assert line(table) == ["p2p", "0.10", "0.30", "0.20", "–", "–", "–", "–", "2", "0.20", "0.500", "0.500"]
-    assert table.notes[1] == "1 of 1 rows have no p: the numbers of neither side vary."
-    same = made([*episodes("Base", [0.1, 0.3]), *episodes("CAMOC", [0.1, 0.3])], {"paired_by": "agents"})
-    assert same.notes[-1] == "1 of 1 rows have no paired p: the sides do not differ in any pair."
-    assert not any("paired p (Holm)" in note for note in same.notes)
-
-
 def test_a_constant_difference_has_the_p_of_its_signs_however_it_is_rounded() -> None:
     scores = [*episodes("Base", [0.1, 0.2]), *episodes("CAMOC", [0.3, 0.4])]  # 0.3 − 0.1 ≠ 0.4 − 0.2 in binary
     value = values(made(scores, {"paired_by": "agents"}))["p2p",]
-    assert value["p"] == pytest.approx(scipy.stats.ttest_ind([0.3, 0.4], [0.1, 0.2], equal_var=False).pvalue)
-    assert (value["paired_difference"], value["paired_p"]) == (pytest.approx(0.2), pytest.approx(0.5))
+    assert (value["difference"], value["p"]) == (pytest.approx(0.2), pytest.approx(0.5))
 
 
-def test_one_observation_a_side_has_a_difference_and_no_tests() -> None:
+def test_sides_that_do_not_differ_have_no_p() -> None:
+    same = made([*episodes("Base", [0.1, 0.3]), *episodes("CAMOC", [0.1, 0.3])], {"paired_by": "agents"})
+    assert line(same)[-4:] == ["–", "–", "–", "2"]
+    assert "No p: the sides differ in no pair." in same.notes
+    assert not any("Holm" in note for note in same.notes)
+
+
+def test_one_pair_has_a_difference_and_no_test() -> None:
     table = made([*episodes("Base", [0.5]), *episodes("CAMOC", [0.75])], {"paired_by": "agents"})
-    assert line(table)[1:] == ["0.50", "0.75", "0.25", "–", "–", "–", "–", "1", "0.25", "–", "–"]
-    assert [note for note in table.notes if "rows" in note] == [
-        "1 of 1 rows have no p: fewer than two observations on a side.",
-        "1 of 1 rows have no paired p: fewer than two pairs.",
-    ]
+    assert line(table)[1:] == ["0.50", "0.75", "0.25", "–", "–", "–", "1"]
+    assert "1 pair cannot show a difference: 6 must differ before p can be below 0.05." in table.notes
 
 
 def test_without_a_common_key_there_are_no_pairs() -> None:
     scores = [*episodes("Base", BASE, items=1), *episodes("CAMOC", CAMOC, items=2)]
     table = made(scores, {"paired_by": ["agents", "items"]})
-    assert line(table)[-4:] == ["0", "–", "–", "–"]
+    assert line(table)[1:] == [*["–"] * 6, "0"]
     assert "9 of 9 combinations of agents, items have numbers on one side only and are in no pair." in table.notes
 
 
 def test_a_value_without_episodes_is_reported_and_leaves_its_cells_empty() -> None:
     table = made(episodes("Base", BASE), {"with": "CAMOK", "paired_by": "agents"})
-    assert line(table) == ["p2p", "0.30", *["–"] * 10]
+    assert line(table) == ["p2p", *["–"] * 6, "0"]
     assert "No episode has condition 'CAMOK'. Available: Base." in table.notes
     assert made([]).rows == () and made([]).notes == ("There are no episodes to show.",)
 
@@ -258,24 +238,26 @@ def test_failed_and_missing_episodes_are_counted_and_in_no_test() -> None:
 
 # ------------------------------------------------------------------------------------------- shown
 
-FAR = [*episodes("Base", [0.01, 0.02, 0.03, 0.02]), *episodes("CAMOC", [0.91, 0.92, 0.93, 0.92])]
+FAR = [*episodes("Base", [0.01, 0.02, 0.03, 0.02] * 3), *episodes("CAMOC", [0.92, 0.92, 0.92, 0.92] * 3)]
 
 
 def test_small_p_values_are_bounds_to_read_and_numbers_in_rows() -> None:
     table = made(FAR, unit="percent", digits=1)
-    welch = scipy.stats.ttest_ind([0.91, 0.92, 0.93, 0.92], [0.01, 0.02, 0.03, 0.02], equal_var=False)
-    assert line(table) == ["p2p", "2.0%", "92.0%", "90.0%", f"{welch.statistic:.1f}", "6.0", "<0.001", "<0.001"]
+    shown = line(table)
+    assert shown[:3] == ["p2p", "2.0%", "92.0%"] and shown[4:6] == ["<0.001", "<0.001"]
+    assert shown[3].startswith("90.0% [")
     tidy = {row["statistic"]: row for row in table.long()}
-    assert 0 < tidy["p"]["value"] < 1e-6
-    assert (tidy["p"]["metric"], tidy["p"]["backend"], tidy["base"]["n"]) == ("solved", "p2p", 4)
+    assert tidy["p"]["value"] == pytest.approx(2 / 2**12)
+    assert (tidy["p"]["metric"], tidy["p"]["backend"], tidy["base"]["n"]) == ("solved", "p2p", 12)
     mapping = {row["statistic"]: row["value"] for row in csv.DictReader(io.StringIO(render(table, "csv")))}
-    assert float(mapping["p"]) == pytest.approx(welch.pvalue)
+    assert float(mapping["p"]) == pytest.approx(2 / 2**12)
     data = json.loads(render(table, "json"))
-    assert data["rows"][0]["cells"][5]["value"] == pytest.approx(welch.pvalue)
-    assert [c["form"] for c in data["columns"]] == ["quantity"] * 3 + ["plain"] * 2 + ["pvalue"] * 2
+    assert data["rows"][0]["cells"][3]["value"] == pytest.approx(2 / 2**12)
+    forms = ["quantity"] * 3 + ["pvalue"] * 2 + ["quantity", "count"]
+    assert [c["form"] for c in data["columns"]] == forms
     assert r"\textless{}0.001" in render(table, "latex") and "&lt;0.001" in page("t", [table])
-    plain = scipy.stats.ttest_ind(CAMOC, BASE, equal_var=False).pvalue
-    assert line(made(BOTH, digits=1))[-1] == f"{plain:.3f}"  # p-values have their own digits
+    plain = flipped([a - b for a, b in zip(CAMOC, BASE, strict=False)]).pvalue
+    assert line(made(BOTH, digits=1))[4] == f"{plain:.3f}"  # p-values have their own digits
 
 
 HOSTILE = "a|b\x1b[31m\n</td><script>&$_{}=SUM(1)"
@@ -284,7 +266,7 @@ HOSTILE = "a|b\x1b[31m\n</td><script>&$_{}=SUM(1)"
 @pytest.mark.parametrize("form", FORMATS)
 def test_hostile_values_stay_data(form: str) -> None:
     scores = [*episodes(HOSTILE, BASE, HOSTILE), *episodes("=1+1", CAMOC, HOSTILE)]
-    table = made(scores, {"base": HOSTILE, "with": "=1+1", "paired_by": "backend"})
+    table = made(scores, {"base": HOSTILE, "with": "=1+1", "paired_by": ["backend", "agents"]})
     assert values(table)[HOSTILE,]["p"] == values(made(BOTH))["p2p",]["p"]
     text = render(table, form)
     assert "\x1b" not in text
@@ -364,16 +346,13 @@ def test_published_figures_stay_away() -> None:
 def test_repeats_of_a_case_do_not_make_a_test_surer() -> None:
     once = [*episodes("Base", BASE), *episodes("CAMOC", CAMOC)]
     again = [replace(score, id=f"{score.id[:-1]}{repeat}") for score in once for repeat in range(3)]
-    assert values(made(again)) == {
-        row: {name: pytest.approx(x) for name, x in found.items()} for row, found in values(made(once)).items()
-    }
-    note = "p treats repeats of a case as one observation (clustered)."
-    assert note in made(again).notes and note not in made(once).notes
-    counted = values(made(again, cluster="episode"))
-    assert next(iter(counted.values()))["p"] < next(iter(values(made(again)).values()))["p"]
-
-
-def test_repeats_of_a_single_case_are_one_observation() -> None:
-    scores = [*episodes("Base", BASE), *episodes("CAMOC", CAMOC[:1])]
-    repeated = [*scores, replace(scores[-1], id=f"{scores[-1].id[:-1]}1")]
-    assert "1 of 1 rows have no p: fewer than two observations on a side." in made(repeated).notes
+    again = [replace(s, labels={**s.labels, "repeat": s.id[-1]}) for s in again]
+    surer = made(again, {"paired_by": ["agents", "repeat"]})
+    counted, apart = values(surer)["p2p",], {"detectable", "pairs"}
+    found = values(made(once))["p2p",]
+    assert {k: counted[k] for k in counted.keys() - apart} == {k: pytest.approx(found[k]) for k in found.keys() - apart}
+    assert (counted["pairs"], found["pairs"]) == (12, 4)
+    note = "Errors treat repeats of a case as one observation (clustered)."
+    assert note in surer.notes and note not in made(once).notes
+    alone = values(made(again, {"paired_by": ["agents", "repeat"]}, cluster="episode"))["p2p",]
+    assert alone["p"] is not None and counted["p"] is not None and alone["p"] < counted["p"]

@@ -289,7 +289,10 @@ def test_tables_of_a_spec_and_compare_have_the_same_p(tmp_path: Path, capsys: Ca
     (row,) = table.rows
     own = {column.key["statistic"]: cell.value for column, cell in zip(table.columns, row.cells, strict=True)}
     out = compare(capsys, run.folder, "--label", "player", "random", "agentsnet/classical", "--format", "json")[1]
-    assert own["paired_p"] == statistics(out)["score"]["p"] is not None
+    theirs = statistics(out)["score"]
+    assert own["p"] == theirs["p"] is not None
+    names = ("difference", "p_holm", "detectable", "pairs")
+    assert [own[name] for name in ("base", "with", *names)] == [theirs[name] for name in ("a", "b", *names)]
 
 
 @pytest.mark.slow

@@ -23,7 +23,6 @@ KINDS = [
     ("pareto", ["small", "hostile"], ["Tokens an episode ↓", "Accuracy ↑", "small"]),
     ("failures", ["small", "hostile"], ["Episodes, %", "Model", "solved", "unsolved"]),
     ("heatmap", ["network"], ["Sender", "Receiver", "Messages an episode"]),
-    ("network", ["network"], ["1", "2"]),
     ("calibration", ["panel"], ["Stated confidence", "Right answers, share", "Answers"]),
 ]
 
@@ -79,10 +78,9 @@ def test_what_was_chosen_is_said_and_can_be_chosen(
             "network",
             ["--kind", "pareto"],
             "policies played, which use no tokens",
-            "scaling, failures, heatmap, network.",
+            "scaling, failures, heatmap.",
         ),
         ("small", ["--kind", "pareto", "--by", "model"], "all episodes are of Model small", "several models"),
-        ("small", ["--kind", "network"], "not a task on networks", "scaling, pareto, failures"),
         ("small", ["--kind", "calibration"], "no agent states a confidence", "scaling, pareto, failures"),
         ("small", ["--kind", "heatmap"], "does not record who sent messages", "scaling, pareto, failures"),
         ("small", ["--kind", "scaling", "--x", "term"], "no episode has the label 'term'", "Did you mean terms?"),
@@ -90,7 +88,7 @@ def test_what_was_chosen_is_said_and_can_be_chosen(
         ("small", ["--kind", "scaling", "--metric", "scor"], "there is no metric 'scor'", "Did you mean score?"),
         ("small", ["--kind", "failures", "--by", "term"], "no episode has the label 'term'", "Did you mean terms?"),
         ("small", ["--kind", "failures", "--condition", "terms=3"], "no condition 'terms=3'", "Did you mean"),
-        ("network", ["--kind", "network", "--episode", "x"], "no finished episode 'x'", ""),
+        ("network", ["--kind", "heatmap", "--episode", "x"], "no finished episode 'x'", ""),
         ("small", ["--kind", "scalings"], "there is no kind 'scalings'", "Did you mean scaling?"),
         ("none", ["--kind", "scaling"], "folder not found", ""),
     ],

@@ -72,8 +72,8 @@ def report(capsys: pytest.CaptureFixture[str], folder: Path, *runs: Path) -> str
     ("folders", "charts"),
     [
         (["small", "hostile"], ["Accuracy by Terms", "Accuracy by cost", "How episodes ended, by Model"]),
-        (["panel"], ["Stated confidence and right answers", "Tokens an episode, by model"]),
-        (["network"], ["Who sent messages to whom", "A network after an episode"]),
+        (["panel"], ["Stated confidence and right answers"]),
+        (["network"], ["Who sent messages to whom"]),
     ],
     ids=["two", "panel", "network"],
 )

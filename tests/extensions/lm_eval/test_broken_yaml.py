@@ -103,14 +103,6 @@ def test_validate_looks_at_the_first_document_of_local_data(
     assert says in out + err
 
 
-def test_convert_takes_a_file_alone(hits: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("hits.yaml").write_text(TASK)
-    main(["convert", "hits.yaml"])
-    assert "name: hits" in capsys.readouterr()[0]
-    assert main(["convert", "inspect", "hits.yaml"]) == 2
-    assert "harness convert lm_eval TASK" in capsys.readouterr()[1]
-
-
 @pytest.mark.parametrize(
     ("change", "says"),
     [
