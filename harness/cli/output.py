@@ -13,8 +13,8 @@ from pathlib import Path
 
 from harness.api.printable import clean_name
 from harness.cli.terminal import terminal_width
-from harness.evaluation.run import Run
 from harness.evaluation import post_run
+from harness.evaluation.run import Run
 from harness.plugins.manifests import report_part
 from harness.report import render
 from harness.report.provenance import in_one_line

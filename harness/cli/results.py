@@ -11,9 +11,9 @@ from harness.api.errors import DataError
 from harness.api.printable import clean
 from harness.cli.evaluate import interrupted
 from harness.cli.output import print_after, print_tables, readable, show, with_reasons, write
+from harness.evaluation import post_run
 from harness.evaluation.rescore import rescored
 from harness.evaluation.run import Run
-from harness.evaluation import post_run
 from harness.plugins.manifests import report_part
 from harness.runtime.record import check_journals
 from harness.storage import first_damaged, journals

@@ -17,9 +17,9 @@ from harness.api.errors import DataError, SpecError, StorageError, raise_all
 from harness.config.permissions import check_execution
 from harness.config.plan import Plan, Survey, prepare, survey
 from harness.engines.budget import Spent
+from harness.evaluation import post_run
 from harness.evaluation.post_run import After
 from harness.evaluation.run import Run
-from harness.evaluation import post_run
 from harness.plugins import approvals
 from harness.plugins.manifests import usable
 from harness.runtime import manifest
