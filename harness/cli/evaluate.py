@@ -22,7 +22,8 @@ from harness.config.plan import Plan
 from harness.config.project import find
 from harness.config.proposals import complete
 from harness.engines.sampling import normalize
-from harness.evaluation.stages import execute, post_run
+from harness.evaluation import post_run
+from harness.evaluation.stages import execute
 from harness.plugins.manifests import report_part
 from harness.runtime.manifest import default_folder
 from harness.runtime.options import NAMES, Options

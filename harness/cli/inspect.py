@@ -13,7 +13,8 @@ from harness.config import resolve, spec
 from harness.config.permissions import lacking
 from harness.config.plan import Plan
 from harness.config.project import Project, find
-from harness.evaluation.stages import STAGES, post_run, wrong_tables
+from harness.evaluation import post_run
+from harness.evaluation.stages import STAGES, wrong_tables
 from harness.plugins.absent import bringer
 from harness.plugins.manifests import offers
 

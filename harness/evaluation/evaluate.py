@@ -11,8 +11,9 @@ from harness.api.errors import SpecError, near
 from harness.config import resolve
 from harness.config.project import Project, find
 from harness.config.spec import Spec, load, parse
+from harness.evaluation import post_run
 from harness.evaluation.run import Run
-from harness.evaluation.stages import OnScore, execute, post_run
+from harness.evaluation.stages import OnScore, execute
 from harness.plugins import approvals
 from harness.runtime.options import NAMES, Options
 

@@ -11,8 +11,9 @@ from harness.config import resolve
 from harness.config.permissions import check_execution
 from harness.config.plan import survey
 from harness.config.project import Project, find
+from harness.evaluation import post_run
 from harness.evaluation.run import Run
-from harness.evaluation.stages import finish, post_run
+from harness.evaluation.stages import finish
 from harness.plugins import approvals
 
 
