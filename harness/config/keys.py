@@ -2,6 +2,10 @@
 
     [keys]
     crosses = "key:CrossesKey"
+    league = {run = "key:LeagueKey", seats_agents = true, without_numbers = ["league/results"]}
+
+A key is loaded where a spec has it. What concerns other specs stands in the manifest: `seats_agents`, whether the key
+says who plays, in place of `agents:`; `without_numbers`, metrics that no plain table shows.
 
 Next: `harness.config.resolve`, which asks them when a spec becomes a plan.
 """
@@ -12,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.api.errors import Place
-from harness.plugins.manifests import offers, usable
+from harness.plugins.manifests import Offer, offers
 
 if TYPE_CHECKING:
     from harness import api
@@ -32,21 +36,22 @@ class SpecKey:
     Attributes:
         entry: the annotation of its value, as `harness.plugins.parameters` reads it.
         labels: names of the labels by which its conditions differ, for the rows of default tables.
-        without_numbers: metrics that no plain table shows, whether a spec has the key or not.
-        seats_agents: whether it says who plays; then it replaces `agents:`.
         takes_model: advice on how to let the model under test play, for messages.
         unopened: which of its entries name files or folders that playing the spec does not open.
     """
 
     entry: ClassVar[Any]
     labels: ClassVar[tuple[str, ...]] = ()
-    without_numbers: ClassVar[tuple[str, ...]] = ()
-    seats_agents: ClassVar[bool] = False
     takes_model: ClassVar[str] = ""
     unopened: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, name: str, value: Any, spec: Spec) -> None:
         self.name, self.value, self.spec = name, value, spec
+
+    @property
+    def seats_agents(self) -> bool:
+        """Whether it says who plays; then it replaces `agents:`."""
+        return self.name in seating_keys()
 
     def place(self, *path: Any) -> Place:
         """Where the value at a path below the key was written."""
@@ -141,4 +146,14 @@ def measured(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def seating_keys() -> list[str]:
     """The names of the keys that say who plays."""
-    return [name for name, key in usable("keys", SpecKey).items() if key.seats_agents]
+    return [name for name, offer in offers("keys").items() if _declared(offer, "seats_agents")]
+
+
+def metrics_without_numbers() -> set[str]:
+    """The metrics that no plain table shows, whether a spec has the key that names them or not."""
+    return {name for offer in offers("keys").values() for name in _declared(offer, "without_numbers") or ()}
+
+
+def _declared(offer: Offer, key: str) -> Any:
+    """What a manifest says of a key of specs beside its class."""
+    return offer.value.get(key) if isinstance(offer.value, Mapping) else None

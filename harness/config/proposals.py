@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness.config.keys import SpecKey, keys_of
+from harness.config.keys import keys_of, metrics_without_numbers
 from harness.config.project import Project
 from harness.config.schema import metric_name
-from harness.plugins.manifests import usable
 
 if TYPE_CHECKING:
     from harness.config.spec import Spec
@@ -48,7 +47,7 @@ def _adapt_headline(data: dict[str, Any], metrics: Sequence[str]) -> None:
 
 def _plain_table(spec: Spec) -> dict[str, Any]:
     """The table of a spec that declares none: a row for each model and condition, a column for each metric."""
-    hidden = {name for key in usable("keys", SpecKey).values() for name in key.without_numbers}
+    hidden = metrics_without_numbers()
     return {
         "title": spec.name,
         "rows": ["model", *spec.swept],

@@ -24,7 +24,7 @@ _RUN: Final = {"run": "reference", **_NEEDED}
 _SHAPES: Final[Mapping[str, Any]] = {
     "projects": "text",
     "kinds": {**_RUN, "singular": "text", "help": "text", "home?": "text"},
-    "keys": "reference",
+    "keys": ("reference", {**_RUN, "seats_agents?": "yes or no", "without_numbers?": "texts"}),
     "tables": ("reference", {**_RUN, "key?": "yes or no"}),
     "table_keys": "reference",
     "after": {**_RUN, "parameters?": "names", "eval?": "reference", "score?": "reference"},

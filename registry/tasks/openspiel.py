@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 
 from harness.api import Case, Facts, Outcome, Protocol, Range, Reply, plugin
 from harness.api.errors import PluginError
-from harness.extensions.games import GameTask, player_names
 from harness.extensions.games.legal import LegalAction
+from harness.extensions.games.tasks import GameTask, player_names
 
 from ._openspiel.example import ExampleState
 from ._openspiel.listing import games

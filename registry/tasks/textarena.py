@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from harness.api import Action, Case, Facts, Outcome, Protocol, Range, Turn, plugin
 from harness.api.errors import PluginError
-from harness.extensions.games import GameTask, player_names
+from harness.extensions.games.tasks import GameTask, player_names
 from harness.extensions.games.textarena import ClockedGame, ExampleGame, Public, TextWorld, catalog, listed
 from harness.replies import FreeText
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness.api import Protocol, Task, plugin
-from harness.extensions.games import GameTask
 from harness.extensions.games.ends import alike, winners
+from harness.extensions.games.tasks import GameTask
 from harness.extensions.viewer.scenes import agents_acting, brief, count, messages, ring
 from harness.transcripts.view_api import RecordedTurn, Scene, Sheet, Transcript, View
 

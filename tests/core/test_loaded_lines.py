@@ -12,6 +12,8 @@ MOST = 18_100
 What a plain run needs: rules for replies in many more styles, shares of turns that were read, and approvals of what a
 spec sends took 1,500 lines. What only a mistake, a call of a tool in text, thinking or another one's extension needs is
 loaded with it."""
+MOST_OF_THREE_KEYS = 22_750
+"""The same for a spec of three keys: a data set's task, one agent, and all else as the task proposes it."""
 LOADED = """
 import contextlib, io, json, sys
 from harness.cli import main
@@ -52,3 +54,23 @@ def test_help_loads_next_to_nothing() -> None:
     files = loaded("--help")
     assert {file.parts[1] for file in files if len(file.parts) > 2} <= {"api", "cli", "plugins", "runtime"}
     assert sum(len((ROOT / file).read_text("utf-8").splitlines()) for file in files) <= 1_700
+
+
+def test_a_spec_of_three_keys_imports_what_its_task_needs(tmp_path: Path) -> None:
+    """No key, no kind of table and no part of an extension that it does not use."""
+    spec = tmp_path / "three.yaml"
+    spec.write_text("name: three\ntask: {use: arithmetic, size: 2, terms: 2}\nprotocol: single\n")
+    options = ("--model", "mock", "--limit", "1", "--quiet", "--output_path", str(tmp_path / "run"))
+    files = loaded("eval", "--spec", str(spec), *options)
+    used = {"/".join(file.parts[2:4]) for file in files if file.parts[:2] == ("harness", "extensions")}
+    assert {name for name in used if name.startswith("sandbox/")} <= {"sandbox/__init__.py", "sandbox/clock.py"}
+    assert {name for name in used if name.startswith("games/")} <= {"games/__init__.py", "games/actions.py"}
+    assert {name.partition("/")[0] for name in used} == {
+        "__init__.py",
+        "datasets",
+        "games",
+        "panels",
+        "sandbox",
+        "yaml_tasks",
+    }
+    assert sum(len((ROOT / file).read_text("utf-8").splitlines()) for file in files) <= MOST_OF_THREE_KEYS

@@ -11,17 +11,10 @@ from typing import Any
 
 from harness.api import Action, Reply
 from harness.api.errors import DataError, PluginError, near
-from harness.extensions.sandbox.code import Code
 from harness.replies import FreeText, unquoted
 
-from .boxed import Boxed
 from .checks import check_arguments
 from .filters import Filtered, Pipeline
-from .label import Label, canonical_label
-from .letter import Letter
-from .mathematics import math_canonical
-from .number import LINE, Number
-from .pattern import Pattern
 
 
 @dataclass(frozen=True)
@@ -60,7 +53,7 @@ def form_of(answer: Mapping[str, Any]) -> Form:
     if name not in FORMS:
         what = f"there is no answer form {name!r}" if name else "answer has no form"
         raise PluginError(what, hint=near(name, FORMS), at=("answer", "form") if name else ("answer",))
-    maker, defaults = FORMS[name]
+    maker, defaults = FORMS[name]()
     check_arguments(f"the answer form {name}", maker, settings, ("answer",), provided="choices")
     takes_choices = "choices" in inspect.signature(maker).parameters
 
@@ -93,87 +86,98 @@ def filtered(filters: Sequence[Pipeline]) -> Form:
     return Form("filtered", make, "", filters=tuple(filters) if whole else ())
 
 
-def _right_letter(reply: Reply, text: str) -> str:
-    options = reply.options or ()
-    bare = text.strip().strip("().:").strip().upper()
-    if bare.isdecimal() and int(bare) < len(options):
-        return str(options[int(bare)])
-    if bare not in options:
-        raise DataError(f"the right answer {text!r:.60} is not a letter from {options[0]} to {options[-1]}")
-    return bare
+_Definition = tuple[Callable[..., Reply], dict[str, Any]]
+"""Maker of the reply form (`choices` are the row's), and other attributes of `Form`."""
 
 
-def _right_label(reply: Reply, text: str) -> str:
-    labels = reply.labels if isinstance(reply, Label) else ()
-    match = next((label for label in labels if canonical_label(label) == canonical_label(text)), None)
-    if match is None and text.strip().isdecimal() and int(text) < len(labels):
-        match = labels[int(text)]
-    if match is None:
-        raise DataError(f"the right answer {text!r:.60} is none of the labels", hint=f"They are: {', '.join(labels)}.")
-    return match
+def _letter() -> _Definition:
+    from .letter import Letter
+
+    def make(choices: Sequence[str] | None, options: int | None = None, work: bool = True) -> Reply:
+        if choices is None and options is None:
+            hint = "Give doc_to_choice, or options: N."
+            raise PluginError("the answer form letter needs choices", hint=hint, at=("answer",))
+        return Letter(tuple(choices) if choices is not None else options or 0, work)
+
+    def right(reply: Reply, text: str) -> str:
+        options = reply.options or ()
+        bare = text.strip().strip("().:").strip().upper()
+        if bare.isdecimal() and int(bare) < len(options):
+            return str(options[int(bare)])
+        if bare not in options:
+            raise DataError(f"the right answer {text!r:.60} is not a letter from {options[0]} to {options[-1]}")
+        return bare
+
+    instruction = f"End your reply with the letter of your choice, like this: {Letter(1).written('X')}"
+    return make, {"instruction": instruction, "letters": True, "right": right}
 
 
-def _right_number(reply: Reply, text: str) -> str:
-    value = reply.parse(text).action
-    if value is None:
-        raise DataError(f"the right answer {text!r:.60} is not a number")
-    return json.dumps(value)
+def _label() -> _Definition:
+    from .label import Label, canonical_label
+
+    def make(choices: Sequence[str] | None, labels: list[str] | None = None) -> Reply:
+        texts = labels or choices
+        if not texts:
+            message = "the answer form label needs labels"
+            raise PluginError(message, hint="Give labels: […], or doc_to_choice.", at=("answer",))
+        return Label(tuple(texts))
+
+    def right(reply: Reply, text: str) -> str:
+        labels = reply.labels if isinstance(reply, Label) else ()
+        match = next((label for label in labels if canonical_label(label) == canonical_label(text)), None)
+        if match is None and text.strip().isdecimal() and int(text) < len(labels):
+            match = labels[int(text)]
+        if match is None:
+            hint = f"They are: {', '.join(labels)}."
+            raise DataError(f"the right answer {text!r:.60} is none of the labels", hint=hint)
+        return match
+
+    line = Label(("…",)).written("…")
+    instruction = f"End your reply with a line like this, with one of the allowed answers: {line}"
+    return make, {"instruction": instruction, "right": right, "canonical": lambda action: str(action).casefold()}
 
 
-def _letter(choices: Sequence[str] | None, options: int | None = None, work: bool = True) -> Reply:
-    if choices is None and options is None:
-        raise PluginError(
-            "the answer form letter needs choices", hint="Give doc_to_choice, or options: N.", at=("answer",)
-        )
-    return Letter(tuple(choices) if choices is not None else options or 0, work)
+def _boxed() -> _Definition:
+    from .boxed import Boxed
+    from .mathematics import math_canonical
+
+    instruction = f"Work step by step, and end your reply with the final answer in {Boxed().written('')}."
+    canonical = lambda action: math_canonical(str(action))  # noqa: E731
+    return Boxed, {"instruction": instruction, "metric": "math_equal", "canonical": canonical}
 
 
-def _label(choices: Sequence[str] | None, labels: list[str] | None = None) -> Reply:
-    texts = labels or choices
-    if not texts:
-        message = "the answer form label needs labels"
-        raise PluginError(message, hint="Give labels: […], or doc_to_choice.", at=("answer",))
-    return Label(tuple(texts))
+def _number() -> _Definition:
+    from .number import LINE, Number
+
+    def right(reply: Reply, text: str) -> str:
+        value = reply.parse(text).action
+        if value is None:
+            raise DataError(f"the right answer {text!r:.60} is not a number")
+        return json.dumps(value)
+
+    instruction = f"End your reply with a line like this: {LINE}"
+    return Number, {"instruction": instruction, "metric": "number_equal", "right": right, "canonical": json.dumps}
 
 
-_LABEL_LINE = Label(("…",)).written("…")
+def _code() -> _Definition:
+    from harness.extensions.sandbox.code import Code
 
-FORMS: dict[str, tuple[Callable[..., Reply], dict[str, Any]]] = {
-    "letter": (
-        _letter,
-        {
-            "instruction": f"End your reply with the letter of your choice, like this: {Letter(1).written('X')}",
-            "letters": True,
-            "right": _right_letter,
-        },
-    ),
-    "label": (
-        _label,
-        {
-            "instruction": f"End your reply with a line like this, with one of the allowed answers: {_LABEL_LINE}",
-            "right": _right_label,
-            "canonical": lambda action: str(action).casefold(),
-        },
-    ),
-    "boxed": (
-        Boxed,
-        {
-            "instruction": f"Work step by step, and end your reply with the final answer in {Boxed().written('')}.",
-            "metric": "math_equal",
-            "canonical": lambda action: math_canonical(str(action)),
-        },
-    ),
-    "number": (
-        Number,
-        {
-            "instruction": f"End your reply with a line like this: {LINE}",
-            "metric": "number_equal",
-            "right": _right_number,
-            "canonical": lambda action: json.dumps(action),
-        },
-    ),
-    "code": (Code, {"instruction": "", "metric": "exact_match", "canonical": str}),
-    "pattern": (Pattern, {"instruction": ""}),
-    "text": (FreeText, {"instruction": ""}),
+    return Code, {"instruction": "", "metric": "exact_match", "canonical": str}
+
+
+def _pattern() -> _Definition:
+    from .pattern import Pattern
+
+    return Pattern, {"instruction": ""}
+
+
+FORMS: dict[str, Callable[[], _Definition]] = {
+    "letter": _letter,
+    "label": _label,
+    "boxed": _boxed,
+    "number": _number,
+    "code": _code,
+    "pattern": _pattern,
+    "text": lambda: (FreeText, {"instruction": ""}),
 }
-"""Name → maker of the reply form (`choices` are the row's), and other attributes of `Form`."""
+"""Name → its definition. A form is loaded where a task names it."""

@@ -421,7 +421,6 @@ from harness.config.keys import SpecKey
 
 class Duel(SpecKey):
     entry = bool
-    seats_agents = True
 
 class Melee(Duel):
     pass
@@ -429,7 +428,8 @@ class Melee(Duel):
 
 
 def test_two_keys_that_both_seat_agents_are_refused(install: Install, tmp_path: Path, capsys: Capture) -> None:
-    install(f'{TOP}[keys]\nduel = "seats:Duel"\nmelee = "seats:Melee"\n', {"seats.py": SEATS})
+    entries = [f'{name} = {{run = "seats:{name.title()}", seats_agents = true}}' for name in ("duel", "melee")]
+    install("\n".join([f"{TOP}[keys]", *entries, ""]), {"seats.py": SEATS})
     spec = tmp_path / "spec.yaml"
     spec.write_text("extends: arithmetic\nduel: true\nmelee: true\n")
     assert main(["validate", str(spec)]) == 2

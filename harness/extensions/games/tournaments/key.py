@@ -90,8 +90,6 @@ class TournamentKey(SpecKey):
 
     entry: ClassVar[Any] = Annotated[TournamentEntry, "who plays whom, in which seats; replaces `agents`"]
     labels: ClassVar[tuple[str, ...]] = ("pairing",)
-    without_numbers: ClassVar[tuple[str, ...]] = (RESULTS,)  # records
-    seats_agents: ClassVar[bool] = True
     takes_model: ClassVar[str] = "put `model` into the tournament's pool"
 
     @classmethod
