@@ -23,8 +23,8 @@ class EvalOptions(TypedDict, total=False):
         seed: of all random draws.
         repeats: how often each case is played.
         model_args: the fields of an engine that is given by name.
-        judge: an engine, or the name of one, in place of the judges that the spec names.
-        judge_args: the fields of a judge that is given by name.
+        judge: an engine, or the name of one, that rates answers in place of those that the spec names.
+        judge_args: the fields of such an engine that is given by name.
     """
 
     limit: int | None
@@ -48,7 +48,7 @@ class EvalOptions(TypedDict, total=False):
     allow_code_execution: bool
     sandbox: Literal["process", "bwrap", "weaker"]
 
-    # What the extension `judges` adds, by `[after.judges]` of its manifest.
+    # What extensions that ship add, by `[after]` of their manifests.
     judge: Engine | str | None
     judge_args: Mapping[str, Any] | None
 

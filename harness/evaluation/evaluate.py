@@ -38,7 +38,7 @@ def evaluate(
         project: where names are looked up; default: the project around the working directory.
         options: `limit` (cases per condition), `seed` and `repeats`, which win over the spec; `model_args`, the fields
             of an engine that is given by name; how to run, by the fields of `harness.runtime.options.Options`; what
-            extensions add, such as `judge`. `EvalOptions` has the type of each.
+            extensions add. `EvalOptions` has the type of each.
 
     Raises:
         UserError: or one of its subclasses, for every mistake that you can correct.
