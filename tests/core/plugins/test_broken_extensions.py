@@ -53,6 +53,10 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 
 
 MISTAKES = [
+    (f"{TOP}api = 'one'", "api: expected the version of the extension points, a whole number, found 'one'"),
+    (f"{TOP}api = true", "api: expected the version of the extension points"),
+    (f'{TOP}api = 1\n[reports]\npage = "a:b"', "reports: only extensions that ship with the harness offer these"),
+    (f'{TOP}[what_if]\nplay = "a:b"', "what_if: only extensions that ship"),
     ("name = ", "cannot be read"),
     ('name = "echo"', "missing required key 'summary'"),
     ("name = 1\nsummary = ''", "name: expected a name, found 1"),
@@ -110,6 +114,28 @@ def test_a_mistake_in_a_manifest_is_reported_and_breaks_nothing(
     with pytest.raises(SystemExit, match="0"):
         main(["--help"])
     assert "  viewer" not in (shown := capsys.readouterr().out) and "  validate " in shown and "  view " in shown
+
+
+@pytest.mark.parametrize(
+    "version, newer, older", [(99, "mas-eval-harness", "harness-echo"), (0, "harness-echo", "mas-eval-harness")]
+)
+def test_a_package_for_another_version_of_the_points_is_named_with_what_to_install(
+    version: int, newer: str, older: str, install: Install, capsys: Capture
+) -> None:
+    file = install(f'{TOP}api = {version}\n[commands.say]\nrun = "a:b"\n[a_new_point]\nx = 1\n') / "extension.toml"
+    why = absent.missing()["echo"]
+    offered = f"api: written for version {version} of the extension points, and this harness offers 1"
+    assert f"cannot be used: {file}: {offered}" in why
+    assert f"Install a newer {newer}: pip install --upgrade {newer}; or an older {older}." in why
+    with pytest.raises(SystemExit, match="2"):
+        main(["say"])
+    assert why in capsys.readouterr().err  # a name that it would add says so too
+
+
+@pytest.mark.parametrize("line", ["", "api = 1\n"])
+def test_a_manifest_without_a_version_is_for_the_first(line: str, install: Install) -> None:
+    install(f"{TOP}{line}")
+    assert "echo" in manifests.extensions() and manifests.API_VERSIONS[0] == 1
 
 
 @pytest.mark.slow  # it counts every plugin
