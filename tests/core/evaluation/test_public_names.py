@@ -32,6 +32,12 @@ def test_every_public_name_is_there() -> None:
             getattr(package, nothing)
 
 
+def test_one_page_names_all_of_them() -> None:
+    page = (ROOT / "docs" / "reference" / "api" / "evaluate.md").read_text("utf-8")
+    for name in {*harness.__all__} - {"__version__"}:
+        assert f"`{name}`" in page, name
+
+
 def test_an_import_loads_what_is_named_and_little_else() -> None:
     program = (
         "import sys, harness, harness.api\n"
