@@ -74,6 +74,11 @@ def test_a_package_of_someone_else_adds_a_command_and_an_engine(installed: Path)
     assert "parrot" in played[0]
 
 
+def test_it_is_found_in_a_checkout_of_the_harness_too(installed: Path) -> None:
+    program = "from harness.config.project import find; assert find().load('metrics', 'loudness')"
+    subprocess.run([sys.executable, "-c", program], env=environment(installed), cwd=ROOT, check=True)
+
+
 SPEC = """
 extends: arithmetic
 twice: true
