@@ -117,9 +117,13 @@ def test_a_mistake_in_a_manifest_is_reported_and_breaks_nothing(
 
 
 @pytest.mark.parametrize(
-    "version, newer, older", [(99, "mas-eval-harness", "harness-echo"), (0, "harness-echo", "mas-eval-harness")]
+    "version, newer, older",
+    [
+        pytest.param(99, "mas-eval-harness", "harness-echo", id="new"),
+        pytest.param(0, "harness-echo", "mas-eval-harness", id="old"),
+    ],
 )
-def test_a_package_for_another_version_of_the_points_is_named_with_what_to_install(
+def test_another_version_is_named_with_what_to_install(
     version: int, newer: str, older: str, install: Install, capsys: Capture
 ) -> None:
     file = install(f'{TOP}api = {version}\n[commands.say]\nrun = "a:b"\n[a_new_point]\nx = 1\n') / "extension.toml"
