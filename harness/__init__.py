@@ -1,28 +1,58 @@
 """harness: declarative evaluation of groups of language models.
 
-From Python: `harness.evaluate("agentsnet", model="vllm", model_args={"pretrained": …})` returns a `Run`.
-Importing this package imports nothing else.
+    import harness
+
+    run = harness.evaluate("agentsnet", model="vllm", model_args={"pretrained": …})
+    run = harness.load_run("results/agentsnet-…")   # the same, read back from its folder
+
+Authors of plugins import from `harness.api`. Importing this package imports nothing else.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.6.0"
-__all__ = ["Run", "__version__", "evaluate"]
 
 if TYPE_CHECKING:
+    from harness.api.errors import HarnessError, UserError
     from harness.evaluation.evaluate import evaluate
+    from harness.evaluation.load_run import load_run
     from harness.evaluation.run import Run
+    from harness.runtime.runner import BudgetReachedError, RunStoppedError
+    from harness.tables import EpisodeScore, Table
+    from harness.transcripts.view_api import Transcript
+
+__all__ = [
+    "BudgetReachedError",
+    "EpisodeScore",
+    "HarnessError",
+    "Run",
+    "RunStoppedError",
+    "Table",
+    "Transcript",
+    "UserError",
+    "__version__",
+    "evaluate",
+    "load_run",
+]
+_MODULES = {
+    "BudgetReachedError": "runtime.runner",
+    "EpisodeScore": "tables",
+    "HarnessError": "api.errors",
+    "Run": "evaluation.run",
+    "RunStoppedError": "runtime.runner",
+    "Table": "tables",
+    "Transcript": "transcripts.view_api",
+    "UserError": "api.errors",
+    "evaluate": "evaluation.evaluate",
+    "load_run": "evaluation.load_run",
+}
+"""Name → where it is defined; the imports above say the same to type checkers."""
 
 
 def __getattr__(name: str) -> Any:
-    if name == "evaluate":
-        from harness.evaluation.evaluate import evaluate
-
-        return evaluate
-    if name == "Run":
-        from harness.evaluation.run import Run
-
-        return Run
+    if name in _MODULES:
+        return getattr(import_module(f"harness.{_MODULES[name]}"), name)
     raise AttributeError(f"module 'harness' has no attribute {name!r}")

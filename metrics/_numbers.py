@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from harness.api import Completion, Episode, Statistic
-from harness.api.errors import PluginError
+from harness.api import Completion, Episode, PluginError, Statistic
 
 
 def calls(episode: Episode) -> Iterable[Completion]:

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Annotated, Any, Literal
 
-from harness.api import CorpusMetric, Episode, Range, Statistic, plugin
-from harness.api.errors import SetupError
+from harness.api import CorpusMetric, Episode, Range, SetupError, Statistic, plugin
 from harness.extensions.datasets.libraries import overlapping
 from harness.extensions.datasets.together import Together
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from harness.api import UNBOUNDED, Bounds, Episode, Metric, plugin
-from harness.api.errors import PluginError
+from harness.api import UNBOUNDED, Bounds, Episode, Metric, PluginError, plugin
 
 from ._numbers import grade
 

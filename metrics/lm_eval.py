@@ -6,8 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any
 
-from harness.api import UNBOUNDED, Bounds, CorpusMetric, Episode, Range, Statistic, plugin
-from harness.api.errors import PluginError
+from harness.api import UNBOUNDED, Bounds, CorpusMetric, Episode, PluginError, Range, Statistic, plugin
 from harness.extensions.lm_eval import needed
 from harness.extensions.lm_eval.aggregation import BOOTSTRAPS, OfTexts, declared, mean, registered, statistic
 from harness.plugins.approvals import NeededApproval, NeedsApproval

@@ -122,6 +122,7 @@ def test_plugins_use_the_plugin_surface_only(folder: str) -> None:
             head, *rest = name.split(".")
             if head == "harness" and rest:
                 assert rest[0] in FOR_PLUGINS, f"{file} imports {name}"
+                assert rest[0] != "api" or len(rest) < 3, f"{file}: import {rest[-1]} from harness.api"
 
 
 def test_core_vocabulary_is_standard_library_only() -> None:

@@ -1,229 +1,40 @@
-"""Extensions: manifests of those that ship, and a package of someone else, installed from a wheel."""
+"""Extensions: manifests of those that ship, and the sample package `examples/harness-echo`, from its wheel."""
 
-import base64
-import hashlib
+import ast
 import importlib.util
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
-import zipfile
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from harness.plugins import manifests
+from harness.plugins.installed import checked
 
 ROOT = Path(__file__).parent.parent
-ECHO = {
-    "harness_echo/__init__.py": '"""An extension of someone else."""\n',
-    "harness_echo/extension.toml": """
-name = "echo"
-summary = "Says things again."
-
-[projects]
-echo = "plugins"
-
-[starters]
-cheer = "starter"
-
-[kinds.cheers]
-run = "command:Cheer"
-singular = "cheer"
-help = "what to say first"
-
-[keys]
-twice = "key:Twice"
-
-[tables]
-tally = "tally:Tally"
-
-[after.echo]
-run = "after:Echo"
-parameters = ["echo"]
-eval = "after:options"
-
-[exports]
-echo = "form:ECHO"
-
-[engines]
-echo = "parrot"
-
-[commands.echo]
-run = "command:echo"
-options = "command:options"
-help = "say a word again"
-usage = "WORD"
-examples = ["harness echo hello"]
-""",
-    "harness_echo/command.py": """
-def echo(options):
-    print(f"{options.word} {options.word}")
-    return 0
-
-def options(command):
-    command.add_argument("word")
-
-class Cheer:
-    times = 1
-""",
-    "harness_echo/parrot.py": '''
-from harness.api import Completion, plugin
-from harness.api import Engine
-
-@plugin
-class Parrot(Engine):
-    """Answers with what it was asked."""
-
-    model: str = "parrot"
-
-    async def complete(self, request):
-        return Completion("0")
-''',
-    "harness_echo/starter/specs/__NAME__.yaml": "extends: arithmetic\nname: __NAME__\n",
-    "harness_echo/plugins/harness.yaml": "name: echo\n",
-    "harness_echo/plugins/registry/cheers/loud.py": '''
-from harness.api import plugin
-from harness_echo.command import Cheer
-
-@plugin
-class Loud(Cheer):
-    """Hooray."""
-
-    times: int = 3
-''',
-    "harness_echo/plugins/metrics/loudness.py": '''
-from harness.api import Metric, plugin
-
-@plugin
-class Loudness(Metric):
-    """How loud an episode was, as the extension says afterwards."""
-
-    measured_by = "echo"
-
-    def measure(self, episode):
-        return None
-''',
-    "harness_echo/key.py": '''
-from dataclasses import replace
-from harness.config.keys import SpecKey
-
-class Twice(SpecKey):
-    """Every condition is there twice."""
-
-    entry = bool
-    labels = ("voice",)
-
-    def conditions(self, whole, before):
-        for voice in ("first", "second") if self.value else ("first",):
-            labels = {**whole.labels, "voice": voice}
-            yield replace(whole, id=f"{whole.id},voice={voice}", labels=labels, base=whole.origin)
-''',
-    "harness_echo/tally.py": '''
-from dataclasses import dataclass
-from typing import TypedDict
-from harness.tables import Cell, Column, Row, Table, TableKind
-
-class Entry(TypedDict, total=False):
-    of: str
-
-@dataclass(frozen=True)
-class Tally(TableKind):
-    """How many episodes a metric has numbers of."""
-
-    entry = Entry
-    needs = ("of",)
-    names_metrics = "of"
-
-    @classmethod
-    def read(cls, entry):
-        return cls()
-
-    def problems(self, table):
-        return []
-
-    def build(self, table, scores, metrics):
-        [name] = table.cells
-        count = sum(score.number(name) is not None for score in scores)
-        cells = (Cell(count, None, count, 0, 0),)
-        columns = (Column({"statistic": "n"}, ("n",), form="count"),)
-        rows = (Row({"metric": name}, (name,), cells, name),)
-        names = {"row_labels": ("metric",), "column_labels": ("statistic",)}
-        return Table(title=table.title, columns=columns, rows=rows, **names)
-''',
-    "harness_echo/after.py": '''
-from dataclasses import replace
-from harness.evaluation.post_run import After
-
-def options(command):
-    command.add_argument("--echo", help="how loud")
-
-class Echo(After):
-    """Gives every episode its loudness."""
-
-    def __init__(self, echo="3"):
-        self.echo = float(echo)
-
-    @classmethod
-    def from_arguments(cls, project, arguments):
-        return cls(arguments["echo"])
-
-    @classmethod
-    def again(cls, run):
-        return run
-
-    @classmethod
-    def lines(cls, run):
-        return ["echo: said again"]
-
-    @classmethod
-    def score(cls, folder, options):
-        raise NotImplementedError
-
-    def plans(self, plan):
-        return []
-
-    def check(self, plan, cases, options):
-        pass
-
-    def is_waiting(self, run):
-        return True
-
-    def run(self, done, plan, options, play, began):
-        scores = [replace(score, numbers={**score.numbers, "loudness": self.echo}) for score in done.scores]
-        return replace(done, scores=scores)
-''',
-    "harness_echo/form.py": """
-from harness.extensions.exports.form import ExportForm
-
-def write(run, folder):
-    (folder / "echo.txt").write_text(run.spec.name)
-    return "an echo"
-
-ECHO = ExportForm(lambda run: ("echo.txt",), write)
-""",
-    "harness_echo-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: harness-echo\nVersion: 1.0\n",
-    "harness_echo-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-    "harness_echo-1.0.dist-info/entry_points.txt": "[harness.extensions]\necho = harness_echo\n",
-}
+SAMPLE = ROOT / "examples" / "harness-echo"
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder into which pip has installed the package from a wheel."""
+    """A folder into which pip has installed the sample package, from the wheel that its build backend makes."""
     folder = tmp_path_factory.mktemp("echo")
-    wheel, record = folder / "harness_echo-1.0-py3-none-any.whl", "harness_echo-1.0.dist-info/RECORD"
-    with zipfile.ZipFile(wheel, "w") as file:
-        lines = []
-        for name, text in ECHO.items():
-            file.writestr(name, text)
-            digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
-            lines.append(f"{name},sha256={digest},{len(text.encode())}")
-        file.writestr(record, "\n".join([*lines, f"{record},,"]) + "\n")
-    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--target", str(folder / "site")]
-    subprocess.run([*pip, str(wheel)], check=True)
+    shutil.copytree(SAMPLE, folder / "source", ignore=shutil.ignore_patterns("__pycache__", "tests"))
+    pip = [sys.executable, "-m", "pip"]
+    wheel = ["wheel", "-q", "--no-deps", "--no-build-isolation", "--no-index", "-w", str(folder / "dist")]
+    subprocess.run([*pip, *wheel, str(folder / "source")], check=True)
+    install = ["install", "-q", "--no-deps", "--no-index", "--target", str(folder / "site")]
+    subprocess.run([*pip, *install, *map(str, (folder / "dist").glob("*.whl"))], check=True)
     return folder / "site"
+
+
+def environment(site: Path) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(site)])}
 
 
 ONE_PROCESS = """
@@ -243,14 +54,13 @@ print(json.dumps(printed))
 
 def harness(site: Path, *commands: tuple[str, ...]) -> list[tuple[str, str]]:
     """(stdout, stderr) of each command, in one process that finds the package where pip has put it."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(site)])}
     process = [sys.executable, "-c", ONE_PROCESS, json.dumps(commands)]
-    done = subprocess.run(process, env=environment, cwd=site, capture_output=True, text=True, check=True)
+    done = subprocess.run(process, env=environment(site), cwd=site, capture_output=True, text=True, check=True)
     return [(out, err) for out, err in json.loads(done.stdout)]
 
 
 def test_a_package_of_someone_else_adds_a_command_and_an_engine(installed: Path) -> None:
-    run = ("eval", "--spec", "arithmetic", "--limit", "2", "--model", "echo", "--output_path", str(installed / "r"))
+    run = ("eval", "--spec", "arithmetic", "--limit", "2", "--model", "parrot", "--output_path", str(installed / "r"))
     task = ("new", "task", "loud", "--kind", "chear")
     lists = (task, ("list", "engines"), ("list",), ("list", "cheers"), ("schema", "cheers", "loud"))
     commands = (("--help",), ("echo", "hello"), *lists, run)
@@ -258,10 +68,15 @@ def test_a_package_of_someone_else_adds_a_command_and_an_engine(installed: Path)
     assert "  echo         say a word again" in about[0]
     assert said[0] == "hello hello\n"
     assert "Did you mean cheer?" in refused[1]
-    assert "echo     Answers with what it was asked." in engines[0]
+    assert "parrot   Says the last word that it heard." in engines[0]
     assert re.search(r"cheers +1  what to say first", kinds[0]) and cheers[0] == "loud  Hooray.\n"
     assert json.loads(schema[0])["properties"]["times"]["default"] == 3
     assert "parrot" in played[0]
+
+
+def test_it_is_found_in_a_checkout_of_the_harness_too(installed: Path) -> None:
+    program = "from harness.config.project import find; assert find().load('metrics', 'loudness')"
+    subprocess.run([sys.executable, "-c", program], env=environment(installed), cwd=ROOT, check=True)
 
 
 SPEC = """
@@ -285,8 +100,36 @@ def test_it_adds_a_key_of_specs_a_kind_of_table_a_metric_and_what_follows_a_run(
     assert "loud.yaml: ok" in valid[0]
     assert re.search(r"first .*5\.00.*\n.*second .*5\.00", played[0]), played
     assert re.search(r"loudness\W+12\b", played[0]) and "echo: said again" in played[1]
-    assert (Path(out) / "echo.txt").read_text() == "arithmetic"
+    assert (Path(out) / "echo.txt").read_text() == "arithmetic\n" * 12
     assert "Did you mean twice?" in mistakes[1] and "Did you mean tally?" in mistakes[1]
+
+
+@pytest.mark.slow  # a process that plays, draws and exports
+def test_its_own_tests_pass_where_it_is_installed(installed: Path) -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(SAMPLE / "tests")]
+    done = subprocess.run(command, env=environment(installed), cwd=SAMPLE, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_it_adds_one_of_each_open_point_and_runs_on_the_newest_version() -> None:
+    file = SAMPLE / "src" / "harness_echo" / "extension.toml"
+    one = checked("harness_echo", file, "harness-echo")
+    assert {point for point, offered in one.points.items() if offered} == {*manifests.POINTS} - {*manifests.CLOSED}
+    assert tomllib.loads(file.read_text("utf-8"))["api"] == manifests.API_VERSIONS[-1]
+
+
+def test_it_imports_the_promised_names_only() -> None:
+    """Those in the table of stable imports, which all are there."""
+    page = (ROOT / "docs" / "reference" / "extensions.md").read_text("utf-8")
+    table = page.partition("## Stable imports")[2].partition("\n## ")[0]
+    promised: dict[str, set[str]] = {}
+    for module, names in re.findall(r"^\| `([\w.]+)` \| (.+?) \|", table, re.MULTILINE):
+        promised[module] = {*re.findall(r"`(\w+)`", names)} or {*importlib.import_module(module).__all__}
+        assert all(hasattr(importlib.import_module(module), name) for name in promised[module]), module
+    for source in sorted(SAMPLE.rglob("*.py")):
+        for node in ast.walk(ast.parse(source.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom) and str(node.module).partition(".")[0] == "harness":
+                assert {alias.name for alias in node.names} <= promised[str(node.module)], f"{source}:{node.lineno}"
 
 
 def test_manifests_name_what_is_there() -> None:

@@ -22,6 +22,7 @@ from harness.engines.mock import Mock
 from harness.extensions.blame.blame import blamed
 from harness.extensions.blame.blame_command import as_json
 from harness.extensions.blame.findings import keep
+from harness.extensions.replay import replayed
 from harness.runtime.options import Options
 
 LED = (
@@ -71,7 +72,7 @@ def make_runs(folder: Path) -> None:
     led = harness.evaluate("agentsnet_quick", overrides=LED, output_path=folder / "led")
     keep(led.folder, as_json(blamed(led)))
     left = harness.evaluate("dpbench_quick", overrides=LEFT, output_path=folder / "left", limit=1)
-    left.episode(left.scores[0].id).replay(change={1: "WAIT"}, options=Options(output_path=folder / "waited"))
+    replayed(left, left.scores[0].id, change={1: "WAIT"}, options=Options(output_path=folder / "waited"))
 
 
 def take(folder: Path) -> None:

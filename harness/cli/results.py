@@ -12,6 +12,7 @@ from harness.api.printable import clean
 from harness.cli.evaluate import interrupted
 from harness.cli.output import print_after, print_tables, readable, show, with_reasons, write
 from harness.evaluation import post_run
+from harness.evaluation.load_run import load_run
 from harness.evaluation.rescore import rescored
 from harness.evaluation.run import Run
 from harness.plugins.manifests import report_part
@@ -41,7 +42,7 @@ def score(options: argparse.Namespace) -> int:
 
 def report(options: argparse.Namespace) -> int:
     """Print the tables of one or several runs again; as HTML a page with everything about them."""
-    runs = [Run.load(folder, unfinished=True) for folder in options.runs]
+    runs = [load_run(folder, unfinished=True) for folder in options.runs]
     for line in (line for run in runs for line in _warnings(run)):
         print(clean(line), file=sys.stderr)
     figures = runs[0].published() if options.with_published else []

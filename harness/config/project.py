@@ -220,7 +220,7 @@ class Project:
 def find(start: Path | None = None) -> Project:
     """The project around `start` (default: the working directory), else the built-in one."""
     root = approvals.standing_in(start)
-    return builtin() if root is None else _open(root, ())
+    return builtin() if root in (None, _builtin_root()) else _open(root, ())
 
 
 def at(root: Path) -> Project:
@@ -232,11 +232,15 @@ def builtin() -> Project:
     """The project that ships with harness: beside the package in a checkout and in a wheel. It builds on those that
     installed extensions add.
     """
+    if (root := _builtin_root()) is None:
+        raise DataError("the built-in project is missing from this installation", hint="Reinstall mas-eval-harness.")
+    return replace(_open(root, ()), parents=tuple(_brought()))
+
+
+def _builtin_root() -> Path | None:
     package = Path(__file__).resolve().parent.parent
-    for folder in (package.with_name(BUILTIN), package.parent):
-        if (folder / MARKER).is_file():
-            return replace(_open(folder, ()), parents=tuple(_brought()))
-    raise DataError("the built-in project is missing from this installation", hint="Reinstall mas-eval-harness.")
+    folders = (package.with_name(BUILTIN), package.parent)
+    return next((folder for folder in folders if (folder / MARKER).is_file()), None)
 
 
 def _brought() -> Iterator[Project]:

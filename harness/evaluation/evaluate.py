@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from harness.api import Engine
 from harness.api.errors import SpecError, near
@@ -12,6 +12,7 @@ from harness.config import resolve
 from harness.config.project import Project, find
 from harness.config.spec import Spec, load, parse
 from harness.evaluation import post_run
+from harness.evaluation.eval_options import EvalOptions, signature_with_options
 from harness.evaluation.run import Run
 from harness.evaluation.stages import OnScore, execute
 from harness.plugins import approvals
@@ -25,7 +26,7 @@ def evaluate(
     overrides: Iterable[str] = (),
     on_score: OnScore | None = None,
     project: Project | None = None,
-    **options: Any,
+    **options: Unpack[EvalOptions],
 ) -> Run:
     """Run a spec, or resume an interrupted run, and return its results.
 
@@ -35,31 +36,35 @@ def evaluate(
         overrides: `path=value` changes to the spec.
         on_score: called with (score, number of episodes in the plan) as episodes finish, first with (None, number).
         project: where names are looked up; default: the project around the working directory.
-        options: `model_args`, the fields of an engine that is given by name; `limit` (cases per condition), `seed` and
-            `repeats`, which win over the spec; how to run, by the fields of `harness.runtime.options.Options`:
-            `output_path`, `max_calls`, …; and what extensions add.
+        options: `limit` (cases per condition), `seed` and `repeats`, which win over the spec; `model_args`, the fields
+            of an engine that is given by name; how to run, by the fields of `harness.runtime.options.Options`; what
+            extensions add. `EvalOptions` has the type of each.
 
     Raises:
         UserError: or one of its subclasses, for every mistake that you can correct.
         RunStoppedError: an engine is unavailable, or the run reached a budget (`BudgetReachedError`).
         TypeError: an option that does not exist.
     """
-    keys = {name: options.pop(name, None) for name in ("limit", "seed", "repeats")}
-    model_args = options.pop("model_args", None)
-    added = {name: options.pop(name, None) for name in post_run.parameters()}
-    unknown = next((name for name in options if name not in NAMES), None)
+    given: dict[str, Any] = {**options}
+    keys = {name: given.pop(name, None) for name in ("limit", "seed", "repeats")}
+    model_args = given.pop("model_args", None)
+    added = {name: given.pop(name, None) for name in post_run.parameters()}
+    unknown = next((name for name in given if name not in NAMES), None)
     if unknown is not None:
         from harness.plugins.absent import bringer
 
-        advice = bringer(unknown, "options") or near(unknown, [*NAMES, *keys, *added])
+        advice = bringer(unknown, "options") or near(unknown, [*NAMES, *keys, "model_args", *added])
         raise TypeError(f"evaluate() has no option {unknown!r}. {advice}")
-    how = Options(**options)
+    how = Options(**given)
     project = project or find()
     with approvals.allowing(how.allow_code_execution):
         model = resolve.given_engine("model", model, model_args, project)
         asked_for = post_run.from_arguments(project, added)
         loaded = _loaded(spec, project, overrides, **keys)
         return execute(resolve.plan(loaded, project, model), how, on_score, asked_for=asked_for)
+
+
+evaluate.__dict__["__signature__"] = signature_with_options(evaluate)
 
 
 def _loaded(

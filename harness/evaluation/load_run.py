@@ -19,8 +19,15 @@ from harness.runtime.used_extensions import advice, missing_extensions, without
 from harness.tables import EpisodeScore, load_scores
 
 
-def load(folder: Path | str, project: Project | None = None, *, unfinished: bool = False) -> Run:
-    """As `Run.load`."""
+def load_run(folder: Path | str, project: Project | None = None, *, unfinished: bool = False) -> Run:
+    """Read a run's folder: `harness.load_run`. Raises `DataError` if it holds none or is damaged.
+
+    Args:
+        folder: the run's.
+        project: where its plugins are looked up; default: the project around the working directory.
+        unfinished: also read an unfinished run, with its finished episodes in the order in which they ended.
+            Otherwise such a run is a `DataError`.
+    """
     opened = load_unscored(folder, project, unfinished=unfinished)
     if not (opened.folder / "scores.jsonl").is_file():
         return _so_far(opened)
@@ -34,7 +41,7 @@ def load(folder: Path | str, project: Project | None = None, *, unfinished: bool
 
 
 def load_unscored(folder: Path | str, project: Project | None = None, *, unfinished: bool = False) -> Run:
-    """Read a run's folder without its scores, which may be damaged. Errors as in `load`."""
+    """Read a run's folder without its scores, which may be damaged. Errors as in `load_run`."""
     folder = run_folder(folder)
     if not (folder / META).is_file():
         raise DataError(f"{folder} holds no run (no run.json)", hint="Give the folder that `harness eval` named.")

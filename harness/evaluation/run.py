@@ -11,15 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness.api import Metric
+from harness.api.errors import DataError, near
 from harness.config.project import Project
 from harness.config.spec import Spec
 from harness.plugins.manifests import report_part
-from harness.tables import EpisodeScore, HeadlineSpec, Table, TableSpec, build, rows
+from harness.tables import EpisodeScore, HeadlineSpec, ResultRow, Table, TableSpec, build, rows
 from harness.tables.spec import as_tuple
 
 if TYPE_CHECKING:
     import pandas
 
+    from harness.tables.published_figures import PublishedTable
+    from harness.transcripts.reader import Transcripts
     from harness.transcripts.tidy import Tidy
     from harness.transcripts.view_api import Transcript
 
@@ -46,20 +49,6 @@ class Run:
     project: Project | None = field(default=None, repr=False)
     unfinished: str = ""
 
-    @classmethod
-    def load(cls, folder: Path | str, project: Project | None = None, *, unfinished: bool = False) -> Run:
-        """Read a run's folder. Raises `DataError` if it holds none or is damaged.
-
-        Args:
-            folder: the run's.
-            project: where its plugins are looked up.
-            unfinished: also read an unfinished run, with its finished episodes in the order in which they ended.
-                Otherwise such a run is a `DataError`.
-        """
-        from harness.evaluation.load_run import load  # what a run that was just played needs not
-
-        return load(folder, project, unfinished=unfinished)
-
     @property
     def tables(self) -> list[Table]:
         """The spec's tables as plain data."""
@@ -85,7 +74,7 @@ class Run:
         """Which episodes are one observation, as the spec's `cluster:` says; () for the repeats of a case."""
         return as_tuple(self.spec.get("cluster") or ())
 
-    def with_published(self, published: Iterable[Any]) -> list[Table]:
+    def with_published(self, published: Iterable[PublishedTable]) -> list[Table]:
         """The spec's tables with figures of publications (`published`) as marked rows."""
         entries = self.table_specs
         if figures := [*published]:
@@ -95,16 +84,15 @@ class Run:
             tables = self.headline.explained(entries, tables, self.scores)
         return [replace(table, notes=(*table.notes, *filter(None, [self.unfinished]))) for table in tables]
 
-    def published(self) -> list[Any]:
+    def published(self) -> list[PublishedTable]:
         """Published figures; those in this run's tables say how the run differs from the published one."""
-        found: list[Any] = report_part("published", "what shows published figures")(self)
+        found: list[PublishedTable] = report_part("published", "what shows published figures")(self)
         return found
 
     @property
-    def rows(self) -> list[dict[str, Any]]:
-        """Standard result rows: {schema, run, model, condition, labels, metric, value, stderr, n, failed}."""
-        result: list[dict[str, Any]] = rows(self.scores, self.metrics, str(self.meta["run"]), self.cluster)
-        return result
+    def rows(self) -> list[ResultRow]:
+        """Standard result rows: one for each model, condition and metric."""
+        return rows(self.scores, self.metrics, str(self.meta["run"]), self.cluster)
 
     @property
     def failed(self) -> list[EpisodeScore]:
@@ -123,15 +111,25 @@ class Run:
 
         They come in the order in which they finished. Raises `DataError` for a damaged journal.
         """
+        return iter(self._reader())
+
+    def episode(self, id: str) -> Transcript:
+        """One finished episode, with the conversations of its agents.
+
+        `harness.extensions.replay.replayed` plays it again with a change, and `harness.extensions.blame.blamed` finds
+        out which moves made it fail. Raises `DataError` if the run has no such episode, or a damaged journal.
+        """
+        if (found := self._reader().find(id)) is None:
+            names = [score.id for score in self.scores]
+            raise DataError(f"{self.folder} has no finished episode {id!r:.200}", hint=near(id, names))
+        return found
+
+    def _reader(self) -> Transcripts:
         from harness.runtime.record import check_journals
         from harness.transcripts.reader import Transcripts
 
         check_journals(self.meta, self.folder)
-        return iter(Transcripts(self.folder, self.project))
-
-    def episode(self, id: str) -> Any:
-        """One episode: its `turns`, `replay(change={…})`, `blame(by)`. Raises `DataError` if the run has none."""
-        return report_part("episode", "what reads one episode")(self, id)
+        return Transcripts(self.folder, self.project)
 
     def episodes(self) -> Iterator[dict[str, Any]]:
         """One row per episode, with the columns `Run.tidy.episode_columns`. Otherwise as `transcripts`."""

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from harness.api.errors import Place, PluginError, UserError, near
 from harness.plugins.absent import BrokenExtension
-from harness.plugins.manifests import GROUP, MANIFEST, OWN, POINTS, Extension, core, read
+from harness.plugins.manifests import API_VERSIONS, CLOSED, GROUP, MANIFEST, OWN, POINTS, Extension, core, read
 
 _NEEDED: Final = {"extra?": "text", "packages?": "texts"}
 _RUN: Final = {"run": "reference", **_NEEDED}
@@ -50,6 +50,7 @@ _IS: Final[Mapping[str, Callable[[Any], bool]]] = {
     "module": lambda value: isinstance(value, str) and re.fullmatch(r"\w+(\.\w+)*", value) is not None,
     "reference": lambda value: isinstance(value, str) and re.fullmatch(r"(\w+(\.\w+)*)?:\w+", value) is not None,
     "yes or no": lambda value: isinstance(value, bool),
+    "version": lambda value: type(value) is int,
     "texts": lambda value: isinstance(value, list) and all(map(_IS["text"], value)),
     "names": lambda value: isinstance(value, list) and all(map(_IS["name"], value)),
     "texts by name": lambda value: (
@@ -62,11 +63,19 @@ _WORDS: Final = {
     "module": "the name of a module, such as engine",
     "reference": "module:attribute, such as command:run",
     "yes or no": "true or false",
+    "version": "the version of the extension points, a whole number",
     "texts": "a list of texts",
     "names": "a list of names",
     "texts by name": "a table of texts",
 }
-_KEYS: Final = {"name": "name", "summary": "text", "extra?": "text", "packages?": "texts", "needs?": "texts"}
+_KEYS: Final = {
+    "name": "name",
+    "summary": "text",
+    "api?": "version",
+    "extra?": "text",
+    "packages?": "texts",
+    "needs?": "texts",
+}
 OF_THE_CORE: Final[Mapping[str, Set[str]]] = {
     "kinds": {"prompts", "specs"},
     "keys": {
@@ -171,6 +180,10 @@ def checked(package: str, file: Path, distribution: str = OWN) -> Extension:
         data = tomllib.loads(file.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise PluginError(f"the manifest of an extension cannot be read: {error}", place=place) from None
+    _check_version(data.get("api"), distribution, place)
+    if distribution != OWN and (closed := next((point for point in CLOSED if point in data), None)):
+        hint = f"The open ones: {', '.join(point for point in POINTS if point not in CLOSED)}."
+        raise PluginError(f"{closed}: only extensions that ship with the harness offer these", place=place, hint=hint)
     own = {key: value for key, value in data.items() if key not in POINTS}
     if (wrong := _wrong(own, _KEYS, POINTS)) is not None:
         raise PluginError(wrong, place=place)
@@ -191,6 +204,22 @@ def checked(package: str, file: Path, distribution: str = OWN) -> Extension:
         if not (file.parent / folder / wanted).is_file():
             raise PluginError(f"starters.{name}: there is no {wanted} in {folder!r}", place=place)
     return read(package, file, distribution)
+
+
+def _check_version(version: Any, distribution: str, place: Place) -> None:
+    """Raise `PluginError` if a package is for another version of the extension points, with what to install.
+
+    Comes before all other checks: what a newer version adds would look like a mistake. A manifest that names none is
+    for the first version.
+    """
+    if type(version) is not int or version in API_VERSIONS:
+        return
+    offered = " to ".join(dict.fromkeys((str(API_VERSIONS[0]), str(API_VERSIONS[-1]))))
+    is_new = version > API_VERSIONS[-1]
+    message = f"api: written for version {version} of the extension points, and this harness offers {offered}"
+    older, newer = (OWN, distribution) if not is_new else (distribution, OWN)
+    hint = f"Install a newer {newer}: pip install --upgrade {newer}; or an older {older}."
+    raise PluginError(message, place=place, hint=hint)
 
 
 def _wrong(value: Any, shape: Any, others: tuple[str, ...] = ()) -> str | None:

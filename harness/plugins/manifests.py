@@ -35,6 +35,13 @@ POINTS: Final = (
     "exports", "findings", "model_notes", "what_if",
 )  # fmt: skip
 """The tables of a manifest."""
+CLOSED: Final = ("confinement", "reports", "model_notes", "what_if")
+"""Those in which one provider has a place: the extensions that ship fill them, and no package of someone else can."""
+API_VERSIONS: Final = range(1, 2)
+"""The versions of the extension points that this harness offers, the newest last: `api` of a manifest is one of them.
+
+It rises when a table, a key or a method of an interface changes its meaning or goes; what is only new changes nothing.
+"""
 T = TypeVar("T")
 
 

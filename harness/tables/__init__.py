@@ -9,7 +9,7 @@ from .entry import TableEntry
 from .headline import HeadlineEntry, HeadlineSpec, check_headline
 from .keys import TableKey
 from .kinds import TableKind
-from .scores import NOT_RUN, CorpusRecord, EpisodeScore, Number, load_scores, rows
+from .scores import NOT_RUN, CorpusRecord, EpisodeScore, Number, ResultRow, load_scores, rows
 from .spec import DerivedCell, TableSpec, check
 from .table import (
     SCHEMA,
@@ -41,6 +41,7 @@ __all__ = [
     "HeadlineSpec",
     "Number",
     "NumberForm",
+    "ResultRow",
     "Row",
     "Table",
     "TableEntry",

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from harness.api import CorpusMetric, Metric, Parts, RatioMetric, Statistic, linearised
 from harness.api.errors import DataError, Place, PluginError, UserError
@@ -28,6 +28,45 @@ class CorpusRecord:
     """What a `CorpusMetric` keeps of an episode: a JSON value, which is not a number."""
 
     value: Any
+
+
+class _Marks(TypedDict, total=False):
+    """What a result row has besides, where there is something to say."""
+
+    uses_ground_truth: bool
+    limited: int
+    read: float
+
+
+class ResultRow(_Marks):
+    """A standard result row: what one metric says of one model in one condition.
+
+    Attributes:
+        schema: the version of the format.
+        run: the run's id.
+        model: the model's name in tables.
+        condition: the cell of the spec's matrix.
+        labels: those that all episodes of the condition share.
+        metric: the metric's name.
+        value: None if there is no number.
+        stderr: standard error; None below two observations.
+        n: how many numbers are behind the value.
+        failed: episodes that failed; an episode in neither was not run or had no number for this metric.
+        uses_ground_truth: there, and true, where players knew the right answer.
+        limited: in how many episodes a limit was reached, where there are some.
+        read: the share of the model's turns that was answered and read, where a model was asked.
+    """
+
+    schema: int
+    run: str
+    model: str
+    condition: str
+    labels: dict[str, Any]
+    metric: str
+    value: float | None
+    stderr: float | None
+    n: int
+    failed: int
 
 
 Number = float | Parts | CorpusRecord | None
@@ -311,29 +350,36 @@ def by_condition(scores: Iterable[EpisodeScore]) -> dict[tuple[str, str], list[E
 
 def rows(
     scores: Iterable[EpisodeScore], metrics: Mapping[str, Metric], run: str, cluster: Sequence[str] = ()
-) -> list[dict[str, Any]]:
+) -> list[ResultRow]:
     """The standard result rows: one for each model, condition and metric, in order of first appearance.
 
     `stderr` is that of `measured`: `cluster` says which episodes are one observation, as in the run's tables.
-    `labels` holds those that all episodes of the condition share. `n` counts the numbers, `failed` the episodes
-    that failed; an episode that is in neither was not run or had no number for this metric. `uses_ground_truth` is
-    there, and true, where players knew the right answer; `limited` counts the episodes in which a limit was reached,
-    where there are some; `read` is the share of the model's turns that was answered and read, where a model was asked.
     """
-    result: list[dict[str, Any]] = []
+    result: list[ResultRow] = []
     for (model, condition), group in by_condition(scores).items():
         shared = {k: v for k, v in group[0].labels.items() if k != "model" and all(s.labels.get(k) == v for s in group)}
         failed = sum(score.failed for score in group)
-        marks: dict[str, Any] = {"uses_ground_truth": True} if any(score.uses_ground_truth for score in group) else {}
+        marks: _Marks = {"uses_ground_truth": True} if any(score.uses_ground_truth for score in group) else {}
         if limited := sum(score.limited for score in group):
             marks["limited"] = limited
         if (read := ReadShare.of(group).share) is not None:
             marks["read"] = read
         for name, metric in metrics.items():
             stat = measured(metric, group, name, cluster)
-            row = {"schema": SCHEMA, "run": run, "model": model, "condition": condition, "labels": shared}
-            row |= {"metric": name, "value": finite(stat.value), "stderr": finite(stat.stderr), "n": stat.n}
-            result.append({**row, "failed": failed, **marks})
+            row: ResultRow = {
+                "schema": SCHEMA,
+                "run": run,
+                "model": model,
+                "condition": condition,
+                "labels": shared,
+                "metric": name,
+                "value": finite(stat.value),
+                "stderr": finite(stat.stderr),
+                "n": stat.n,
+                "failed": failed,
+                **marks,
+            }
+            result.append(row)
     return result
 
 

@@ -168,6 +168,13 @@ class Transcripts:
         for end, batches in finished.batches(*storage.journals(self.folder)):
             yield self.read(end["e"], batches, end)
 
+    def find(self, episode: str) -> Transcript | None:
+        """A finished episode; None if there is none of this id. Raises `DataError` for a damaged journal."""
+        for end, batches in finished.batches(*storage.journals(self.folder)):
+            if end["e"] == episode:
+                return self.read(episode, batches, end)
+        return None
+
     def _locate(self, episode: str, end: Mapping[str, Any] | None) -> tuple[Condition | None, Case | None, int]:
         """Condition, case and repeat of an episode, of what the plan still has."""
         conditions = {condition.id: condition for condition in self.plan.conditions} if self.plan is not None else {}

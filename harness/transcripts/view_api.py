@@ -14,7 +14,19 @@ from typing import Any
 from harness.api import Case, Facts, Outcome, Protocol, Task
 from harness.runtime.prompt_reader import RecordedTurn
 
-__all__ = ["Bars", "Edge", "Node", "RecordedTurn", "Scene", "SentMessage", "Sheet", "Transcript", "View"]
+__all__ = [
+    "Bars",
+    "Edge",
+    "Finding",
+    "Node",
+    "RecordedTurn",
+    "Scene",
+    "SentMessage",
+    "Sheet",
+    "Transcript",
+    "TurnFinding",
+    "View",
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
-from harness.api.errors import PluginError, near
+from harness.api import PluginError, near
 
 Keywords = Mapping[str, Sequence[str]]
 ListName = Literal["kw-0.1", "kw-0.2"]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from harness.api import Episode
-from harness.api.errors import PluginError
+from harness.api import Episode, PluginError
 
 
 def meals(episode: Episode) -> list[int] | None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from harness.api import Episode, Metric, plugin
-from harness.api.errors import PluginError
+from harness.api import Episode, Metric, PluginError, plugin
 
 
 @plugin

@@ -3,8 +3,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from harness.api import Episode, Metric, Statistic, plugin
-from harness.api.errors import PluginError
+from harness.api import Episode, Metric, PluginError, Statistic, plugin
 
 from .._numbers import grade, total
 

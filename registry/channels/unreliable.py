@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 from typing import Annotated
 
-from harness.api import Case, Channel, OpenChannel, Range, plugin
-from harness.api.errors import PluginError
+from harness.api import Case, Channel, OpenChannel, PluginError, Range, plugin
 
 from ._courier import CarriedChannel, Courier
 

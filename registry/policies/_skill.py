@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from harness.api.errors import PluginError, near
+from harness.api import PluginError, near
 
 _SLACK = 1e-9
 """Tolerance of bounds, for decimal fractions that have no exact binary form."""

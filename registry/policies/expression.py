@@ -10,8 +10,7 @@ from dataclasses import field
 from functools import lru_cache
 from typing import Any
 
-from harness.api import Action, Policy, Reply, Turn, plugin
-from harness.api.errors import Place, PluginError
+from harness.api import Action, Place, PluginError, Policy, Reply, Turn, plugin
 from harness.extensions.games.actions import Actions
 from harness.extensions.networks.calls import Calls, Verb
 from harness.extensions.networks.messages import Messages

@@ -8,8 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 from typing import Annotated, Any
 
-from harness.api import Action, Case, InformedPolicy, Range, Reply, Turn, derive_seed, plugin
-from harness.api.errors import PluginError, near
+from harness.api import Action, Case, InformedPolicy, PluginError, Range, Reply, Turn, derive_seed, near, plugin
 from harness.engines.likelihoods import likelihoods_of
 from harness.extensions.panels.ballots import CandidateBallot
 from harness.extensions.panels.with_confidence import AnswerWithConfidence

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.api.errors import PluginError, near
+from harness.api import PluginError, near
 from harness.extensions.panels.panels import Opinion
 from harness.extensions.panels.peers import peer_text
 

@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
-from harness.api import Action, Case, Facts, Move, Outcome, Play, Range, Task, Turn, plugin
-from harness.api.errors import PluginError, near
+from harness.api import Action, Case, Facts, Move, Outcome, Play, PluginError, Range, Task, Turn, near, plugin
 from harness.extensions.panels.calibrated import CalibratedProtocol, CalibrationEpisode
 from harness.extensions.panels.panels import Opinion, Panel
 from harness.extensions.panels.questions import QuestionTask

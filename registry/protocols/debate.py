@@ -7,8 +7,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Literal
 
-from harness.api import Case, Move, Play, Range, Task, Turn, plugin
-from harness.api.errors import PluginError
+from harness.api import Case, Move, Play, PluginError, Range, Task, Turn, plugin
 from harness.extensions.panels.panels import Opinion, Panel, Ties, candidate, leading, majority
 from harness.extensions.panels.peers import peer_text
 from harness.extensions.panels.traffic import Traffic

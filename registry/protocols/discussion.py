@@ -7,8 +7,7 @@ from collections.abc import Generator, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Literal
 
-from harness.api import Case, Move, Play, Range, Task, Turn, plugin
-from harness.api.errors import PluginError
+from harness.api import Case, Move, Play, PluginError, Range, Task, Turn, plugin
 from harness.extensions.panels.panels import Panel, Ties
 from harness.extensions.panels.with_confidence import Style as Stated
 

@@ -7,8 +7,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, TypeVar
 
-from harness.api import Action, Case, Move, Outcome, Play, Range, Reply, Task, Turn, plugin
-from harness.api.errors import PluginError, near
+from harness.api import Action, Case, Move, Outcome, Play, PluginError, Range, Reply, Task, Turn, near, plugin
 from harness.extensions.panels.panels import Opinion, Panel, leading
 from harness.extensions.panels.traffic import Traffic
 from harness.extensions.panels.with_confidence import Style

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Literal
 
-from harness.api import Case, Channel, Outcome, Play, Range, Reply, Task, Turn, plugin
-from harness.api.errors import PluginError
+from harness.api import Case, Channel, Outcome, Play, PluginError, Range, Reply, Task, Turn, plugin
 from harness.extensions.networks import LocalTask, NeighborChannel, links
 from harness.extensions.networks.messages import Messages
 from harness.extensions.panels.traffic import Traffic

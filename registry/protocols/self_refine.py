@@ -8,8 +8,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
-from harness.api import Case, Facts, Move, Play, Range, Task, Turn, plugin
-from harness.api.errors import PluginError, near
+from harness.api import Case, Facts, Move, Play, PluginError, Range, Task, Turn, near, plugin
 from harness.extensions.panels.panels import Opinion, Panel, ballot
 from harness.extensions.panels.peers import peer_text
 from harness.extensions.panels.with_confidence import AnswerWithConfidence, Style

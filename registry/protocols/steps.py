@@ -8,8 +8,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Literal
 
-from harness.api import Action, Case, Channel, Facts, Move, Outcome, Play, Protocol, Range, Reply, Task, Turn, plugin
-from harness.api.errors import PluginError
+from harness.api import (
+    Action,
+    Case,
+    Channel,
+    Facts,
+    Move,
+    Outcome,
+    Play,
+    PluginError,
+    Protocol,
+    Range,
+    Reply,
+    Task,
+    Turn,
+    plugin,
+)
 from harness.extensions.games.worlds import SteppedTask
 from harness.extensions.networks import NeighborChannel
 from harness.extensions.panels.traffic import Traffic

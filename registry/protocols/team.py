@@ -8,8 +8,7 @@ from dataclasses import field
 from functools import cached_property
 from typing import Annotated
 
-from harness.api import Case, Play, Range, Task, plugin
-from harness.api.errors import PluginError, near
+from harness.api import Case, Play, PluginError, Range, Task, near, plugin
 from harness.extensions.panels.panels import Panel, Ties, majority
 from harness.extensions.panels.with_confidence import Style
 

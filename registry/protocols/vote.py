@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import cycle, islice
 from typing import Annotated, Literal
 
-from harness.api import Case, Play, Range, Task, plugin
-from harness.api.errors import PluginError
+from harness.api import Case, Play, PluginError, Range, Task, plugin
 from harness.extensions.panels.panels import Opinion, Panel, Ties, majority
 from harness.extensions.panels.questions import QuestionTask
 

@@ -17,7 +17,7 @@ import re
 from dataclasses import dataclass
 from typing import NoReturn
 
-from harness.api.errors import near
+from harness.api import near
 
 ARITHMETIC = ("add", "subtract", "multiply", "divide", "exp", "greater")
 TABLE = ("table_max", "table_min", "table_sum", "table_average")

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import field
 from typing import Annotated, Any
 
-from harness.api import Range, derive_seed, plugin
-from harness.api.errors import Place
+from harness.api import Place, Range, derive_seed, plugin
 from harness.extensions.datasets import DatasetTask
 from harness.extensions.datasets.rows import Row
 

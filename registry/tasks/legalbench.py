@@ -7,8 +7,7 @@ from dataclasses import field
 from itertools import chain
 from typing import Any
 
-from harness.api import plugin
-from harness.api.errors import DataError, Place
+from harness.api import DataError, Place, plugin
 from harness.extensions.datasets import DatasetTask
 from harness.extensions.datasets.label import canonical_label
 from harness.extensions.datasets.rows import Row

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
 
-from harness.api import Action, Case, Facts, Grading, Outcome, Parsed, Protocol, Range, Reply, plugin
-from harness.api.errors import PluginError, near
+from harness.api import Action, Case, Facts, Grading, Outcome, Parsed, PluginError, Protocol, Range, Reply, near, plugin
 from harness.extensions.lm_eval import LoadedTasks, SingleTask, load, own_examples
 from harness.extensions.lm_eval.cases import case_of, interleaved, likelihoods
 from harness.extensions.lm_eval.data import LocalData

@@ -10,8 +10,7 @@ from dataclasses import field, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Annotated, Any
 
-from harness.api import Case, Facts, Outcome, Range, Reply, derive_seed, plugin
-from harness.api.errors import PluginError
+from harness.api import Case, Facts, Outcome, PluginError, Range, Reply, derive_seed, plugin
 from harness.extensions.networks import Adjacency, Honest, Network, NetworkTask, diameter, honest, topology_of, valid
 from harness.extensions.yaml_tasks.contract import said_of
 from harness.extensions.yaml_tasks.expressions import (

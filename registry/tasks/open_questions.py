@@ -7,8 +7,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from harness.api import plugin
-from harness.api.errors import Place
+from harness.api import Place, plugin
 from harness.extensions.datasets import DatasetTask
 from harness.extensions.datasets.rows import Row, read_files
 

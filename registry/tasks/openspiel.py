@@ -6,8 +6,7 @@ import random
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from harness.api import Case, Facts, Outcome, Protocol, Range, Reply, plugin
-from harness.api.errors import PluginError
+from harness.api import Case, Facts, Outcome, PluginError, Protocol, Range, Reply, plugin
 from harness.extensions.games.legal import LegalAction
 from harness.extensions.games.tasks import GameTask, player_names
 

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Annotated, Any
 
-from harness.api import Case, Facts, Range, plugin
-from harness.api.errors import PluginError, SetupError, near
+from harness.api import Case, Facts, PluginError, Range, SetupError, near, plugin
 from harness.extensions.games.environments import Actions, Environment, EnvironmentTask, ExampleEnvironment
 
 from ._pettingzoo_rules import rules_of, seats_in_words

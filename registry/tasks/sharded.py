@@ -7,8 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field, fields
 from typing import Annotated, Any, Literal, TypedDict
 
-from harness.api import Action, Case, Facts, Outcome, Range, Reply, plugin
-from harness.api.errors import PluginError, near
+from harness.api import Action, Case, Facts, Outcome, PluginError, Range, Reply, near, plugin
 from harness.extensions.networks import cuts
 from harness.extensions.networks.answers import (
     INTEGER,

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from typing import Annotated, Any, ClassVar, Literal
 
-from harness.api import Action, Case, Facts, Outcome, Protocol, Range, Turn, plugin
-from harness.api.errors import PluginError
+from harness.api import Action, Case, Facts, Outcome, PluginError, Protocol, Range, Turn, plugin
 from harness.extensions.games.tasks import GameTask, player_names
 from harness.extensions.games.textarena import ClockedGame, ExampleGame, Public, TextWorld, catalog, listed
 from harness.replies import FreeText

@@ -10,8 +10,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from harness.api import Action, Case, Facts, Outcome, Parsed, Protocol, Range, Reply, ReplyField, plugin
-from harness.api.errors import PluginError, UserError
+from harness.api import (
+    Action,
+    Case,
+    Facts,
+    Outcome,
+    Parsed,
+    PluginError,
+    Protocol,
+    Range,
+    Reply,
+    ReplyField,
+    UserError,
+    plugin,
+)
 from harness.extensions.blame.who_broke_it.asked import asked_about
 from harness.extensions.blame.who_broke_it.teams import BrokenTeams, RecordedEpisode, transcript
 from harness.extensions.panels.questions import Question, QuestionTask

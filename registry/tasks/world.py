@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import Annotated, Any, Literal
 
-from harness.api import Case, Facts, Outcome, Range, Reply, derive_seed, plugin
-from harness.api.errors import PluginError
+from harness.api import Case, Facts, Outcome, PluginError, Range, Reply, derive_seed, plugin
 from harness.extensions.games.worlds import SteppedTask
 from harness.extensions.yaml_tasks.expressions import Expression, ExpressionError, is_number, names, random_functions
 from harness.extensions.yaml_tasks.fields import ReplyEntry

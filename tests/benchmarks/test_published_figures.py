@@ -13,9 +13,9 @@ from harness.api.errors import SpecError
 from harness.config import resolve, spec
 from harness.config.project import builtin
 from harness.extensions.analysis.published_beside import cited
-from harness.extensions.analysis.published_figures import PublishedTable, Record
 from harness.report.grid import grid
 from harness.tables import Cell, Table, TableSpec, build
+from harness.tables.published_figures import PublishedFigure, PublishedTable
 from tests.helpers import shipped
 
 PROJECT = builtin()
@@ -98,7 +98,7 @@ def test_every_published_table_is_named_by_some_spec() -> None:
     assert named == {table.id for table in PUBLISHED}
 
 
-def made(records: list[Record], **entry: object) -> Table:
+def made(records: list[PublishedFigure], **entry: object) -> Table:
     source = PublishedTable("p/t", "P, Table 1", "T", tuple(records))
     parsed = TableSpec.parse({"title": "T", "rows": "model", "cell": "x", "published": "p/t", **entry})
     with_metric = {"x": resolve.metrics(spec.load("agentsnet", PROJECT), PROJECT)["solved"]}
@@ -107,15 +107,15 @@ def made(records: list[Record], **entry: object) -> Table:
 
 def test_each_reason_is_reported_with_its_count() -> None:
     records = [
-        Record({"model": "m", "size": 4}, "x", 0.5),
-        Record({"model": "m", "size": 4, "side": "left"}, "x", 0.6),
-        Record({"model": "m", "size": 4, "side": "right"}, "x", 0.7),
-        Record({"model": "m", "size": 8}, "x", 0.1),
-        Record({"model": "m", "size": 4}, "y", 0.2),
-        Record({"model": "m", "size": 4, "task": "t"}, "x", 0.3),
-        Record({"model": "m"}, "x", 0.4, overall=True),
-        Record({"size": 4}, "x", 0.8),
-        Record({"model": "n"}, "x", 0.9),  # what `where` fixes need not be said
+        PublishedFigure({"model": "m", "size": 4}, "x", 0.5),
+        PublishedFigure({"model": "m", "size": 4, "side": "left"}, "x", 0.6),
+        PublishedFigure({"model": "m", "size": 4, "side": "right"}, "x", 0.7),
+        PublishedFigure({"model": "m", "size": 8}, "x", 0.1),
+        PublishedFigure({"model": "m", "size": 4}, "y", 0.2),
+        PublishedFigure({"model": "m", "size": 4, "task": "t"}, "x", 0.3),
+        PublishedFigure({"model": "m"}, "x", 0.4, overall=True),
+        PublishedFigure({"size": 4}, "x", 0.8),
+        PublishedFigure({"model": "n"}, "x", 0.9),  # what `where` fixes need not be said
     ]
     table = made(records, where={"size": 4, "side": ["left", "right"]})
     assert [(row.key["model"], row.cells[0].value) for row in table.rows] == [("m", 0.5), ("n", 0.9)]
@@ -127,7 +127,7 @@ def test_each_reason_is_reported_with_its_count() -> None:
 
 
 def test_a_unit_and_digits_for_each_metric() -> None:
-    records = [Record({"model": "m"}, "x", 0.043), Record({"model": "m"}, "y", 104373000)]
+    records = [PublishedFigure({"model": "m"}, "x", 0.043), PublishedFigure({"model": "m"}, "y", 104373000)]
     source = PublishedTable("p/t", "P, Table 1", "T", tuple(records))
     solved = resolve.metrics(spec.load("agentsnet", PROJECT), PROJECT)["solved"]
     entry = {"title": "T", "rows": "model", "cell": ["x", "y"], "published": "p/t"}

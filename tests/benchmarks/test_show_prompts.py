@@ -18,6 +18,7 @@ from harness.cli.show import conversations, played_without_model
 from harness.config import spec as specs
 from harness.config.project import find
 from harness.engines.mock import Mock
+from harness.evaluation.load_run import load_run
 from harness.extensions.judges.plans import FOLDER
 from harness.extensions.panels.fitted_files import load_parameters
 from harness.transcripts.view_api import RecordedTurn, Transcript
@@ -64,7 +65,7 @@ def runs(run: Run) -> Iterator[Run]:
     """The run and those of its judges."""
     yield run
     for folder in sorted((run.folder / FOLDER).glob("*/")):
-        yield Run.load(folder)
+        yield load_run(folder)
 
 
 def differences(run: Run) -> list[str]:

@@ -25,7 +25,7 @@ from harness.cli.parser import parser
 from harness.config import project, spec
 from harness.config.editor_schema import whole_schema
 from harness.config.proposals import complete
-from harness.evaluation.run import Run
+from harness.evaluation.load_run import load_run
 from tests.helpers.fake_openai import FakeOpenAI
 
 ROOT = Path(__file__).parents[2]
@@ -201,7 +201,7 @@ def test_every_recipe_is_validated_fitted_and_played(
     if "fit" in json.dumps(loaded.data):
         assert main(["fit", *play]) == 0, capsys.readouterr().err
     assert main(["eval", *play, "--limit", "1", "--output_path", "run"]) == 0, capsys.readouterr().err
-    assert not Run.load("run").failed
+    assert not load_run("run").failed
 
 
 SAYS = "The answer is (A). #### 1"

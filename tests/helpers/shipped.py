@@ -4,7 +4,7 @@ import functools
 
 from harness.config.project import builtin
 from harness.extensions.analysis.published import load_published
-from harness.extensions.analysis.published_figures import PublishedTable
+from harness.tables.published_figures import PublishedTable
 
 
 @functools.cache

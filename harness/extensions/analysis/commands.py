@@ -22,7 +22,7 @@ from harness.config.building import policy_name
 from harness.config.plan import QUESTIONS
 from harness.config.project import find
 from harness.config.spec import Spec, load
-from harness.evaluation.load_run import run_folder
+from harness.evaluation.load_run import load_run, run_folder
 from harness.evaluation.run import Run
 from harness.evaluation.stages import execute
 from harness.extensions.analysis import comparison
@@ -207,7 +207,7 @@ def _load(paths: Sequence[Path]) -> tuple[list[tuple[RunScores, Run]], list[str]
                 continue
             seen.add(folder.resolve())
             try:
-                run = Run.load(folder)
+                run = load_run(folder)
                 scores = RunScores.of(run)
             except (UserError, OSError) as error:
                 if explicit:

@@ -12,9 +12,9 @@ from harness.api.errors import DataError
 from harness.api.printable import shortened
 from harness.evaluation.run import Run
 from harness.extensions.analysis.published_beside import cited
-from harness.extensions.analysis.published_figures import PublishedTable
 from harness.tables import EpisodeScore, HeadlineSpec, Table, TableSpec, build, text
 from harness.tables.cost import Price, Prices, cost, priced, read_prices
+from harness.tables.published_figures import PublishedTable
 
 from .comparison import changes_in_words, spec_changes
 

@@ -18,8 +18,7 @@ from harness.config.spec import Spec
 from harness.evaluation.run import Run
 from harness.plugins.parameters import OPEN, fields, problems
 from harness.tables import text
-
-from .published_figures import PublishedTable, Record
+from harness.tables.published_figures import PublishedFigure, PublishedTable
 
 _Figure = Annotated[float, Range(ge=-1e15, le=1e15)]
 
@@ -91,10 +90,10 @@ def load_published(path: Path) -> list[PublishedTable]:
     return tables
 
 
-def _record(entry: Mapping[str, Any]) -> Record:
+def _record(entry: Mapping[str, Any]) -> PublishedFigure:
     keys = fields(RecordEntry)
     labels = {label: value for label, value in entry.items() if label not in keys}
-    return Record(labels, **{key: value for key, value in entry.items() if key in keys})
+    return PublishedFigure(labels, **{key: value for key, value in entry.items() if key in keys})
 
 
 def of_run(run: Run) -> list[PublishedTable]:

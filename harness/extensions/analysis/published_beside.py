@@ -10,10 +10,9 @@ from harness.api import Metric
 from harness.api.errors import SpecError, near
 from harness.tables import Cell, EpisodeScore, Row, TableKey, TableSpec, error_of, text
 from harness.tables.axis import Axis, Key
+from harness.tables.published_figures import PublishedFigure, PublishedTable
 
-from .published_figures import PublishedTable, Record
-
-Figures = dict[Key, dict[tuple[Key | None, str], Record]]
+Figures = dict[Key, dict[tuple[Key | None, str], PublishedFigure]]
 """Row → (column, None for the overall one; metric) → figure."""
 
 
@@ -115,7 +114,7 @@ def other_coverage(
             yield f"{reference.source} covers {label} {', '.join(theirs)}; this run {label} {', '.join(ours)}"
 
 
-def _figure(table: TableSpec, record: Record | None) -> Cell:
+def _figure(table: TableSpec, record: PublishedFigure | None) -> Cell:
     """The cell of a figure."""
     if record is None:
         return Cell(n=None)
@@ -123,7 +122,7 @@ def _figure(table: TableSpec, record: Record | None) -> Cell:
     return Cell(record.value, record.stderr, record.n, std=std)
 
 
-def _misfit(record: Record, table: TableSpec) -> str | None:
+def _misfit(record: PublishedFigure, table: TableSpec) -> str | None:
     """Why a figure has no cell in the table, as what follows its count; None if it has one.
 
     A label that only `where` has need not be stated: which publication fits it is the entry's own choice.

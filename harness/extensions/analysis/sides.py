@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from harness.api.errors import DataError, near
 from harness.cli.usage import Parser
+from harness.evaluation.load_run import load_run
 from harness.evaluation.run import Run
 from harness.extensions.games.tournaments.tournament import LABELS as TOURNAMENT
 from harness.tables import EpisodeScore, text
@@ -59,7 +60,7 @@ def two_sides(options: argparse.Namespace, purpose: str) -> tuple[RunPart, RunPa
         there = "one run" if count == 1 else f"{count} runs"
         raise DataError(f"{there} and {'a' if options.label else 'no'} label: nothing {purpose}", hint=hint)
     where = dict(entry.partition("=")[::2] for entry in options.where)
-    runs = [Run.load(folder) for folder in options.runs]
+    runs = [load_run(folder) for folder in options.runs]
     if options.label:
         label, *values = options.label
         one, two = (RunPart(value, runs[0], {**where, label: value}, label) for value in values)

@@ -11,10 +11,10 @@ from typing import Any, Final, Literal
 
 from harness.extensions.analysis import paired
 from harness.extensions.analysis.published_beside import other_coverage
-from harness.extensions.analysis.published_figures import PublishedTable
 from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Row, Table, stats, text
 from harness.tables.cost import Prices, cost
 from harness.tables.notes import clusters_in_words
+from harness.tables.published_figures import PublishedTable
 from harness.tables.reads import ReadShare
 from harness.tables.scores import cluster_of
 from harness.tables.table import words_of

@@ -17,7 +17,7 @@ from harness.cli.evaluate import engine_of
 from harness.cli.output import show, write
 from harness.cli.progress import Progress
 from harness.cli.usage import Parser
-from harness.evaluation.run import Run
+from harness.evaluation.load_run import load_run
 from harness.extensions.replay.command import add_model, policy_of
 from harness.extensions.replay.course import Deviation
 
@@ -90,7 +90,7 @@ def blame(options: argparse.Namespace) -> int:
         return _plan(options)
     opinions = []
     if options.labels is not None:  # before anything is played: a mistake in the file must not cost the results
-        opinions = read_opinions(Path(options.labels), {score.id for score in Run.load(options.run).scores})
+        opinions = read_opinions(Path(options.labels), {score.id for score in load_run(options.run).scores})
     with Progress(options.quiet) as bars:
         bars.begin("blame")
 

@@ -14,7 +14,7 @@ from harness.cli.usage import Parser
 from harness.config import resolve
 from harness.config.plan import Plan
 from harness.config.project import find
-from harness.evaluation.load_run import run_folder
+from harness.evaluation.load_run import load_run, run_folder
 from harness.evaluation.run import Run
 from harness.extensions.analysis.leaderboard import RunScores
 from harness.extensions.charts import ChartOptions, ChartRun, Material
@@ -44,7 +44,7 @@ def _source(run: Run) -> ChartRun:
 def plot(options: argparse.Namespace) -> int:
     """Draw one chart of one or several runs of a spec."""
     chosen = ChartOptions(options.x, options.metric, options.by, options.condition, options.episode)
-    runs = [Run.load(folder) for folder in options.runs]
+    runs = [load_run(folder) for folder in options.runs]
     done = draw_chart(options.kind, material(runs), chosen, Path(options.output))
     print(f"{done.title}. {done.about}")
     print(f"figure: {options.output}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from harness.cli.usage import Parser
-from harness.evaluation.run import Run
+from harness.evaluation.load_run import load_run
 from harness.extensions import exports
 from harness.plugins.manifests import offers
 
@@ -13,7 +13,7 @@ from harness.plugins.manifests import offers
 def export(options: argparse.Namespace) -> int:
     """Write a run's episodes and turns for another tool."""
     how = {"overwrite": options.overwrite, "repo": options.repo, "public": options.public}
-    done = exports.export(Run.load(options.run), options.to, options.output, **how)
+    done = exports.export(load_run(options.run), options.to, options.output, **how)
     print(done.summary)
     for file in done.files:
         print(f"wrote: {file}")

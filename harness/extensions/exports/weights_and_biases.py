@@ -109,7 +109,7 @@ def _document(run: Run, folder: Path, files: Path) -> dict[str, Any]:
             "start": datetime.fromisoformat(str(run.meta["start"])).timestamp(),
             "summary": summary(run),
             "columns": [*fixed, *(f"label_{label}" for label in labels)],
-            "results": [[*(row[key] for key in fixed), *map(row["labels"].get, labels)] for row in rows],
+            "results": [[*map(row.get, fixed), *map(row["labels"].get, labels)] for row in rows],
             "artifact": folder_name(run),
             "files": str(files),
             "most_rows": MOST_ROWS,

@@ -9,7 +9,7 @@ from typing import Any
 from harness.api.errors import DataError
 from harness.api.printable import clean
 from harness.config.project import find
-from harness.evaluation.run import Run
+from harness.evaluation.load_run import load_run
 
 
 def openspiel(options: argparse.Namespace) -> int:
@@ -39,7 +39,7 @@ def understood(folders: list[Path]) -> dict[str, tuple[int, int]]:
     """
     counts: dict[str, tuple[int, int]] = {}
     for folder in folders:
-        scores = [score for score in Run.load(folder).scores if score.error is None]
+        scores = [score for score in load_run(folder).scores if score.error is None]
         if not any("game" in score.labels and "kind" in score.labels for score in scores):
             raise DataError(f"{folder} is not a run of games_understood", hint="harness eval --spec games_understood")
         for score in scores:

@@ -10,7 +10,7 @@ from harness.cli import options as opt
 from harness.cli.output import show
 from harness.cli.usage import Parser
 from harness.config.project import find
-from harness.evaluation.run import Run
+from harness.evaluation.load_run import load_run
 from harness.extensions.judges.labels import agreement_table, by_episode, panel_table, read_labels
 from harness.extensions.judges.tasks import RATING, JudgedMetric
 from harness.tables import Table
@@ -18,7 +18,7 @@ from harness.tables import Table
 
 def agreement(options: argparse.Namespace) -> int:
     """How far a run's numbers agree with labels that people gave, and the judges of a panel with each other."""
-    run = Run.load(options.run, find())
+    run = load_run(options.run, find())
     judged = [name for name, metric in run.metrics.items() if isinstance(metric, JudgedMetric)]
     name = options.metric or next(iter(judged), None)
     if name is None:

@@ -22,6 +22,7 @@ from harness.config.project import Project, find
 from harness.config.schema import metric_name
 from harness.config.spec import Spec, parse
 from harness.engines.mock import Mock
+from harness.evaluation.load_run import load_run
 from harness.evaluation.run import Run
 from harness.evaluation.stages import OnMore, OpenRun, execute, follow_up
 from harness.plugins import approvals
@@ -71,7 +72,7 @@ def judge(
     """
     began = time.monotonic()
     project = project or find()
-    done = Run.load(folder, project)
+    done = load_run(folder, project)
     check_journals(done.meta, done.folder)
     spec = done.spec
     with _mistakes_at("--judge_metric"), approvals.allowing((options or Options()).allow_code_execution):

@@ -18,6 +18,7 @@ from harness.config import resolve
 from harness.config.plan import Job, Plan, episode_id, prepare, protocol_seed, survey
 from harness.config.project import Project, find
 from harness.engines.mock import Mock
+from harness.evaluation.load_run import load_run
 from harness.evaluation.run import Run
 from harness.runtime import manifest
 from harness.runtime.record import check_journals
@@ -97,7 +98,7 @@ class Parent(PlayedEpisodes):
                 conditions are drawn as it continues, so that none of them can be played alone.
         """
         project = project or find()
-        run = Run.load(folder, project)
+        run = load_run(folder, project)
         check_journals(run.meta, run.folder)
         plan = resolve.plan(run.spec, project, None if run.meta.get("policies_only") else Mock())
         plan = replace(plan, model=str(run.meta["model"]))

@@ -151,10 +151,10 @@ class _Jobs:
 
     def results(self, folder: str) -> str:
         """The run's results as `harness.report.written` has them, as JSON."""
-        from harness.evaluation.run import Run
+        from harness.evaluation.load_run import load_run
         from harness.report.written import results
 
-        run = Run.load(folder, self._project)
+        run = load_run(folder, self._project)
         return dumped(results(run.tables, run.headline, run.scores))
 
     def episode(self, recording: Recording, more: dict[str, Any]) -> bytes:

@@ -6,8 +6,7 @@ import random
 from dataclasses import field
 from typing import Annotated
 
-from harness.api import Action, Policy, Range, Turn, plugin
-from harness.api.errors import PluginError, near
+from harness.api import Action, PluginError, Policy, Range, Turn, near, plugin
 
 from ._agent import Agent
 from ._coloring import Coloring

@@ -6,8 +6,7 @@ import random
 import re
 from abc import abstractmethod
 
-from harness.api import Action, Facts, Policy, Turn
-from harness.api.errors import PluginError
+from harness.api import Action, Facts, PluginError, Policy, Turn
 from harness.replies.with_message import ActionWithMessage, MessageLine
 
 from ...tasks.dpbench._table import GRAB_LEFT, GRAB_RIGHT, WAIT

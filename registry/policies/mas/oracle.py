@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from harness.api import Range, Turn, plugin
-from harness.api.errors import PluginError
+from harness.api import PluginError, Range, Turn, plugin
 
 from ..silo._agent import Call, message, submit
 from ._agent import Commander

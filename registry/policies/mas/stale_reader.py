@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 
-from harness.api import Turn, plugin
-from harness.api.errors import PluginError
+from harness.api import PluginError, Turn, plugin
 
 from ..silo._agent import Call, message, submit
 from ._agent import Commander

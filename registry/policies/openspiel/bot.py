@@ -6,8 +6,7 @@ import random
 from dataclasses import field
 from typing import Any
 
-from harness.api import plugin
-from harness.api.errors import PluginError, near
+from harness.api import PluginError, near, plugin
 
 from ...tasks._openspiel.loading import LoadedGame, package
 from ._follower import Follower

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from harness.api import Action, Facts, Policy, Turn
-from harness.api.errors import PluginError
+from harness.api import Action, Facts, PluginError, Policy, Turn
 from harness.extensions.networks.answers import normalize
 from harness.extensions.networks.sharded import ShardedTask
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Literal
 
-from harness.api import Action, Turn, plugin
-from harness.api.errors import PluginError
+from harness.api import Action, PluginError, Turn, plugin
 from harness.extensions.networks.answers import AnswerForm
 
 from . import _plans

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.api import Facts
-from harness.api.errors import PluginError
+from harness.api import Facts, PluginError
 from harness.extensions.panels.panels import Opinion
 
 from .belief import Theta

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
-from harness.api.errors import PluginError
+from harness.api import PluginError
 
 from .belief import TIES, Backing, Term, Tie
 from .disclosure import SUMMARY, Disclosure, Field

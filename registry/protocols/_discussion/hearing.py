@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from harness.api.errors import PluginError, near
+from harness.api import PluginError, near
 from harness.extensions.yaml_tasks import graph_bounds
 from harness.extensions.yaml_tasks.random_graphs import RandomGraph, RandomGraphs
 

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NotRequired, Required, TypedDict
 
-from harness.api import Action, Facts, Parsed, Reply, ReplyField
-from harness.api.errors import PluginError
+from harness.api import Action, Facts, Parsed, PluginError, Reply, ReplyField
 from harness.extensions.panels.peers import peer_text
 from harness.replies.characters import is_placeholder
 

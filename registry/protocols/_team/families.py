@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
-from harness.api import derive_seed
-from harness.api.errors import PluginError
+from harness.api import PluginError, derive_seed
 from harness.extensions.networks import FAMILIES
 from harness.extensions.yaml_tasks import graph_bounds
 from harness.extensions.yaml_tasks.random_graphs import RandomGraph, RandomGraphs

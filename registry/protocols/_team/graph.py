@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from harness.api.errors import PluginError, near
+from harness.api import PluginError, near
 
 from .families import edges_within
 from .roles import Part

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, NotRequired, Required, TypedDict
 
-from harness.api import Range
-from harness.api.errors import PluginError, near
+from harness.api import PluginError, Range, near
 
 from .families import Within
 

@@ -10,8 +10,7 @@ from functools import lru_cache
 from itertools import compress, product
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-from harness.api import Action, Parsed, Range, Reply, ReplyField
-from harness.api.errors import PluginError
+from harness.api import Action, Parsed, PluginError, Range, Reply, ReplyField
 from harness.extensions.datasets.boxed import Boxed
 from harness.extensions.datasets.pattern import Pattern
 from harness.extensions.networks.answers import Answer, AnswerForm, normalize

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, NotRequired, Required, TypedDict
 
-from harness.api import derive_seed
-from harness.api.errors import DataError, PluginError
+from harness.api import DataError, PluginError, derive_seed
 from harness.extensions.networks import FAMILIES, Family, Network, adjacency_of, draw_names, parts, seeded
 from harness.extensions.yaml_tasks import graph_bounds as bounds
 from harness.extensions.yaml_tasks.random_graphs import GENERATORS, RandomGraph, RandomGraphs

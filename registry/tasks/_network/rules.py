@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Annotated, Any, Literal, NotRequired, Required, TypedDict
 
-from harness.api import Range
-from harness.api.errors import PluginError
+from harness.api import PluginError, Range
 from harness.extensions.networks import Honest
 from harness.extensions.yaml_tasks.expressions import (
     CompiledExpression,

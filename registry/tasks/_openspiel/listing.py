@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.api.errors import DataError, SetupError, UserError
+from harness.api import DataError, SetupError, UserError
 
 from .loading import INSTALL, PLAYERS, load, package, refusal
 from .rules import rules_of

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from harness.api.errors import PluginError, SetupError, UserError, near
+from harness.api import PluginError, SetupError, UserError, near
 
 INSTALL = 'pip install "mas-eval-harness[games]"'
 PLAYERS = range(2, 11)

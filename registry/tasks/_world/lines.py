@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.api.errors import PluginError, near
+from harness.api import PluginError, near
 from harness.extensions.yaml_tasks.expressions import RANDOM, CompiledExpression, ExpressionError, Names, compiled
 
 AGENT = ("me", "number", "mine")

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypedDict
 
-from harness.api import Action, Range, Reply
-from harness.api.errors import KEY, PluginError, near
+from harness.api import KEY, Action, PluginError, Range, Reply, near
 from harness.extensions.games.actions import ActionForm, ActionParameter, Actions
 from harness.extensions.yaml_tasks.expressions import CompiledExpression, Expression, ExpressionError, Names, is_number
 from harness.extensions.yaml_tasks.fields import ReplyFields

@@ -8,8 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from harness.api import Action, Facts, Reply
-from harness.api.errors import PluginError
+from harness.api import Action, Facts, PluginError, Reply
 from harness.extensions.games.actions import ActionForm
 from harness.extensions.games.worlds import World
 from harness.extensions.yaml_tasks.contract import said_of

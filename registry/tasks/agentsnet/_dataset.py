@@ -25,8 +25,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.api import derive_seed
-from harness.api.errors import DataError, Place, SetupError
+from harness.api import DataError, Place, SetupError, derive_seed
 from harness.extensions.datasets.rows import READERS, read_files
 from harness.extensions.networks import Network, adjacency_of, draw_names
 

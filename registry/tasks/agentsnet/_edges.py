@@ -8,8 +8,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.api import derive_seed
-from harness.api.errors import DataError, Place
+from harness.api import DataError, Place, derive_seed
 from harness.extensions.networks import Network, adjacency_of, draw_names
 
 _HEADERS = {("source", "target"), ("from", "to"), ("u", "v"), ("node1", "node2"), ("a", "b")}

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Literal
 
-from harness.api import Case, Range
-from harness.api.errors import PluginError
+from harness.api import Case, PluginError, Range
 from harness.extensions.networks import FAMILIES, Family, Network, NetworkTask, adjacency_of, draw_names, seeded
 
 FINAL_ANSWER = "### Final Answer ###"

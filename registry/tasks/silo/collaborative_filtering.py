@@ -8,8 +8,7 @@ from heapq import nsmallest
 from operator import mul
 from typing import Any
 
-from harness.api import Facts, plugin
-from harness.api.errors import PluginError
+from harness.api import Facts, PluginError, plugin
 from harness.extensions.networks.answers import ROWS, AnswerForm
 from harness.extensions.networks.sharded import Items, ShardedTask
 

@@ -6,8 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 
-from harness.api import Facts, plugin
-from harness.api.errors import PluginError
+from harness.api import Facts, PluginError, plugin
 from harness.extensions.networks.answers import one_of
 from harness.extensions.networks.sharded import Items, ShardedTask
 

@@ -18,9 +18,9 @@ from harness.config import spec
 from harness.config.project import builtin
 from harness.extensions.analysis.published import load_published
 from harness.extensions.analysis.published_beside import cited
-from harness.extensions.analysis.published_figures import PublishedTable, Record
 from harness.report import render
 from harness.tables import EpisodeScore, TableSpec, build, check, stats
+from harness.tables.published_figures import PublishedFigure, PublishedTable
 from tests.helpers import shipped
 
 FOLDER = Path(__file__).parents[3] / "results" / "published"
@@ -50,7 +50,7 @@ METRICS = {
 }
 
 
-def by(table: str, *labels: str, overall: bool = False) -> dict[Any, Record]:
+def by(table: str, *labels: str, overall: bool = False) -> dict[Any, PublishedFigure]:
     results = [r for r in PAPER[table].records if r.overall == overall]
     return {tuple(r.labels[x] for x in labels) if len(labels) > 1 else r.labels[labels[0]]: r for r in results}
 
@@ -323,7 +323,7 @@ def write(folder: Path, content: Any, name: str = "paper.yaml") -> Path:
 def test_a_folder_is_read_file_by_file(tmp_path: Path) -> None:
     write(tmp_path, {"tables": [GOOD]}, "b.yaml")
     write(tmp_path, {"tables": [GOOD]}, "a.yaml")
-    record = Record({"model": "m"}, "x", 1)
+    record = PublishedFigure({"model": "m"}, "x", 1)
     assert load_published(tmp_path) == [PublishedTable(f"{f}/t", "S", "T", (record,)) for f in ("a", "b")]
     assert load_published(tmp_path / "none") == []
 

@@ -13,7 +13,7 @@ from harness.api.errors import SpecError
 from harness.cli.evaluate import pairs
 from harness.config.project import find
 from harness.engines.mock import Mock
-from harness.evaluation.run import Run
+from harness.evaluation.load_run import load_run
 from tests.helpers.commands import TOY, eval_toy, invoke
 
 
@@ -213,4 +213,4 @@ def test_a_long_name_is_cut_and_stays_one_run(tmp_path: Path, spec: str, model: 
         ]
     names = [run.folder.name for run in runs]
     assert names[0] == names[1] != names[2] and all(len(name.encode()) <= 200 for name in names)
-    assert Run.load(runs[0].folder, project).scores
+    assert load_run(runs[0].folder, project).scores

@@ -10,7 +10,7 @@ import pytest
 
 from harness.api.errors import DataError
 from harness.cli.evaluate import pairs
-from harness.evaluation.run import Run
+from harness.evaluation.load_run import load_run
 from tests.helpers.commands import ROOT, TOY, eval_toy, invoke
 
 
@@ -170,6 +170,6 @@ def test_list_alone_counts_the_kinds(capsys: pytest.CaptureFixture[str]) -> None
 
 def test_a_run_is_read_from_a_path_as_text(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert eval_toy(capsys, tmp_path / "r", "--quiet")[0] == 0
-    assert Run.load(str(tmp_path / "r")).scores == Run.load(tmp_path / "r").scores
+    assert load_run(str(tmp_path / "r")).scores == load_run(tmp_path / "r").scores
     with pytest.raises(DataError, match=r"folder not found: [^\n]*\n  Did you mean r\?"):
-        Run.load(str(tmp_path / "rr"))
+        load_run(str(tmp_path / "rr"))

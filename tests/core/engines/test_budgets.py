@@ -90,7 +90,7 @@ def test_a_run_without_rest_is_not_even_started_again(tmp_path: Path) -> None:
         run(tmp_path / "r", Dice(broken_start=True), max_calls=9)
     assert meta(tmp_path / "r")["stopped"] == before
     with pytest.raises(DataError, match=r"not finished: max_calls 9 ended it \(\d of 8 episodes\)"):
-        harness.Run.load(tmp_path / "r", TOY)
+        harness.load_run(tmp_path / "r", TOY)
     with pytest.raises(RunStoppedError, match="the dice are gone"):
         run(tmp_path / "r", Dice(fatal_after=1), max_calls=20)
     assert meta(tmp_path / "r")["status"] == "stopped" and "gone" in meta(tmp_path / "r")["stopped"]["why"]

@@ -53,6 +53,10 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 
 
 MISTAKES = [
+    (f"{TOP}api = 'one'", "api: expected the version of the extension points, a whole number, found 'one'"),
+    (f"{TOP}api = true", "api: expected the version of the extension points"),
+    (f'{TOP}api = 1\n[reports]\npage = "a:b"', "reports: only extensions that ship with the harness offer these"),
+    (f'{TOP}[what_if]\nplay = "a:b"', "what_if: only extensions that ship"),
     ("name = ", "cannot be read"),
     ('name = "echo"', "missing required key 'summary'"),
     ("name = 1\nsummary = ''", "name: expected a name, found 1"),

@@ -187,7 +187,7 @@ def test_a_tasks_bug_fails_its_episodes_and_the_run_ends_well(
 ) -> None:
     done = loose(project, tmp_path / "r", how, Mock(text="a"))
     assert len(done.failed) == 3 and all(str(s.error).startswith(says) for s in done.scores)
-    assert done.meta["spec"] == "t" and harness.Run.load(tmp_path / "r", project).scores == done.scores
+    assert done.meta["spec"] == "t" and harness.load_run(tmp_path / "r", project).scores == done.scores
 
 
 @pytest.mark.parametrize(

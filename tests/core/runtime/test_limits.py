@@ -106,7 +106,7 @@ def test_an_agent_that_has_had_its_calls_is_asked_no_more(tmp_path: Path) -> Non
     assert not done.failed and all(score.limited and score.numbers["agreed"] == 0 for score in done.scores)
     assert "In 8 of 8 episodes a limit of the spec was reached" in (tmp_path / "r" / "tables.md").read_text()
     assert {row["limited"] for row in done.rows} == {4}
-    assert harness.Run.load(tmp_path / "r", TOY).scores == done.scores
+    assert harness.load_run(tmp_path / "r", TOY).scores == done.scores
     assert rescored(tmp_path / "r", TOY).scores == done.scores
 
 

@@ -35,7 +35,7 @@ def test_a_run_leaves_everything_a_reader_needs(tmp_path: Path) -> None:
     sample = json.loads((tmp_path / "r" / "samples.jsonl").read_text().splitlines()[0])
     assert sample["threads"]["S0"][0] == {"role": "system", "content": "You are S0."}
     assert "target" not in sample["case"]
-    loaded = harness.Run.load(tmp_path / "r", TOY)
+    loaded = harness.load_run(tmp_path / "r", TOY)
     assert loaded.rows == done.rows and loaded.tables == done.tables
     frame = done.to_pandas()
     assert list(frame[(frame.metric == "agreed") & (frame.agents == 3)].n) == [4]
@@ -124,7 +124,7 @@ def test_a_fatal_engine_stops_the_run_which_then_goes_on(tmp_path: Path) -> None
         run(wild, engine)
     assert engine.closed == 1
     with pytest.raises(DataError, match="not finished"):
-        harness.Run.load(wild, TOY)
+        harness.load_run(wild, TOY)
     second = Dice()
     run(wild, second)
     assert results(wild) == results(calm)
@@ -191,7 +191,7 @@ def test_tables_may_change_and_reports_show_the_new_ones(tmp_path: Path) -> None
     run(tmp_path / "r")
     table = "{title: Other, rows: agents, cell: agreed}"
     run(tmp_path / "r", overrides=(f"tables=[{table}]",))
-    assert [t.title for t in harness.Run.load(tmp_path / "r", TOY).tables] == ["Other"]
+    assert [t.title for t in harness.load_run(tmp_path / "r", TOY).tables] == ["Other"]
 
 
 def test_a_table_that_cannot_be_made_is_refused_before_anything_is_played(tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ def test_files_that_are_no_runs_are_not_written_over(tmp_path: Path, name: str) 
 def test_a_damaged_or_foreign_record_is_reported_by_every_reader(tmp_path: Path, text: str, says: str) -> None:
     run(tmp_path / "r")
     (tmp_path / "r" / "run.json").write_text(text)
-    readers: list[Any] = [lambda: run(tmp_path / "r"), lambda: harness.Run.load(tmp_path / "r", TOY)]
+    readers: list[Any] = [lambda: run(tmp_path / "r"), lambda: harness.load_run(tmp_path / "r", TOY)]
     for reader in (*readers, lambda: rescored(tmp_path / "r", TOY)):
         with pytest.raises(DataError) as caught:
             reader()

@@ -9,8 +9,8 @@ import pytest
 
 import harness
 from harness.api.errors import UserError
+from harness.evaluation.load_run import load_run
 from harness.evaluation.rescore import rescored
-from harness.evaluation.run import Run
 from tests.helpers.commands import invoke
 from tests.helpers.toy import TOY
 
@@ -46,7 +46,7 @@ def test_a_strange_record_is_refused_in_words(played: Path, capsys: pytest.Captu
                     assert key in err and str(path) in err
                     refused.add(key)
                     continue
-                for read in (rescored, Run.load, lambda folder, project: Run.load(folder, project).rows):
+                for read in (rescored, load_run, lambda folder, project: load_run(folder, project).rows):
                     path.write_text(json.dumps({**whole, key: value}), "utf-8")
                     with contextlib.suppress(UserError):
                         read(played, TOY)

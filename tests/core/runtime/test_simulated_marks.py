@@ -16,6 +16,7 @@ from harness.config import resolve, spec
 from harness.config.plan import Group, Plan, simulated
 from harness.engines.mock import Mock
 from harness.evaluation.evaluate import evaluate
+from harness.evaluation.load_run import load_run
 from harness.evaluation.rescore import rescored
 from harness.evaluation.run import Run
 from harness.extensions.analysis.leaderboard import RunScores, leaderboard
@@ -86,7 +87,7 @@ def test_a_run_without_them_has_no_trace_of_the_mark(tmp_path: Path) -> None:
 
 
 def test_the_mark_survives_reading_rescoring_and_going_on(run: Run, tmp_path: Path) -> None:
-    assert all(score.uses_ground_truth for score in Run.load(run.folder, BUILTIN).scores)
+    assert all(score.uses_ground_truth for score in load_run(run.folder, BUILTIN).scores)
     again = rescored(run.folder, BUILTIN)
     assert again.scores == run.scores and again.meta["model"] == run.meta["model"]
     torn = tmp_path / "torn"

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from harness.api import Episode, Metric
 from harness.api.errors import SpecError
 from harness.extensions.analysis.published_beside import cited
-from harness.extensions.analysis.published_figures import PublishedTable, Record
 from harness.extensions.charts.page_html import page
 from harness.report import FORMATS, render
 from harness.tables import NOT_RUN, EpisodeScore, Table, TableSpec, build, check
+from harness.tables.published_figures import PublishedFigure, PublishedTable
 
 
 class Mean(Metric):
@@ -338,7 +338,7 @@ def test_building_refuses_labels_that_no_episode_has() -> None:
 
 
 def test_published_figures_stay_away() -> None:
-    paper = PublishedTable("x/t", "Paper", "T", (Record({"backend": "p2p"}, "solved", 0.5),))
+    paper = PublishedTable("x/t", "Paper", "T", (PublishedFigure({"backend": "p2p"}, "solved", 0.5),))
     table = build(cited(TableSpec.parse(ENTRY), [paper]), BOTH, METRICS)
     assert table == made(BOTH)
 

@@ -17,6 +17,7 @@ from harness.api import Episode, Metric
 from harness.api.errors import SpecError
 from harness.cli import main
 from harness.config import spec
+from harness.evaluation.load_run import load_run
 from harness.evaluation.rescore import rescored
 from harness.evaluation.run import Run
 from harness.extensions.analysis.leaderboard import RunScores, leaderboard
@@ -250,7 +251,7 @@ def test_a_price_may_come_after_the_run(tmp_path: Path) -> None:
     assert grid(again.tables[0]) == {(str(n),): [x] for n, x in agreed.items()} and sum(agreed.values()) > 0
     assert (tmp_path / "r" / "journal.jsonl").read_bytes() == before
     assert again.meta["spec_digest"] == first.meta["spec_digest"]
-    assert Run.load(tmp_path / "r", TOY).tables == again.tables == rescored(tmp_path / "r", TOY).tables
+    assert load_run(tmp_path / "r", TOY).tables == again.tables == rescored(tmp_path / "r", TOY).tables
     assert "Prices in USD per million tokens: dice 1000000 in, 0 out." in (tmp_path / "r" / "tables.md").read_text()
     assert [row["statistic"] for row in again.tables[1].long()][:3] == ["base", "with", "difference"]
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from harness.api import Episode, Metric, Statistic
 from harness.extensions.analysis.published_beside import cited
-from harness.extensions.analysis.published_figures import PublishedTable, Record
 from harness.report import render
 from harness.tables import EpisodeScore, Table, TableSpec, build, check
+from harness.tables.published_figures import PublishedFigure, PublishedTable
 from harness.tables.spec import RESERVED
 
 
@@ -208,7 +208,7 @@ def test_one_number_more_that_differs_is_an_error_again() -> None:
 
 
 def test_a_paper_stands_as_it_was_printed() -> None:
-    paper = PublishedTable("p", "Paper", "T", (Record({"model": "them"}, "fair", 1.0, 0.0, n=9),))
+    paper = PublishedTable("p", "Paper", "T", (PublishedFigure({"model": "them"}, "fair", 1.0, 0.0, n=9),))
     table = made(
         episodes("sim", *[{"fair": 1.0}] * 3), (paper,), rows="model", cell="fair", error="sem", published=["p"]
     )
@@ -302,9 +302,9 @@ PAPER = PublishedTable(
     "Paper, Table 4",
     "Extended",
     (
-        Record({"model": "X", "code": "sim"}, "deadlock", 0.65),
-        Record({"model": "X", "code": "sim"}, "meals", 0.45, std=0.15),
-        Record({"model": "X", "code": "sim"}, "fair", 0.53, stderr=0.05, std=0.22),
+        PublishedFigure({"model": "X", "code": "sim"}, "deadlock", 0.65),
+        PublishedFigure({"model": "X", "code": "sim"}, "meals", 0.45, std=0.15),
+        PublishedFigure({"model": "X", "code": "sim"}, "fair", 0.53, stderr=0.05, std=0.22),
     ),
 )
 

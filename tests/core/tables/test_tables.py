@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from harness.api import Episode, Metric, Statistic
 from harness.api.errors import PluginError, SpecError
 from harness.extensions.analysis.published_beside import cited
-from harness.extensions.analysis.published_figures import PublishedTable, Record
 from harness.tables import (
     NOT_RUN,
     DerivedCell,
@@ -25,6 +24,7 @@ from harness.tables import (
     build,
     rows,
 )
+from harness.tables.published_figures import PublishedFigure, PublishedTable
 
 
 class Solved(Metric):
@@ -221,10 +221,10 @@ PAPER = PublishedTable(
     "Paper, Table 2",
     "Solved",
     (
-        Record({"model": "X", "problem": "coloring"}, "solved", 0.3, 0.1),
-        Record({"model": "X", "problem": "matching"}, "solved", 0.4, 0.1),
-        Record({"model": "X"}, "solved", 0.35, 0.05, overall=True),
-        Record({"model": "X", "problem": "coloring"}, "calls", 7.0),
+        PublishedFigure({"model": "X", "problem": "coloring"}, "solved", 0.3, 0.1),
+        PublishedFigure({"model": "X", "problem": "matching"}, "solved", 0.4, 0.1),
+        PublishedFigure({"model": "X"}, "solved", 0.35, 0.05, overall=True),
+        PublishedFigure({"model": "X", "problem": "coloring"}, "calls", 7.0),
     ),
     covers={"size": (4, 8, 16)},
     warnings=("The paper dropped runs.",),

@@ -13,8 +13,8 @@ import yaml
 import harness
 from harness.cli import main
 from harness.engines.mock import Mock
+from harness.evaluation.load_run import load_run
 from harness.evaluation.rescore import rescored
-from harness.evaluation.run import Run
 from harness.extensions.judges.finished import judge
 from harness.plugins.approvals import NotApprovedError
 from tests.helpers.strangers import Stranger, find_with, needed_by, trust
@@ -104,7 +104,7 @@ def test_a_judge_of_a_finished_run_chooses_no_key(tmp_path: Path, monkeypatch: p
         file.write_text(yaml.safe_dump(data))
         with pytest.raises(NotApprovedError, match="OPENAI_API_KEY to http://evil"):
             judge(run.folder, None, {"name": "n", "model": models, "prompt": "judges/helpfulness"}, project=project)
-    assert rescored(run.folder, project).scores and Run.load(run.folder, project).scores
+    assert rescored(run.folder, project).scores and load_run(run.folder, project).scores
 
 
 # ------------------------------------------------------------------------------------------ data

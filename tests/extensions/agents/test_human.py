@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from harness.api.errors import SetupError
-from harness.evaluation.run import Run
+from harness.evaluation.load_run import load_run
 from harness.extensions.agents._human_ends import ended
 from harness.extensions.games.ends import winners
 from tests.helpers.commands import ROOT, TOY, eval_toy, invoke
@@ -102,7 +102,7 @@ def test_what_is_shown_is_the_prompt_and_only_what_is_new_in_it(tmp_path: Path) 
         "--- user\nRound 1. S0 said a. S1 said b. Say one letter.\n"
         "--- legal moves, by number or as the prompt asks\n[1] a  [2] b\nS0> 1\n"
     )
-    run = Run.load(tmp_path, PROJECT)
+    run = load_run(tmp_path, PROJECT)
     assert [move["calls"][0]["text"] for move in moves(tmp_path)] == ["a", "b", "a", "b", "a", "a"]
     assert all(move["calls"][0]["latency"] >= 0 for move in moves(tmp_path))
     assert {score.model for score in run.scores} == {"human"} and "human" in done.stdout

@@ -11,8 +11,8 @@ import pytest
 from harness.api import Episode, Metric
 from harness.api.errors import DataError
 from harness.extensions.analysis.leaderboard import RunScores, leaderboard
-from harness.extensions.analysis.published_figures import PublishedTable, Record
 from harness.tables import EpisodeScore, Table, TableSpec
+from harness.tables.published_figures import PublishedFigure, PublishedTable
 
 
 class Solved(Metric):
@@ -75,7 +75,7 @@ def test_differing_generation_settings_are_reported_and_equal_ones_are_not() -> 
 
 def test_published_rows_can_stand_below() -> None:
     paper = PublishedTable(
-        "paper/t", "Paper, Table 1", "T", (Record({"model": "X", "problem": "p", "size": 4}, "solved", 0.1),)
+        "paper/t", "Paper, Table 1", "T", (PublishedFigure({"model": "X", "problem": "p", "size": 4}, "solved", 0.1),)
     )
     _, second = board(run("r1", 1), run("r2", 0, model="b"), published=[paper])
     assert values(second) == {("m", "p"): [1.0], ("b", "p"): [0.0], ("X", "p"): [0.1]}

@@ -17,6 +17,7 @@ from harness.api import Episode, Parts, RatioMetric, linearised
 from harness.api.errors import DataError
 from harness.config.project import find
 from harness.evaluation.evaluate import evaluate
+from harness.evaluation.load_run import load_run
 from harness.evaluation.rescore import rescored
 from harness.evaluation.run import Run
 from harness.extensions.analysis.leaderboard import RunScores, leaderboard
@@ -209,7 +210,7 @@ def test_from_the_game_to_every_table(tmp_path: Path) -> None:
     first = consistency(run)
     assert first[0] == pytest.approx(pooled) and first[1] is not None
     again = evaluate("dpbench", overrides=overrides, repeats=12, output_path=tmp_path / "run", project=project)
-    loaded = Run.load(run.folder, project)
+    loaded = load_run(run.folder, project)
     assert first == consistency(again) == consistency(loaded) == consistency(rescored(run.folder, project))
     board = leaderboard([RunScores(loaded.meta, loaded.scores, loaded.table_specs, loaded.metrics)])
     extended = next(table for table in board if table.title == "Extended results")

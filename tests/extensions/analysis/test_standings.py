@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from harness.api import Episode, Metric
 from harness.extensions.analysis.leaderboard import RunScores
 from harness.extensions.analysis.overall import overall
-from harness.extensions.analysis.published_figures import PublishedTable, Record
 from harness.extensions.analysis.standings import standings
 from harness.extensions.charts.page_html import page
 from harness.report import render
 from harness.tables import EpisodeScore, HeadlineSpec, TableSpec, check_headline
 from harness.tables.cost import Price
+from harness.tables.published_figures import PublishedFigure, PublishedTable
 
 
 class Share(Metric):
@@ -179,10 +179,10 @@ def test_the_correction_counts_the_pairs_that_have_a_test() -> None:
 
 def test_published_figures_of_the_whole_benchmark_stand_among_the_models() -> None:
     records = (
-        Record({"model": "Paper"}, "solved", 0.8, 0.1, 27, overall=True),
-        Record({"model": "Paper", "kind": 0}, "solved", 0.1),
-        Record({"model": "Paper", "kind": 1}, "solved", 0.1),
-        Record({"model": "Other"}, "score", 0.2, overall=True),
+        PublishedFigure({"model": "Paper"}, "solved", 0.8, 0.1, 27, overall=True),
+        PublishedFigure({"model": "Paper", "kind": 0}, "solved", 0.1),
+        PublishedFigure({"model": "Paper", "kind": 1}, "solved", 0.1),
+        PublishedFigure({"model": "Other"}, "score", 0.2, overall=True),
     )
     paper = PublishedTable("paper/t", "Paper, Table 1", "T", records, warnings=("Mind this.",))
     table = TableSpec.parse({"title": "T", "rows": "model", "cell": "solved", "published": "paper/t"})

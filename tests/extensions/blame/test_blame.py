@@ -16,6 +16,7 @@ from harness.config import resolve
 from harness.config.project import find
 from harness.config.spec import load
 from harness.engines.mock import Mock
+from harness.evaluation.load_run import load_run
 from harness.evaluation.run import Run
 from harness.extensions.blame.blame import blamed, planned
 from harness.extensions.blame.blame_command import as_json
@@ -177,7 +178,7 @@ def test_a_chart_is_about_the_condition_asked_for(tmp_path: Path, monkeypatch: p
     how = ("baseline.bias=0.5", "agents=null", f"headline={json.dumps(headline)}")
     played = run(tmp_path / "run", overrides=how)
     kept(blamed(played, project=TOY))
-    read = material([Run.load(tmp_path / "run")])
+    read = material([load_run(tmp_path / "run")])
     every, *each = (chart("blame", read, ChartOptions(condition=one)) for one in (None, "agents=2", "agents=3"))
     lost = Counter(score.condition for score in played.scores if score.number("agreed") == 0)
     assert every.rows == (("2", lost.total()),) and all(lost.values())
@@ -191,7 +192,7 @@ def test_a_chart_is_about_the_episode_asked_for_and_has_no_axis_to_choose(
     headline = {"cell": "agreed", "ceiling": {"use": "coin", "bias": 1.0}}
     played = run(tmp_path / "run", overrides=("baseline.bias=0.5", "agents=null", f"headline={json.dumps(headline)}"))
     kept(blamed(played, project=TOY))
-    read = material([Run.load(tmp_path / "run")])
+    read = material([load_run(tmp_path / "run")])
     lost = next(score.id for score in played.scores if score.number("agreed") == 0)
     assert chart("blame", read, ChartOptions(episode=lost)).rows == (("2", 1),)
     with pytest.raises(DataError, match="has no episode 'nope'"):

@@ -8,7 +8,7 @@ import pytest
 from harness.api import Completion, Move, Request
 from harness.api.errors import DataError
 from harness.engines.mock import Mock
-from harness.evaluation.run import Run
+from harness.evaluation.load_run import load_run
 from harness.extensions.blame.blame import blamed
 from harness.extensions.blame.blame_chart import kind_of
 from harness.extensions.blame.blame_command import as_json
@@ -50,7 +50,7 @@ def test_the_chart_counts_kinds_of_failure(tmp_path: Path, monkeypatch: pytest.M
     headline = {"cell": "agreed", "ceiling": {"use": "coin", "bias": 1.0}}
     played = run(tmp_path / "run", Mock(function=reply), overrides=("agents=null", f"headline={json.dumps(headline)}"))
     keep(played.folder, as_json(blamed(played)))
-    read = material([Run.load(tmp_path / "run")])
+    read = material([load_run(tmp_path / "run")])
     drawn = chart("blame", read, ChartOptions(by="failure"))
     assert drawn.columns == ("kind of failure", "episodes")
     assert dict(drawn.rows) == {"unreadable reply": 2, "cut-off reply": 2, "action": 2}

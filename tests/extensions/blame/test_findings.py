@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api.errors import DataError
+from harness.evaluation.load_run import load_run
 from harness.evaluation.run import Run
 from harness.extensions.blame import findings
 from harness.extensions.blame.findings import FILE, keep, kept_of, of_episode, verdicts_of
@@ -36,7 +37,7 @@ def blamed_run(coins: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str], m
     monkeypatch.chdir(TOY.root)
     shutil.copytree(coins.folder, tmp_path / "run")
     assert invoke(capsys, "blame", str(tmp_path / "run"), "--by", BY, "--quiet")[0] == 0
-    return Run.load(tmp_path / "run", TOY)
+    return load_run(tmp_path / "run", TOY)
 
 
 def found_in(done: Run) -> dict[str, list[Finding]]:

@@ -12,6 +12,7 @@ from typing import Final
 import pytest
 
 from harness.api.errors import DataError
+from harness.evaluation.load_run import load_run
 from harness.evaluation.run import Run
 from harness.extensions.blame.who_broke_it.asked import asked_about
 from tests.helpers.commands import invoke
@@ -107,7 +108,7 @@ def test_blame_json_that_is_no_file_is_named_by_all_that_read_it(
         assert code == 2 and f"{where}: " in err
         with pytest.raises(DataError, match=re.escape(where)):
             next(asked_about(run_folder))
-        rows = [*Run.load(run_folder, TOY).episodes()]
+        rows = [*load_run(run_folder, TOY).episodes()]
         assert len(rows) == len(whole.scores) and not any(row.get("blame") for row in rows)
         assert any(where in record.getMessage() for record in caplog.records), "a warning says what is left out"
         with serving(tmp_path) as client:

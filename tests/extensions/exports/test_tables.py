@@ -188,7 +188,7 @@ def test_metrics_are_those_of_the_last_scoring(tmp_path: Path) -> None:
     run(tmp_path / "r")
     scores = (tmp_path / "r" / "scores.jsonl").read_text()
     (tmp_path / "r" / "scores.jsonl").write_text(re.sub(r'"agreed": [\d.]+', '"agreed": 0.25', scores))
-    assert {row["agreed"] for row in harness.Run.load(tmp_path / "r").episodes()} == {0.25}
+    assert {row["agreed"] for row in harness.load_run(tmp_path / "r").episodes()} == {0.25}
 
 
 def test_a_damaged_journal_is_named_and_nothing_is_written(tmp_path: Path) -> None:

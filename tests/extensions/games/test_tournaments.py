@@ -18,6 +18,7 @@ from harness.config.plan import Plan
 from harness.config.project import builtin
 from harness.config.proposals import complete
 from harness.engines.mock import Mock
+from harness.evaluation.load_run import load_run
 from harness.evaluation.rescore import rescored
 from harness.evaluation.run import Run
 from harness.extensions.games.tournaments.swiss import Draw, draw, points
@@ -245,7 +246,7 @@ def test_a_swiss_tournament_goes_on_where_it_was_stopped(tmp_path: Path, stop: i
     for name in ("spec.yaml", "scores.jsonl", "results.json", "tables.md"):
         assert (cut / name).read_bytes() == (uncut / name).read_bytes(), name
     # Readers find the rounds in the run's spec, which is the same benchmark.
-    read = Run.load(cut, BUILTIN)
+    read = load_run(cut, BUILTIN)
     assert read.spec.digest() == spec.parse(data(**keys), BUILTIN).digest()
     assert rescored(cut, BUILTIN).scores == whole.scores
     assert not any(transcript.problem for transcript in read.transcripts())

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from harness import Run, evaluate, storage
+from harness import evaluate, storage
 from harness.api.errors import DataError
+from harness.evaluation.load_run import load_run
 from harness.evaluation.rescore import rescored
 from harness.extensions.judges.finished import judge
 from tests.helpers.commands import invoke
@@ -120,7 +121,7 @@ def test_an_outcome_that_is_not_that_of_the_moves_is_refused(
     assert f"  {episode}: " in err and FORGERIES[change] in err
     assert "The journal was changed after the run" in err
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == before, "nothing is written"
-    [problem] = {transcript.problem for transcript in Run.load(folder).transcripts() if transcript.id == episode}
+    [problem] = {transcript.problem for transcript in load_run(folder).transcripts() if transcript.id == episode}
     assert problem is not None, "and who looks at the episode reads it there"
 
 

@@ -63,10 +63,10 @@ def test_a_judge_rates_every_answer_and_learns_nothing_of_who_gave_it(tmp_path: 
     record = run.meta["judges"]["helpful"]
     assert (record["judge"], record["answers"], record["missing"], record["calls"]) == ("strict", 4, 0, 4)
     assert (record["input_tokens"], record["output_tokens"]) == (200, 16)
-    again = harness.Run.load(tmp_path / "run")
+    again = harness.load_run(tmp_path / "run")
     assert again.rows == run.rows and again.tables == run.tables
     assert "helpful: rated by strict from 1 to 10 (judges/helpfulness)." in again.tables[0].notes
-    inner = harness.Run.load(tmp_path / "run" / record["folder"])  # an ordinary run
+    inner = harness.load_run(tmp_path / "run" / record["folder"])  # an ordinary run
     assert numbers(inner, "rating") == [8, 8, 8, 8] and inner.meta["status"] == "finished"
 
 
@@ -132,7 +132,7 @@ def test_a_budget_is_for_the_models_and_the_judge_together(tmp_path: Path) -> No
     with pytest.raises(BudgetReachedError, match=r"the judge of 'helpful'.*max_calls 6"):
         harness.evaluate(spec(), Mock(text="So."), judge=rater, output_path=tmp_path / "run", max_calls=6)
     assert len(prompts) == 2
-    assert numbers(harness.Run.load(tmp_path / "run")) == [None] * 4  # what was played can be read meanwhile
+    assert numbers(harness.load_run(tmp_path / "run")) == [None] * 4  # what was played can be read meanwhile
     run = harness.evaluate(spec(), Mock(text="So."), judge=rater, output_path=tmp_path / "run", max_calls=8)
     assert numbers(run) == [7] * 4 and len(prompts) == 4
 
@@ -210,7 +210,7 @@ def test_score_lets_a_judge_rate_an_old_run(tmp_path: Path, capsys: pytest.Captu
     plain.write_text(json.dumps({**spec(), "metrics": ["calls"], "baseline": {"use": "expression", "act": "question"}}))
     run = ["--output_path", str(tmp_path / "run"), "--quiet"]
     assert main(["eval", "--spec", str(plain), *run]) == 0
-    digest = harness.Run.load(tmp_path / "run").meta["spec_digest"]
+    digest = harness.load_run(tmp_path / "run").meta["spec_digest"]
     asking = ["score", str(tmp_path / "run"), "--quiet", "--judge"]
     fixed = ["--judge_args", "text='{\"rating\": 3}'"]
     assert main([*asking, "mock", *fixed]) == 0
@@ -220,12 +220,12 @@ def test_score_lets_a_judge_rate_an_old_run(tmp_path: Path, capsys: pytest.Captu
     output = capsys.readouterr()
     assert "judge: what the judge gives" in output.out and "right: what the judge gives" in output.out
     assert "right: other rated 4 answers from 0 to 3 (judges/correctness)" in output.err
-    judged = harness.Run.load(tmp_path / "run")
+    judged = harness.load_run(tmp_path / "run")
     assert (numbers(judged, "judge"), numbers(judged, "right")) == ([3, 3, 3, 3], [2, 2, 2, 2])
     assert judged.meta["judges"]["judge"]["judge"] == "mock"  # was not asked again
     assert judged.meta["spec_digest"] == digest
     assert main(["score", str(tmp_path / "run")]) == 0  # asks nothing, keeps what was given
-    assert numbers(harness.Run.load(tmp_path / "run"), "right") == [2, 2, 2, 2]
+    assert numbers(harness.load_run(tmp_path / "run"), "right") == [2, 2, 2, 2]
     assert main(asking) == 0  # nothing to ask: no judge is named, and both have rated
     assert main(["eval", "--spec", str(plain), *run]) == 0  # its own command finds it again
     assert main([*asking, "--judge_metric", "name=third"]) == 2 and "has no judge" in capsys.readouterr().err
@@ -355,7 +355,7 @@ def test_a_model_may_play_and_judge_and_the_spec_may_name_another_judge(tmp_path
 
 def test_a_metric_for_finished_runs_is_refused_before_a_run(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="judge_metric is for finished runs"):
-        harness.evaluate("judged", judge_metric={"name": "good"}, output_path=tmp_path)
+        harness.evaluate("judged", judge_metric={"name": "good"}, output_path=tmp_path)  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from harness.config.proposals import complete
 from harness.config.spec import parse
 from harness.engines.likelihoods import mock_scores
 from harness.engines.mock import Mock
+from harness.evaluation.load_run import load_run
 from harness.evaluation.rescore import rescored
 from harness.evaluation.run import Run
 from harness.extensions.yaml_tasks.conformance import check_metric, check_protocol, check_task
@@ -197,7 +198,7 @@ def test_an_old_run_is_read_without_its_task_and_scored_again_with_it(tmp_path: 
     assert before is not None
     assert rescored(tmp_path / "r", builtin()).tables[0].rows[0].cells[0].value == before
     shutil.rmtree(folder)
-    assert Run.load(tmp_path / "r", builtin()).tables[0].rows[0].cells[0].value == before
+    assert load_run(tmp_path / "r", builtin()).tables[0].rows[0].cells[0].value == before
     with pytest.raises(UserError, match="there is no folder"):
         rescored(tmp_path / "r", builtin())
 

@@ -265,7 +265,7 @@ def test_a_run_over_several_servers_reports_each(servers: list[FakeOpenAI], tmp_
     arguments = ["--model_args", f"model=fake,base_url=[{urls}]", "--output_path", str(tmp_path / "r"), "--quiet"]
     with contextlib.chdir(TOY.root):
         assert main(["eval", "--spec", "toy", "--model", "openai", *arguments]) == 0
-    run = harness.Run.load(tmp_path / "r", TOY)
+    run = harness.load_run(tmp_path / "r", TOY)
     report = run.meta["engines"]["model"]
     assert [one["base_url"] for one in report["replicas"]] == [server.url for server in servers]
     assert sum(one["requests"] for one in report["replicas"]) == report["requests"] == 60

@@ -14,6 +14,7 @@ from harness import storage
 from harness.api.errors import DataError, SpecError, UserError
 from harness.config import resolve
 from harness.engines.mock import Mock
+from harness.evaluation.load_run import load_run
 from harness.evaluation.rescore import rescored
 from harness.evaluation.run import Run
 from harness.extensions.replay import replayed
@@ -214,7 +215,7 @@ def test_it_is_compared_scored_and_shown_as_any_run(capsys: pytest.CaptureFixtur
     assert code == 0 and "replay.changes" in out
     assert invoke(capsys, "score", folder)[0] == 0
     assert invoke(capsys, "report", folder)[0] == 0
-    assert [transcript.problem for transcript in Run.load(folder).transcripts()] == [None]
+    assert [transcript.problem for transcript in load_run(folder).transcripts()] == [None]
 
 
 def test_without_a_change_it_lists_the_turns(

@@ -10,6 +10,7 @@ import harness
 from harness.api.errors import DataError
 from harness.config.project import find
 from harness.engines.mock import Mock
+from harness.evaluation.load_run import load_run
 from harness.evaluation.run import Run
 from harness.extensions.replay.what_if import STAND_IN, form, play
 from harness.runtime.runner import RunStoppedError
@@ -32,7 +33,7 @@ def dice(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def again(done: Run, turn: int, text: str | None, player: str | None = None, **more: Any) -> Run:
     made = play(TOY, done.folder, EPISODE, turn, text, player, **{"model": None, "max_calls": None, **more})
-    return Run.load(made["folder"], TOY)
+    return load_run(made["folder"], TOY)
 
 
 def moves(done: Run) -> list[tuple[str, Any]]:

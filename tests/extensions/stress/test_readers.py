@@ -51,7 +51,7 @@ def test_some_readers_can_be_named_and_scoring_again_leaves_them_out(
     assert main(["score", str(run), "--readers", "strit"]) == 2
     assert "Did you mean strict?" in capsys.readouterr().err
     with pytest.raises(SpecError, match="finished runs"):
-        harness.evaluate("dpbench_quick", Mock(), limit=1, output_path=run.parent / "other", readers="all")
+        harness.evaluate("dpbench_quick", Mock(), limit=1, output_path=run.parent / "other", readers="all")  # type: ignore[call-arg]
 
 
 def dropped(form: Reply, text: str, parsed: Parsed | None = None) -> tuple[str, ...]:
@@ -103,7 +103,7 @@ def test_a_run_counts_dropped_fields_and_its_tables_say_so(tmp_path: Path, text:
     assert (lost["message"] > 0) == is_dropped and set(lost) <= {"message"}
     for name in ("journal.jsonl", "scores.jsonl"):
         assert ("dropped_fields" in (run.folder / name).read_text()) == is_dropped
-    kept = harness.Run.load(run.folder).scores
+    kept = harness.load_run(run.folder).scores
     assert [dict(one.dropped_fields) for one in kept] == [dict(one.dropped_fields) for one in run.scores]
     assert any("were not read of them" in note for table in run.tables for note in table.notes) == is_dropped
 

@@ -265,4 +265,4 @@ def test_another_run_under_the_same_name_is_another_index(tmp_path: Path) -> Non
     index.update()
     assert index.counts()["total"] == 4
     index.close()
-    assert harness.Run.load(tmp_path / "r", TOY).scores
+    assert harness.load_run(tmp_path / "r", TOY).scores

@@ -67,7 +67,7 @@ def test_the_list_has_the_tokens_of_a_finished_run_before_it_is_opened(tmp_path:
 
 
 def test_a_run_has_its_tables_labels_and_counts(client: TestClient, results: Path) -> None:
-    done = harness.Run.load(results / "coin", TOY)
+    done = harness.load_run(results / "coin", TOY)
     while (shown := get(client, "/coin"))["tables_pending"]:
         assert shown["tables"] is None
     texts = [table.pop("grid") for table in shown["tables"]]
@@ -86,7 +86,7 @@ def test_runs_have_their_headline(client: TestClient, results: Path) -> None:
     while None in (headlines := {r["name"]: r["headline"] for r in get(client, "")["runs"]}).values():
         pass
     for name, headline in headlines.items():
-        done = harness.Run.load(results / name, TOY)
+        done = harness.load_run(results / name, TOY)
         [cell] = done.headline.cells(done.scores).values()
         assert (headline["value"], headline["n"], headline["metric"]) == (cell.value, cell.n, done.headline.metric)
         assert headline["name"] == done.headline.title
@@ -161,7 +161,7 @@ def test_without_tables_of_its_own_a_run_has_those_that_are_made_now(results: Pa
 
 
 def test_pages_of_episodes(client: TestClient, results: Path) -> None:
-    done = harness.Run.load(results / "coin", TOY)
+    done = harness.load_run(results / "coin", TOY)
     everything = get(client, "/coin/episodes", limit=999)
     assert [e["id"] for e in everything["episodes"]] == [score.id for score in done.scores]
     assert get(client, "/coin/episodes", limit=3, offset=7)["episodes"] == everything["episodes"][7:]

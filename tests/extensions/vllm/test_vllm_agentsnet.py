@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness import storage
-from harness.evaluation.run import Run
+from harness.evaluation.load_run import load_run
 from tests.conftest import Driven
 from tests.helpers.vllm_kit import evaluate
 
@@ -25,7 +25,7 @@ def test_whole_episodes_with_constrained_decoding(tiny_model: Path, tmp_path: Pa
     assert len(texts) == 1 and texts[0].startswith("vLLM 0.") and texts[0].endswith(f"its output: {folder}/engine.log")
     assert "EngineCore" in (folder / "engine.log").read_text()
 
-    run = Run.load(folder)
+    run = load_run(folder)
     assert run.meta["engines"]["model"]["platform"] in texts[0]
     assert run.meta["identity"]["engine"]["block_size"] is None, "what a platform needs is no part of what the run is"
     assert len(run.scores) == 15 and not run.failed

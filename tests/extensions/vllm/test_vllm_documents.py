@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness import storage
-from harness.evaluation.run import Run
+from harness.evaluation.load_run import load_run
 from tests.conftest import Driven
 from tests.helpers.scores import numbers
 from tests.helpers.vllm_kit import evaluate
@@ -46,7 +46,7 @@ def test_two_models_one_engine_at_a_time_in_a_vote(tiny_model: Path, tmp_path: P
     how = ("--limit", "6", "--one_engine_at_a_time")
     done = evaluate("mmlu_pro", tiny_model, tmp_path / "run", *sets, *how, enforce_eager=True)
     assert done.returncode == 0, done.stderr
-    run = Run.load(tmp_path / "run")
+    run = load_run(tmp_path / "run")
     assert len(run.scores) == 6 and not run.failed
     assert run.meta["engines"]["other"]["requests"] == 6 and run.meta["engines"]["model"]["requests"] == 12
     assert run.meta["engines"]["other"]["engine_switches"] >= 2

@@ -9,7 +9,7 @@ from typing import Any
 from harness import storage
 from harness.api.errors import DataError
 from harness.api.printable import clean_name
-from harness.evaluation.run import Run
+from harness.evaluation.load_run import load_run
 from harness.extensions.blame.findings import FILE, verdicts_of
 from harness.extensions.blame.labels import BlameLabel
 from harness.extensions.replay.parent import Parent
@@ -50,7 +50,7 @@ def opinions_of_run(folder: Path, episodes: Collection[str]) -> list[BlameLabel]
 
     Raises `DataError` where it is about others, or no answer could be read.
     """
-    run = Run.load(folder)
+    run = load_run(folder)
     rater = clean_name(str(run.meta["model"]))[:60]
     found = []
     for end, _ in finished.batches(*storage.journals(run.folder)):

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from harness import storage
+from harness.evaluation.load_run import load_run
 from harness.evaluation.run import Run
 from tests.docs.test_docs import ROOT, blocks
 from tests.extensions.agents.frameworks.minds import text_of, think
@@ -89,7 +90,7 @@ class Table:
         process = self.start(arguments)
         out, err = process.communicate()
         assert process.returncode == 0, err + out
-        return Run.load(self.folder / "run")
+        return load_run(self.folder / "run")
 
 
 @pytest.fixture

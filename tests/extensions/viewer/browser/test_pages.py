@@ -32,7 +32,7 @@ def test_a_runs_page_has_its_tables_record_and_spec(page: Page, folder: Path) ->
     page.goto("/#/runs/agentsnet_quick")
     table = page.locator("table.numbers").first
     expect(table).to_contain_text("Leader Election")
-    report = harness.Run.load(folder / "agentsnet_quick").tables[0]
+    report = harness.load_run(folder / "agentsnet_quick").tables[0]
     assert page.locator("details h2").first.inner_text() == report.title
     expect(table.locator("tbody tr")).to_have_count(len(report.rows))
     page.get_by_text("Run record").click()
@@ -221,7 +221,7 @@ def test_heat_maps_are_shaded_by_their_numbers(scheme: Any, browser: Browser, tm
         assert page.evaluate(CONTRAST) == [] and console.complaints == []
         shown = page.evaluate(SHADES)
         page.context.close()
-    [run] = harness.Run.load(tmp_path / "t").tables
+    [run] = harness.load_run(tmp_path / "t").tables
     expected = [[None if cell.value is None else round(100 * cell.value) for cell in row.cells] for row in run.rows]
     assert [[number for number, _ in line] for line in shown] == expected and None in expected[0]
     assert all((light is None) == (number is None) for line in shown for number, light in line)

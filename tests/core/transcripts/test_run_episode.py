@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.api.errors import BudgetSpentError, DataError
-from harness.evaluation.run import Run
-from tests.helpers.toy import TOY, run
+from harness import Run
+from harness.api.errors import DataError
+from harness.extensions.blame import blamed
+from harness.extensions.replay import replayed
+from tests.helpers.toy import run
 
-Dice = TOY.load("engines", "dice")
 EPISODE = "agents=2/c0/0"
 
 
@@ -17,33 +18,32 @@ def coins(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return run(tmp_path_factory.mktemp("coins") / "run", overrides=("baseline.bias=0.5", "agents=null"))
 
 
-def test_a_turn_is_chosen_and_changed(coins: Run) -> None:
+def test_a_turn_is_read_and_changed(coins: Run) -> None:
     episode = coins.episode(EPISODE)
     first = episode.turns[0]
-    assert (episode.id, first.number, first.turn.agent, len(episode.turns)) == (EPISODE, 0, "S0", 6)
+    assert (episode.id, first.number, first.agent, len(episode.turns)) == (EPISODE, 0, "S0", 6)
     other = "b" if first.move.action == "a" else "a"
-    done = episode.replay(change={0: other})
+    done = replayed(coins, EPISODE, change={0: other})
     assert [score.id for score in done.scores] == [EPISODE]
     after = done.episode(EPISODE).turns
     assert after[0].move.action == other and after[1].move == episode.turns[1].move
 
 
-def test_its_verdict_is_that_of_blame(coins: Run) -> None:
+def test_it_is_the_one_among_all_transcripts(coins: Run) -> None:
+    assert len(coins.scores) > 1
+    for transcript in coins.transcripts():
+        assert coins.episode(transcript.id).conversation("S0") == transcript.conversation("S0")
+
+
+def test_an_episode_is_blamed_by_its_id(coins: Run) -> None:
     lost = next(score.id for score in coins.scores if score.number("agreed") == 0)
-    verdict = coins.episode(lost).blame({"use": "coin", "bias": 1.0})
+    [verdict] = blamed(coins, {"use": "coin", "bias": 1.0}, episodes=[lost]).verdicts
     assert verdict.episode == lost and verdict.finding == "blamed"
 
 
 def test_an_episode_that_there_is_not_has_near_ones(coins: Run) -> None:
-    with pytest.raises(DataError, match=r"(?s)no episode 'agents=2/c0/1'.*Did you mean agents=2/c0/0"):
+    with pytest.raises(DataError, match=r"(?s)no finished episode 'agents=2/c0/1'.*Did you mean agents=2/c0/0"):
         coins.episode("agents=2/c0/1")
-
-
-def test_a_budget_that_is_too_small_is_said(tmp_path: Path) -> None:
-    played = run(tmp_path / "run", Dice(), overrides=("agents=null",))
-    lost = next(score.id for score in played.scores if score.number("agreed") == 0)
-    with pytest.raises(BudgetSpentError, match="max_calls 1 is reached"):
-        played.episode(lost).blame("model", model=Dice(), max_calls=1)
 
 
 def test_a_run_of_which_all_models_are_in_the_spec_is_played_again(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_a_run_of_which_all_models_are_in_the_spec_is_played_again(tmp_path: Pat
     episode = played.episode(EPISODE)
     last = episode.turns[-1]
     other = "b" if last.move.action == "a" else "a"
-    done = episode.replay(change={last.number: other})
+    done = replayed(played, EPISODE, change={last.number: other})
     assert [turn.move.action for turn in done.episode(EPISODE).turns][-1] == other
-    first = episode.replay(change={0: "b" if episode.turns[0].move.action == "a" else "a"})
+    first = replayed(played, EPISODE, change={0: "b" if episode.turns[0].move.action == "a" else "a"})
     assert first.meta["engines"]["theirs"]["replies_asked"] > 0

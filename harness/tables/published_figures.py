@@ -1,4 +1,4 @@
-"""Published figures as plain data."""
+"""Figures that papers have published, as plain data. The extension `analysis` reads them from files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class PublishedFigure:
     """One published figure, with its standard error or standard deviation as printed.
 
     `overall` marks the figure of a row's summary column.
@@ -33,13 +33,13 @@ class PublishedTable:
         covers: label → the values its figures were averaged over; where a run differs, the table says so.
         warnings: what a reader must know before comparing.
         profile: the spec that plays as the figures were made; None if there is none.
-        differs: how the run beside it is another game than that; which an extension says.
+        differs: how the run beside it is another game than that; None if it is not, or nothing was compared.
     """
 
     id: str
     source: str
     title: str
-    records: tuple[Record, ...]
+    records: tuple[PublishedFigure, ...]
     covers: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     profile: str | None = None

@@ -1,0 +1,71 @@
+"""The options of `harness.evaluate` by name and type, for editors and type checkers.
+
+`harness.runtime.options.Options` says what each means and what it is by default; a test compares the two.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Literal, TypedDict
+
+from harness.api import Engine
+from harness.runtime.options import Options
+
+
+class EvalOptions(TypedDict, total=False):
+    """Options of `harness.evaluate`.
+
+    Attributes:
+        limit: cases per condition; wins over the spec, as do the next two.
+        seed: of all random draws.
+        repeats: how often each case is played.
+        model_args: the fields of an engine that is given by name.
+        judge: an engine, or the name of one, that rates answers in place of those that the spec names.
+        judge_args: the fields of such an engine that is given by name.
+    """
+
+    limit: int | None
+    seed: int | None
+    repeats: int | None
+    model_args: Mapping[str, Any] | None
+
+    output_path: str | Path | None
+    resume: bool | None
+    overwrite: bool
+    max_concurrency: int | None
+    max_calls: int | None
+    max_tokens_total: int | None
+    max_time: float | None
+    use_cache: str | Path | None
+    log_samples: bool
+    log_requests: bool
+    one_engine_at_a_time: bool
+    max_error_rate: float
+    executor: str | Mapping[str, Any] | None
+    allow_code_execution: bool
+    sandbox: Literal["process", "bwrap", "weaker"]
+
+    # What extensions that ship add, by `[after]` of their manifests.
+    judge: Engine | str | None
+    judge_args: Mapping[str, Any] | None
+
+
+def signature_with_options(function: Callable[..., Any]) -> inspect.Signature:
+    """The signature of a function that takes `**options: Unpack[EvalOptions]`, with each option as a parameter of its
+    own: what `help` prints and notebooks complete. `**options` stays last, for what other extensions add."""
+    known = inspect.signature(function)
+    *named, rest = known.parameters.values()
+    defaults = {field.name: field.default for field in fields(Options)}
+    options = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(name), annotation=_text(kind))
+        for name, kind in EvalOptions.__annotations__.items()
+    ]
+    return known.replace(parameters=[*named, *options, rest.replace(annotation="Any")])
+
+
+def _text(annotation: Any) -> str:
+    """As it is written in this file."""
+    return str(getattr(annotation, "__forward_arg__", annotation))
