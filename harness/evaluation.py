@@ -1,4 +1,4 @@
-"""`harness.evaluate(spec, model=…) -> Run`: the whole road from Python; the command line is a thin layer over it.
+"""`harness.evaluate(spec, model=…) -> Run`: the whole path from Python; the command line is a thin layer over it.
 
 `STAGES` are the steps of a run, in order; `harness plan --explain` prints them.
 """

@@ -13,7 +13,7 @@ PAGES = [*LONGEST, ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
 @pytest.mark.parametrize("page", sorted(set(PAGES)), ids=lambda page: f"{page.parent.name}/{page.name}")
 def test_page_fits(page: Path) -> None:
     lines = page.read_text("utf-8").splitlines()
-    assert len(lines) <= LONGEST.get(page, 250)
+    assert len(lines) <= LONGEST.get(page, 350)
     code, wide = False, []
     for number, line in enumerate(lines, 1):
         code ^= line.lstrip().startswith("```")
