@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.6.0"
+__version__ = "0.7.0"
 __all__ = ["Run", "__version__", "evaluate"]
 
 if TYPE_CHECKING:
