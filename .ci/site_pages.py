@@ -1,6 +1,7 @@
 """Pages of the site that the repository keeps outside docs/: README, CONTRIBUTING, CHANGELOG, leaderboards (hooks of
 mkdocs)."""
 
+import sys
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -8,6 +9,9 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))  # the command line of this copy, whatever is installed
+from command_options import with_options  # noqa: E402
+
 PAGES = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
 
 
@@ -28,8 +32,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Links of pages in docs/ to the root's, as they stand on a code host, as links to the site's."""
+    """Links of pages in docs/ to the root's, as they stand on a code host, as the site's; options of commands."""
     up = "../" * page.file.src_uri.count("/")
     for target, source in PAGES.items():
         markdown = markdown.replace(f"](../{up}{source}", f"]({up}{target}")
-    return markdown
+    return with_options(markdown)

@@ -2,7 +2,7 @@
 
 Plays `agentsnet/classical` on the 27 and the 81 published graphs, and asks of every cell of the paper's tables
 how likely its k successes out of 9 are if our success probability is the true one (exact two-sided binomial
-test, Holm's correction over the cells of one table). `docs/benchmarks/agentsnet_baselines.md` says what came of it.
+test, Holm's correction over the cells of one table). `docs/benchmarks/agentsnet.md` says what came of it.
 
     python benchmarks/agentsnet_baselines.py [--repeats 23] [--seed 0]
 """

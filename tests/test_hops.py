@@ -33,6 +33,6 @@ def test_few_calls_lead_to_the_engine_as_the_architecture_page_says(tmp_path: Pa
         )
     frames = traceback.extract_tb(caught.tb)[1:]
     calls = [frame.name for frame in frames if "harness" in Path(frame.filename).parts or frame.name == "complete"]
-    page = (ROOT / "docs" / "architecture.md").read_text("utf-8").partition("## The road of one parameter")[2]
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8").partition("## Call path of a request")[2]
     assert re.findall(r"(\w+)(?: ─|$)", page.split("```")[1], re.MULTILINE) == calls
     assert len(calls) <= MOST

@@ -5,6 +5,7 @@ one on this machine (and `tests/extensions/vllm/test_vllm_agentsnet.py` runs vLL
 """
 
 import contextlib
+import importlib
 import io
 import json
 import os
@@ -257,12 +258,22 @@ def test_links_lead_somewhere() -> None:
             assert (page.parent / link).exists(), f"{page.name}: {link}"
 
 
-def test_the_pages_on_the_command_line_have_every_option() -> None:
-    page = "".join((ROOT / "docs" / "reference" / name).read_text("utf-8") for name in ("cli.md", "cli_runs.md"))
+def test_the_page_on_the_command_line_has_every_command_and_the_site_its_options(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(ROOT / ".ci")
+    options = importlib.import_module("command_options")
+    page = (ROOT / "docs" / "reference" / "cli.md").read_text("utf-8")
     [commands] = [a.choices for a in parser()._actions if isinstance(a.choices, dict)]
-    options = {name for command in commands.values() for action in command._actions for name in action.option_strings}
     assert set(commands) <= set(re.findall(r"`harness (\w+)", page))
-    assert {option for option in options if option.startswith("--")} == set(re.findall(r"`(--\w[\w-]*)", page))
+    assert sorted(options.MARK.findall(page)) == sorted(commands)
+    site = options.with_options(page)
+    for name, command in commands.items():
+        rows = site.partition(f"Options of `harness {name}`:")[2].partition("\n\n|")[2].partition("\n\n")[0]
+        names = {name for action in command._actions for name in action.option_strings if name.startswith("--")}
+        assert names - {"--help", "--debug"} == set(re.findall(r"`(--\w[\w-]*)[ `]", rows.replace("harness ", "")))
+    every = {name for command in commands.values() for action in command._actions for name in action.option_strings}
+    assert set(re.findall(r"`(--\w[\w-]*)", page)) <= every
 
 
 def rows_of(page: str, heading: str) -> set[str]:

@@ -6,14 +6,20 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 READMES = sorted((ROOT / "harness" / "extensions").glob("*/README.md"))
-LONGEST = {ROOT / "README.md": 150, ROOT / "docs" / "architecture.md": 200, **dict.fromkeys(READMES, 40)}
-PAGES = [*LONGEST, ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+LONGEST = {
+    ROOT / "README.md": 150,
+    ROOT / "CONTRIBUTING.md": 115,
+    ROOT / "docs" / "architecture.md": 200,
+    ROOT / "docs" / "reference" / "cli.md": 450,  # a section a command: looked up, not read
+    **dict.fromkeys(READMES, 40),
+}
+PAGES = [*LONGEST, *(ROOT / "docs").rglob("*.md")]
 
 
 @pytest.mark.parametrize("page", sorted(set(PAGES)), ids=lambda page: f"{page.parent.name}/{page.name}")
 def test_page_fits(page: Path) -> None:
     lines = page.read_text("utf-8").splitlines()
-    assert len(lines) <= LONGEST.get(page, 250)
+    assert len(lines) <= LONGEST.get(page, 360)
     code, wide = False, []
     for number, line in enumerate(lines, 1):
         code ^= line.lstrip().startswith("```")

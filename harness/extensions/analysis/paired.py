@@ -144,7 +144,6 @@ def sign_flip(strata: Iterable[stats.Stratum]) -> float | None:
 def _tail(sizes: Sequence[float], seen: float) -> float:
     """The share of signs of `sizes` whose sum is no nearer to 0 than `seen`."""
     import numpy
-    from scipy.special import ndtr
 
     counts: dict[float, int] = {}
     for size in sizes:
@@ -163,7 +162,7 @@ def _tail(sizes: Sequence[float], seen: float) -> float:
         return float(shares[numpy.abs(sums) >= seen - 1e-7].sum())
     squares = math.fsum(x * x for x in sizes)
     if 0.56 * math.fsum(x**3 for x in sizes) < _NORMAL * squares**1.5:
-        return float(2 * ndtr(-seen / math.sqrt(squares)))
+        return math.erfc(seen / math.sqrt(2 * squares))  # both tails of the normal law
     scale = _GRID / math.fsum(sizes)
     steps = [step for x in sizes if (step := round(x * scale))]
     total, law = sum(steps), numpy.zeros(sum(steps) + 1)  # law[k]: the share of signs whose positive steps add up to k
@@ -178,11 +177,17 @@ def _tail(sizes: Sequence[float], seen: float) -> float:
 
 @lru_cache(maxsize=128)
 def _heads(count: int) -> Any:
-    """The share of all outcomes of `count` coins that have 0, 1, …, `count` heads; the same few counts come often."""
-    import numpy
-    from scipy.stats import binom
+    """The share of all outcomes of `count` coins that have 0, 1, …, `count` heads; the same few counts come often.
 
-    return binom.pmf(numpy.arange(count + 1), count, 0.5)
+    From the middle outward, each from the one before: `scipy.stats.binom.pmf`, which takes a second to import.
+    """
+    import numpy
+
+    half = count // 2
+    heads = numpy.arange(half, count)
+    upper = numpy.concatenate(([1.0], numpy.cumprod((count - heads) / (heads + 1))))
+    every = numpy.concatenate((upper[::-1][:half], upper))
+    return every / every.sum()
 
 
 # ------------------------------------------------------------------------------------ what is paired

@@ -29,7 +29,7 @@ class Classical(Policy):
 
     Attributes:
         deliveries_per_phase: rounds that a phase of coloring, matching or vertex cover takes; None for 2, 1 and 1,
-            which reproduce the paper's results (docs/benchmarks/agentsnet_baselines.md).
+            which reproduce the paper's results (docs/benchmarks/agentsnet.md).
         max_phases: the most phases to play; None for as many as the rounds allow.
     """
 

@@ -26,20 +26,13 @@ from tests.extensions.agents.frameworks.minds import text_of, think
 from tests.helpers.fake_openai import Body, FakeOpenAI, Fault, chat, hang, status
 
 pytestmark = pytest.mark.agents
-PAGES = [ROOT / "docs" / "how-to" / name for name in ("agent_frameworks.md", "compare_frameworks.md")]
-FILES = [
-    (note.partition(": ")[2], body)
-    for page in PAGES
-    for kind in ("python", "yaml")
-    for note, body in blocks(page, kind)
-    if note
-]
+PAGE = ROOT / "docs" / "how-to" / "agent_frameworks.md"
+FILES = [(note.partition(": ")[2], body) for kind in ("python", "yaml") for note, body in blocks(PAGE, kind) if note]
 COMMANDS = [
     pytest.param(
         shlex.split(line)[1:], id=f"{line.split()[3]}, {line.partition('call=')[2].partition(':')[0]}".strip(", ")
     )
-    for page in PAGES
-    for _, body in blocks(page, "console")
+    for _, body in blocks(PAGE, "console")
     for line in body.splitlines()
     if line.startswith("harness eval")
 ]
