@@ -9,13 +9,14 @@ from typing import Any
 
 from harness.api.errors import near
 from harness.plugins.absent import bringer
+from harness.plugins.renamed import COMMANDS, OPTIONS, new_word
 
 MISSING = "the following arguments are required: "
 
 
 def unknown_option(name: str, options: Sequence[str]) -> str:
     """What to say of an option that a command does not have. `options`: those that it has."""
-    advice = bringer(name.removeprefix("--"), "options", "lists")
+    advice = new_word(name, options, OPTIONS) or bringer(name.removeprefix("--"), "options", "lists")
     if advice is None:
         long_options = [option for option in options if option.startswith("--")]
         close = " or ".join(difflib.get_close_matches(name, long_options, n=3, cutoff=0.65))
@@ -29,7 +30,9 @@ def unknown_value(action: argparse.Action, value: Any) -> str:
     name = action.metavar if isinstance(action.metavar, str) else action.dest
     what = "command" if isinstance(action, argparse._SubParsersAction) else name.lower()
     where = f"{action.option_strings[0]}: " if action.option_strings else ""
-    return f"{where}there is no {what} {value!r}. {bringer(str(value), f'{what}s') or near(str(value), choices)}"
+    renamed = new_word(str(value), choices, COMMANDS) if what == "command" else None
+    advice = renamed or bringer(str(value), f"{what}s") or near(str(value), choices)
+    return f"{where}there is no {what} {value!r}. {advice}"
 
 
 def in_words(message: str) -> str:

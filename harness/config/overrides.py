@@ -9,6 +9,7 @@ from harness.api.errors import Place, SpecError, near
 from harness.config import schema, yamls
 from harness.config.additions import ADDS, add
 from harness.config.spec import ALIASES, fill_in
+from harness.plugins.manifests import offers
 from harness.plugins.parameters import ValuePath
 
 
@@ -45,9 +46,11 @@ def assign(data: dict[str, Any], places: dict[ValuePath, Place], assignment: str
                 here[key] = {}  # a mapping that the spec may have and does not
             if not isinstance(here.get(key), dict | list):
                 from harness.plugins.absent import bringer
+                from harness.plugins.renamed import new_key
 
                 mappings = [str(k) for k, v in here.items() if isinstance(v, dict | list)]
-                advice = (bringer(key, "keys") if i == 0 else None) or near(key, mappings)
+                advice = new_key(key, [*schema.SPEC["properties"], *offers("keys")]) if i == 0 else None
+                advice = advice or (bringer(key, "keys") if i == 0 else None) or near(key, mappings)
                 raise SpecError(f"{'.'.join(keys[: i + 1])!r} is not a mapping. {advice}", place=place)
         steps.append(step)
         here = here[step]

@@ -233,7 +233,9 @@ def _wrong(value: Any, shape: Any, others: tuple[str, ...] = ()) -> str | None:
     known = {key.removesuffix("?"): kind for key, kind in shape.items()}
     for key in value:
         if key not in known:
-            return f"unknown key {key!r}. {near(key, [*known, *others])}"
+            from harness.plugins.renamed import new_key
+
+            return f"unknown key {key!r}. {new_key(key, [*known, *others]) or near(key, [*known, *others])}"
     for key in shape:
         if key[-1] != "?" and key not in value:
             return f"missing required key {key!r}"

@@ -10,6 +10,7 @@ from harness.api.errors import KEY, near
 from harness.api.printable import cut
 from harness.plugins.absent import bringer
 from harness.plugins.parameters import ValuePath
+from harness.plugins.renamed import VALUES, new_key, new_word
 
 
 def explained(error: Any) -> Iterator[tuple[ValuePath, str]]:
@@ -24,14 +25,16 @@ def explained(error: Any) -> Iterator[tuple[ValuePath, str]]:
         keys = error.schema.get("properties", {})
         for key in value:
             if key not in keys:
-                advice = bringer(str(key), "keys", "tables", "table_keys") or near(str(key), keys)
+                advice = new_key(str(key), keys) or bringer(str(key), "keys", "tables", "table_keys")
+                advice = advice or near(str(key), keys)
                 yield (*path, key, KEY), f"unknown key {key!r}. {advice}"
     elif rule == "required":
         missing = [repr(key) for key in expected if key not in value]
         keys = f"missing required key{'s' * (len(missing) > 1)} {', '.join(missing)}"
         yield path, keys if name == "this" else f"{name}: {keys}"
     elif rule == "enum":
-        yield path, f"{name} is {value!r}. {near(str(value), map(str, expected))}"
+        words = [*map(str, expected)]
+        yield path, f"{name} is {value!r}. {new_word(str(value), words, VALUES) or near(str(value), words)}"
     elif rule == "anyOf":
         # Speak of the branch that fits the value's type best; list what is possible when none does.
         deeper = [e for e in error.context if e.validator not in ("type", "enum") or len(e.absolute_path) > len(path)]

@@ -11,6 +11,7 @@ from harness.api.errors import KEY, Place, PluginError, near
 from harness.plugins.absent import bringer
 from harness.plugins.manifests import offers
 from harness.plugins.parameters import ValuePath, problems
+from harness.plugins.renamed import new_key
 
 from .keys import TableKey, all_loaded
 from .kinds import TableKind, entry_type, is_key
@@ -37,7 +38,8 @@ def explained(
             if of := owners(key):
                 what = f"{key}: it belongs to {', '.join(sorted(of))}"
             elif " comes with " not in what:
-                what = f"unknown key {key!r}. {near(key, [*known.__annotations__, *keys_of_kinds()])}"
+                keys = [*known.__annotations__, *keys_of_kinds()]
+                what = f"unknown key {key!r}. {new_key(key, keys) or near(key, keys)}"
         yield path, what
 
 
