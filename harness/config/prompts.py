@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from harness.api import Facts
 from harness.api.errors import Place, PromptError, near
+from harness.config.prompt_templates import QuickEnvironment
 from harness.plugins import approvals
 from harness.plugins.manifests import offered, offers
 
@@ -57,10 +57,10 @@ class PromptSet:
     def _confined(self) -> jinja2.Environment:
         """It keeps templates away from Python. Those that are not installed also have limits, from an extension; other
         people's are refused without it (`SetupError`)."""
-        kind, has_limits = ImmutableSandboxedEnvironment, "templates" in offers("confinement")
+        kind, has_limits = QuickEnvironment, "templates" in offers("confinement")
         if not all(map(approvals.is_installed if has_limits else approvals.is_own, self.folders)):
             limits = offered("confinement", "templates", f"what limits {self.name!r}, templates of other people,")
-            kind = limits.load_class(ImmutableSandboxedEnvironment)
+            kind = limits.load_class(QuickEnvironment)
         return kind(
             undefined=jinja2.StrictUndefined,
             loader=jinja2.FileSystemLoader([str(f) for f in self.folders]),

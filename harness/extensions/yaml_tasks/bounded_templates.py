@@ -12,17 +12,16 @@ import itertools
 import re
 import threading
 import types
-from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
 from typing import Any
 
 import jinja2
 from jinja2 import nodes, pass_context, pass_eval_context
-from jinja2.environment import Template
 from jinja2.runtime import LoopContext, markup_join, str_join
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.visitor import NodeTransformer
 
+from harness.config.prompt_templates import QuickEnvironment, QuickTemplate
 from harness.extensions.yaml_tasks.step_limits import LimitError, Supply, counted, room, supply, take, weight
 
 MAX_SOURCE = 200_000
@@ -218,7 +217,7 @@ def _filtered(node: Any, name: str, *args: nodes.Expr) -> nodes.Filter:
     return nodes.Filter(node, name, list(args), [], None, None, lineno=node.lineno, environment=node.environment)
 
 
-class _Template(Template):
+class _Template(QuickTemplate):
     """A template whose rendering starts with a full supply. A `LimitError` has a note that says what the limits are."""
 
     def render(self, *args: Any, **kwargs: Any) -> str:
@@ -236,7 +235,7 @@ class _Template(Template):
         return module
 
 
-class BoundedEnvironment(ImmutableSandboxedEnvironment):
+class BoundedEnvironment(QuickEnvironment):
     """A sandbox whose templates end, and whose texts have a length.
 
     Args:
@@ -254,7 +253,6 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
             self.filters.pop(name, None)
         self.filters = {name: _filter(name, function) for name, function in self.filters.items()}
         self.filters |= {_COUNTED: _counted, _LOADED: _loaded, _MEASURED: _measured, _JOINED: _joined}
-        self._included: dict[Any, Template] = {}
 
     def evaluate(self, function: Callable[..., Any], *args: Any) -> Any:
         """What a compiled expression gives, with a supply of its own."""
@@ -265,10 +263,6 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
     def add_filter(self, name: str, function: Callable[..., Any]) -> None:
         """A filter of your own, measured like the others."""
         self.filters[name] = _filter(name, function)
-
-    def make_globals(self, d: MutableMapping[str, Any] | None) -> MutableMapping[str, Any]:
-        """A template's globals as a dict: Jinja's `ChainMap` is read key by key at every rendering and include."""
-        return {**self.globals, **(d or {})}
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         with _as_syntax_errors(name, filename):
@@ -286,16 +280,6 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
             return super()._compile(source, filename)
 
     # What compiled templates call:
-
-    def get_or_select_template(
-        self, template_name_or_list: Any, parent: str | None = None, globals: MutableMapping[str, Any] | None = None
-    ) -> Template:
-        """An included template. Those of an environment whose files do not change are looked up once."""
-        if self.auto_reload or type(template_name_or_list) is not str:
-            return super().get_or_select_template(template_name_or_list, parent, globals)
-        if template_name_or_list not in self._included:
-            self._included[template_name_or_list] = super().get_or_select_template(template_name_or_list, parent)
-        return self._included[template_name_or_list]
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         """`obj.attribute`. For an entry of a dict, which most are, Jinja raises an error and catches it."""
