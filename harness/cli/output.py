@@ -21,7 +21,6 @@ from harness.report.provenance import in_one_line
 from harness.storage import write_atomically
 from harness.storage.error_log import ERRORS
 from harness.tables import EpisodeScore, Table
-from harness.tables.headline import UNREAD
 from harness.tables.reads import by_named_model, in_percent
 from harness.tables.table import words_of
 
@@ -39,7 +38,7 @@ def print_tables(run: Run, options: argparse.Namespace, *, tables_too: bool = Tr
     if tables_too:
         if options.format in ("text", "markdown"):
             print(f"{clean_name(in_one_line(run.meta))}\n")
-        show(with_reasons(readable(tables, options), tables), options.format, run.spec.name)
+        show(with_reasons(run, readable(tables, options)), options.format, run.spec.name)
     print_after(run)
     failed = run.failed
     if options.debug:
@@ -57,7 +56,7 @@ def print_tables(run: Run, options: argparse.Namespace, *, tables_too: bool = Tr
     with contextlib.redirect_stdout(sys.stdout if options.format in ("text", "markdown") else sys.stderr):
         if missing := _missing(run, tables, getattr(options, "limit", None)):
             print(missing)
-        print(f"to look at it: {shlex.join(['harness', 'view', str(run.folder)])}")
+        print(f"view: {shlex.join(['harness', 'view', str(run.folder)])}")
         print(f"results: {run.folder}")
 
 
@@ -92,21 +91,26 @@ def _missing(run: Run, tables: Sequence[Table], limit: int | None) -> str | None
 
 
 def turns_in_words(scores: Iterable[EpisodeScore], folder: Path) -> list[str]:
-    """For each model of a run, which share of its turns was answered and read, and why others were not."""
+    """For each model of a run, which share of its turns was parsed, and why others were not."""
     lines = []
     for model, reads in by_named_model(scores).items():
         asked = reads.asked
-        what = f"{clean_name(model)}: {asked:,} turns, {in_percent(reads.answered, asked)} answered, "
-        what += f"{in_percent(reads.read, asked)} read"
-        why = ", ".join(f"{count:,} {_KINDS.get(kind, clean_name(kind))}" for kind, count in reads.failed.most_common())
+        what = f"{clean_name(model)}: {asked:,} turns, {in_percent(reads.read, asked)} parsed"
+        why = ", ".join(f"{count:,} {_kind(kind, count)}" for kind, count in reads.failed.most_common())
         lines.append(f"{what} ({why})" if why else what)
     if any("(" in line for line in lines):
         lines.append(f"  `error` in {folder}/journal*.jsonl says why.")
     return lines
 
 
+def _kind(kind: str, count: int) -> str:
+    """What became of so many turns that ended without an action, in words."""
+    if kind == "parse":
+        return "parse failure" if count == 1 else "parse failures"
+    return _KINDS.get(kind, clean_name(kind))
+
+
 _KINDS = {
-    "parse": "unreadable",
     "limit": "at a limit of the spec",
     "refused": "refused",
     "context_length": "longer than the context window",
@@ -122,16 +126,15 @@ def readable(tables: Sequence[Table], options: argparse.Namespace) -> list[Table
     candidates = [table for table in tables if options.figures or not table.is_data]
     empty = [table for table in candidates if all(cell.value is None for row in table.rows for cell in row.cells)]
     for table in empty:
-        print(f"table left out, as it has no numbers: {table.title}", file=sys.stderr)
+        print(f"skipped empty table: {table.title}", file=sys.stderr)
     return [table for table in candidates if table not in empty]
 
 
-def with_reasons(shown: Sequence[Table], tables: Sequence[Table]) -> list[Table]:
+def with_reasons(run: Run, shown: Sequence[Table]) -> list[Table]:
     """The tables that are shown, the first with the reasons for a missing headline that stand below none of them."""
-    stand = [note for table in shown for note in table.notes]
-    lost = dict.fromkeys(
-        note for table in tables for note in table.notes if note.endswith(UNREAD) and note not in stand
-    )
+    stand = {note for table in shown for note in table.notes}
+    reasons = run.headline.unread(run.scores).values() if run.metrics else ()
+    lost = [reason for reason in reasons if reason not in stand]
     return [replace(table, notes=(*table.notes, *lost)) if i == 0 and lost else table for i, table in enumerate(shown)]
 
 

@@ -88,5 +88,5 @@ def _show(tables: Sequence[Table], run: Run, options: argparse.Namespace) -> int
     """Show the tables that the options name; without a name those that have something to read."""
     named = report_part("named", "--table") if options.table else None
     selected = named(tables, run.table_specs, options.table) if named else readable(tables, options)
-    show(with_reasons(selected, tables), options.format, run.spec.name, options.output)
+    show(with_reasons(run, selected), options.format, run.spec.name, options.output)
     return 0

@@ -66,7 +66,7 @@ class Run:
 
     @property
     def headline_missing(self) -> str | None:
-        """Why the run has no headline, where too few turns of its model were answered and read (`min_read`)."""
+        """Why the run has no headline, where too few turns of its model were parsed (`min_read`)."""
         return next(iter(self.headline.unread(self.scores).values()), None) if self.metrics else None
 
     @property

@@ -23,10 +23,6 @@ BESIDE: Final = ("parse_failures", "tokens_total")
 """The metrics that standings show beside the headline where a spec has them and says nothing else."""
 
 
-UNREAD: Final = "(`min_read` of the headline)."
-"""How a note ends that says why a model has no headline."""
-
-
 class HeadlineEntry(TypedDict, total=False):
     """A spec's `headline:` in YAML."""
 
@@ -45,7 +41,7 @@ class HeadlineEntry(TypedDict, total=False):
     min_read: Annotated[
         float,
         Range(ge=0, le=1),
-        "the share of a model's turns, from 0 to 1, that must be answered and read for the number to be shown; 0.5 if "
+        "the share of a model's turns, from 0 to 1, that must be parsed for the number to be shown; 0.5 if "
         "there is none, 0 shows it always",
     ]
     beside: Annotated[
@@ -61,7 +57,7 @@ class HeadlineSpec:
 
     Attributes:
         table: the number as a table: a row per model, one column.
-        min_read: the share of turns that must be answered and read: without it a model has no number.
+        min_read: the share of turns that must be parsed: without it a model has no number.
         declared: whether the spec has a headline; otherwise its first metric serves as one.
     """
 
@@ -162,11 +158,11 @@ class HeadlineSpec:
         return replace(table, rows=tuple(rows), notes=(*table.notes, *unread.values()))
 
     def unread(self, scores: Iterable[EpisodeScore]) -> dict[str, str]:
-        """Model of whose turns too few were answered and read for it to have a number → the reason, as a sentence."""
+        """Model of whose turns too few were parsed for it to have a number → the reason, as a sentence."""
         found = by_model(self.selected(scores))
         return {
             model: f"{model} has no {self.name}: {in_percent(reads.read, reads.asked)} of its {reads.asked:,} turns "
-            f"were answered and read, fewer than {100 * self.min_read:g} % {UNREAD}"
+            f"were parsed, fewer than {100 * self.min_read:g} % (`min_read` of the headline)."
             for model, reads in found.items()
             if reads.share is not None and reads.share < self.min_read
         }

@@ -111,9 +111,9 @@ def _clusters(table: TableSpec, scores: Sequence[EpisodeScore]) -> Iterable[str]
             return
         apart = "mean_of_conditions" in (table.aggregate, table.overall)
         squares = "; those of conditions add in quadrature" if apart else ""
-        line = f"Errors treat every episode as an observation of its own{squares}."
+        line = f"Standard errors treat episodes as independent{squares}."
     elif _has_clusters(table, scores):
-        line = f"Errors treat {clusters_in_words(table)} as one observation (clustered)."
+        line = f"Standard errors treat {clusters_in_words(table)} as one observation (clustered)."
     else:
         return
     yield line + " Published errors (†) stand as they were printed." * any(key.has_errors() for key in table.added)
@@ -170,8 +170,8 @@ def without_number(table: TableSpec, scores: Sequence[EpisodeScore], metric: str
     played = [score for score in scores if score.error is None]
     count = len(numbers(played, metric)) or len(records(played, metric))
     if count < len(played):
-        share = f"{len(played) - count} of {len(played)}" if count else f"any of the {len(played)}"
-        yield f"{metric} has no number in {share} episodes."
+        share = f" in {len(played) - count} of {len(played)} episodes" if count else ""
+        yield f"{metric}: not reported{share}."
     if count and "mean_of_conditions" in (table.aggregate, table.overall):
         groups = by_condition(scores).values()
         if empty := sum(not (numbers(group, metric) or records(group, metric)) for group in groups):

@@ -1,4 +1,4 @@
-"""Which share of the turns of models was answered and read: a number of a model that says nothing means nothing."""
+"""Which share of the turns of models was parsed: a number of a model that says nothing means nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .scores import EpisodeScore
 
 LEAST: Final = 0.5
-"""The share of turns that must be answered and read where a spec says nothing else (`headline: {min_read: …}`)."""
+"""The share of turns that must be parsed where a spec says nothing else (`headline: {min_read: …}`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class ReadShare:
 
     @property
     def share(self) -> float | None:
-        """The share of turns that were answered and read; None where no model was asked."""
+        """The share of turns that were parsed; None where no model was asked."""
         return self.read / self.asked if self.asked else None
 
 

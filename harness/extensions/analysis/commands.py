@@ -76,7 +76,7 @@ def leaderboard(options: argparse.Namespace) -> int:
         disputed = [_in_words(doubt) for doubt in doubts if not names.isdisjoint(doubt[0])]
         board = replace(board, notes=(*disputed, *board.notes))
         if board.part:
-            board = replace(board, notes=(f"Not the whole benchmark: {board.part}.", *board.notes))
+            board = replace(board, notes=(f"Incomplete: {board.part}.", *board.notes))
         if group is ahead:
             boards.append(board)
         elif conflict := ahead.conflict(group.runs[0]):

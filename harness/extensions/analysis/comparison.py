@@ -246,7 +246,7 @@ def compared(
 
 
 def _unread(a: RunPart, b: RunPart, headline: HeadlineSpec) -> list[str]:
-    """Why the sides cannot be compared by the headline: too few turns of one were answered and read."""
+    """Why the sides cannot be compared by the headline: too few turns of one were parsed."""
     found = {name: why for side in (a, b) for name, why in headline.unread(side.scores).items()}
     return [*found.values()]
 
@@ -286,7 +286,7 @@ def _notes(
     if headline.metric in named and headline.table.aggregate == "mean_of_conditions":
         yield f"{headline.title}: the mean of the conditions' means."
     if is_clustered(named.values()):
-        yield f"Errors treat {clusters_in_words(headline.table)} as one observation (clustered)."
+        yield f"Standard errors treat {clusters_in_words(headline.table)} as one observation (clustered)."
     if pairs.repeats:
         most = f"up to {pairs.repeats[0]} of A and {pairs.repeats[1]} of B"
         yield f"A pair is a case, with the means of its repeats: {most}."

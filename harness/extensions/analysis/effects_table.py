@@ -216,10 +216,10 @@ def _notes(
     low, high = (ends([one.fit.clusters for one in analyses]) for ends in (min, max))
     count = f"{low}" if low == high else f"{low} to {high}"
     if "episode" in table.cluster:
-        yield f"Errors and tests treat every episode as an observation of its own ({count} of them)."
+        yield f"Standard errors and tests treat episodes as independent ({count} of them)."
     else:
         whole = "episodes of a case" if table.cluster == ("case",) else clusters_in_words(table)
-        yield f"Errors and tests treat {whole} as one observation (clustered, {count} of them)."
+        yield f"Standard errors and tests treat {whole} as one observation (clustered, {count} of them)."
     tests = [(one, test) for one in analyses for test in one.tests]
     done = sum(test.pvalue is not None for _, test in tests)
     if done:

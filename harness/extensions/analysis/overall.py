@@ -168,9 +168,9 @@ def _notes(boards: Sequence[Standings], models: Rows, averaged: bool) -> Iterabl
     if empty:
         yield f"–, though run: {listed(empty)}: all episodes failed or have no number."
     if unread:
-        yield f"–, though run: {listed(unread)}: too few turns were answered and read (`min_read` of the headline)."
+        yield f"–, though run: {listed(unread)}: too few turns were parsed (`min_read` of the headline)."
     if parts := [f"{board.name}: {board.part}" for board in boards if board.part]:
-        yield f"Not the whole benchmark: {'; '.join(parts)}."
+        yield f"Incomplete: {'; '.join(parts)}."
     yield from _run_twice(boards)
     yield from _samplings(boards)
 

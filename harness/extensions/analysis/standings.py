@@ -42,7 +42,7 @@ class Standing:
         beside: further metric → cell.
         usd: what an episode costs on average.
         end: which of floor and ceiling it is, if it is one and ranked all the same, as a run of its own.
-        read: which share of its turns was answered and read; None where no model was asked.
+        read: which share of its turns was parsed; None where no model was asked.
         limited: in how many episodes a limit of the spec was reached.
         source: the publication of a figure that was not run here.
     """
@@ -383,7 +383,7 @@ def _notes(headline: HeadlineSpec, rows: Sequence[Standing], pairs: _Pairs, pric
     if any(cell.uses_ground_truth for cell in (row.cell for row in rows)):
         yield "‡ simulated: players knew the right answer and gave it with a declared probability."
     if any(row.read is not None for row in rows):
-        yield "read: the share of a model's turns that was answered and read."
+        yield "read: the share of a model's turns that was parsed."
     if any(row.limited for row in rows):
         yield "limited: episodes in which a limit of the spec was reached; they count in the numbers."
     if _clustered(rows):

@@ -102,7 +102,7 @@ def upload(folder: Path, repo: str, *, public: bool = False, overwrite: bool = F
 def model_index(run: Run) -> list[dict[str, Any]]:
     """The results as a model card's `model-index` states them: one entry per condition and metric.
 
-    The headline's metric is left out where too few turns of the model were answered and read: what reads a card ranks
+    The headline's metric is left out where too few turns of the model were parsed: what reads a card ranks
     by it.
     """
     results, missing = [], run.headline_missing

@@ -193,7 +193,7 @@ def _results(run: Run, model: str, tasks: Sequence[_Task], own: OwnTasks | None)
 def _numbers(task: _Task, metrics: Mapping[str, Metric], cluster: Sequence[str]) -> Json:
     """A task's numbers: `"METRIC,FILTER"` and `"METRIC_stderr,FILTER"`, those of metrics without a number left out.
 
-    So is the metric of the headline where too few turns of the model were answered and read, and `configs` says why;
+    So is the metric of the headline where too few turns of the model were parsed, and `configs` says why;
     but not of lm-eval's own tasks, which count a reply that is not read as wrong.
     """
     row: Json = {"name": task.key, "alias": task.alias, "sample_len": 0}

@@ -261,10 +261,10 @@ def test_errors_of_the_reference_are_the_papers_and_tables_say_which_they_have(r
         )
     (theirs,), (ours,) = ([n for n in tables[name].notes if n.startswith("Errors treat")] for name in tables)
     printed = "Published errors (†) stand as they were printed."
-    assert theirs == f"Errors treat episodes with equal case as one observation (clustered). {printed}"
+    assert theirs == f"Standard errors treat episodes with equal case as one observation (clustered). {printed}"
     squared = "those of conditions add in quadrature"
-    assert ours == f"Errors treat every episode as an observation of its own; {squared}. {printed}"
-    assert any("eq. 4, for which every run is an observation of its own" in n for n in tables["agentsnet"].notes)
+    assert ours == f"Standard errors treat episodes as independent; {squared}. {printed}"
+    assert any("eq. 4, for which every run is independent" in n for n in tables["agentsnet"].notes)
 
 
 def test_table_11_in_thousands() -> None:

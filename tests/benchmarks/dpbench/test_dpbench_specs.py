@@ -272,5 +272,5 @@ def test_a_reply_in_any_form_talks_or_counts_as_one_without_a_message(form: str,
     [score] = run.scores
     numbers = {name: score.numbers[name] for name in ("messages", "no_message_line", "parse_failures")}
     assert numbers == {"messages": 3 - missing, "no_message_line": missing, "parse_failures": 0}
-    [table] = [table for table in run.tables if table.title == "How it went, per episode"]
+    [table] = [table for table in run.tables if table.title == "Run statistics per episode"]
     assert "no message line" in str(table)

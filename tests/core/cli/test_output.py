@@ -29,7 +29,7 @@ def test_a_run_ends_with_how_to_look_at_it_and_what_is_missing_for_an_interval(
 ) -> None:
     folder = tmp_path / "a run"
     _, out, _ = eval_toy(capsys, folder)
-    assert out.splitlines()[-2:] == [f"to look at it: harness view '{folder}'", f"results: {folder}"]
+    assert out.splitlines()[-2:] == [f"view: harness view '{folder}'", f"results: {folder}"]
     assert "no interval:" not in out
     _, out, _ = eval_toy(capsys, tmp_path / "short", "--limit", "1")
     missing = "no interval: 2 of 2 conditions have only one case with a number for agreed; "

@@ -232,7 +232,7 @@ def test_failed_and_missing_episodes_are_counted_and_in_no_test() -> None:
         "Mind this.",
         "1 of 12 episodes failed and count in no number: x (1).",
         "1 of 12 episodes were not run: y (1).",
-        "solved has no number in 1 of 10 episodes.",
+        "solved: not reported in 1 of 10 episodes.",
     )
 
 

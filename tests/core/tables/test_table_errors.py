@@ -237,7 +237,7 @@ def test_repeats_of_a_case_are_one_observation() -> None:
     each = 3**-0.5 / 3**0.5  # of three cases: 0, 1, 1
     table = shared(columns="code")
     assert [cell.stderr for cell in table.rows[0].cells] == [pytest.approx(each), pytest.approx(each)]
-    assert table.notes == ("Errors treat repeats of a case as one observation (clustered).",)
+    assert table.notes == ("Standard errors treat repeats of a case as one observation (clustered).",)
     both = shared()
     assert both.rows[0].cells[0].stderr == pytest.approx((4 / 3 / 5 / 6) ** 0.5)  # 0, 1, 1, 0, 1, 1
     by_condition = shared(aggregate="mean_of_conditions")
@@ -247,11 +247,11 @@ def test_repeats_of_a_case_are_one_observation() -> None:
 def test_a_table_says_what_else_is_one_observation() -> None:
     case, every = shared(cluster="case"), shared(cluster="episode")
     assert case.rows[0].cells[0].stderr == pytest.approx(3**-0.5 / 3**0.5)  # the conditions share their cases
-    assert case.notes == ("Errors treat episodes with equal case as one observation (clustered).",)
+    assert case.notes == ("Standard errors treat episodes with equal case as one observation (clustered).",)
     assert every.rows[0].cells[0].stderr == pytest.approx((8 / 3 / 11 / 12) ** 0.5)
-    assert every.notes == ("Errors treat every episode as an observation of its own.",)
+    assert every.notes == ("Standard errors treat episodes as independent.",)
     graph = shared(cluster=["graph", "code"])
-    assert graph.notes == ("Errors treat episodes with equal graph, code as one observation (clustered).",)
+    assert graph.notes == ("Standard errors treat episodes with equal graph, code as one observation (clustered).",)
     assert shared(aggregate="mean_of_conditions", cluster="case").rows[0].cells[0].stderr == pytest.approx(1 / 3)
 
 

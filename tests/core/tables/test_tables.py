@@ -189,7 +189,7 @@ def test_failed_episodes_are_counted_and_never_averaged() -> None:
     assert table.notes == (
         "1 of 6 episodes failed and count in no number: a (1).",
         "1 of 6 episodes were not run: b (1).",
-        "solved has no number in 2 of 4 episodes.",
+        "solved: not reported in 2 of 4 episodes.",
         "2 of 3 conditions have no number for solved and are left out of its means.",
     )
 
@@ -211,7 +211,7 @@ def test_a_metric_without_any_number_leaves_the_cells_empty_and_says_so() -> Non
     table = made([*condition("a", [1], problem="p", other=1), score(solved=None, problem="q")], note="Mind this.")
     assert grid(table) == {("m",): [1.0, None]}
     silent = made([score(solved=None, problem="q")], note="Mind this.")
-    assert silent.notes == ("Mind this.", "solved has no number in any of the 1 episodes.")
+    assert silent.notes == ("Mind this.", "solved: not reported.")
 
 
 # ----------------------------------------------------------------------------------------- published
@@ -281,14 +281,14 @@ def test_columns_in_which_nothing_can_stand_are_left_out_where_the_table_wants_i
         ("matching", "score"),
     ]
     assert grid(short) == {("m",): [1.0, 1.0, 1.0, 0.5]}
-    assert any("score has no number in 8 of 9" in note for note in whole.notes)
+    assert any("score: not reported in 8 of 9" in note for note in whole.notes)
     assert not any("no number" in note for note in short.notes)
 
 
 def test_a_column_with_some_numbers_stays_and_says_what_is_missing() -> None:
     table = made([*UNEVEN, score(condition="con-4", solved=None, problem="consensus", size=4)], hide_empty=True)
     assert [column.names for column in table.columns] == [("coloring",), ("consensus",)]
-    assert any("solved has no number in 1 of 9 episodes" in note for note in table.notes)
+    assert any("solved: not reported in 1 of 9 episodes" in note for note in table.notes)
 
 
 def test_a_column_that_only_a_publication_fills_stays() -> None:

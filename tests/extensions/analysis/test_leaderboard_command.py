@@ -73,8 +73,8 @@ def test_runs_of_one_spec_stand_side_by_side_below_their_standings(runs: Path, c
     assert (code, "All benchmarks" in out) == (0, False)
     assert out.startswith("arithmetic: standings\n")
     assert "\nRight answers by number of terms\n" in out
-    code, out, _ = board(capsys, runs / "random", runs / "calculator", "--table", "How it went, per question")
-    assert (code, out.splitlines()[0]) == (0, "How it went, per question")
+    code, out, _ = board(capsys, runs / "random", runs / "calculator", "--table", "Run statistics per question")
+    assert (code, out.splitlines()[0]) == (0, "Run statistics per question")
 
 
 @pytest.mark.sampled(2)
@@ -177,7 +177,7 @@ def test_many_short_runs_do_not_displace_the_long_one(runs: Path, tmp_path: Path
     page, _, rest = out.partition("\n\n\n")
     assert "(part)" not in page and "[0.0%, 6.0%]" in page
     assert "arithmetic, digest " in rest
-    assert "Not the whole benchmark: at most 1 case per condition." in rest
+    assert "Incomplete: at most 1 case per condition." in rest
     _, out, _ = board(capsys, tmp_path, runs / "nets")
     assert "arithmetic (part)" in out.partition("\n\n\n")[0]
 

@@ -240,7 +240,7 @@ def test_failed_episodes_and_missing_levels_are_counted_and_not_averaged() -> No
     assert values(table)["hears", "star"] == {"n": 0, "mean": None, "difference": None}
     assert values(table)["hears", None]["df"] == 1
     assert "hears star: no episode has a number." in table.notes
-    assert "score has no number in 8 of 24 episodes." in table.notes
+    assert "score: not reported in 8 of 24 episodes." in table.notes
     assert made([]).notes == ("There are no episodes to show.",)
 
 
@@ -250,7 +250,7 @@ def test_what_counts_as_one_observation() -> None:
     by_label = made(episodes(), cluster="question")
     assert values(by_label) == values(made(episodes()))
     assert (
-        "Errors and tests treat episodes with equal question as one observation (clustered, 4 of them)."
+        "Standard errors and tests treat episodes with equal question as one observation (clustered, 4 of them)."
         in by_label.notes
     )
 

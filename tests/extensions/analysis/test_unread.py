@@ -1,4 +1,4 @@
-"""A model whose turns are not answered and read has no headline, anywhere; players that play nothing win nothing."""
+"""A model whose turns are not parsed has no headline, anywhere; players that play nothing win nothing."""
 
 import json
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from harness.extensions.exports.hub import model_index
 from harness.tables import Table
 from tests.helpers.commands import invoke
 
-WORDS = "turns were answered and read, fewer than"
+WORDS = "turns were parsed, fewer than"
 
 
 def played(folder: Path, model: Any, overrides: tuple[str, ...] = ()) -> harness.Run:
@@ -67,7 +67,7 @@ def test_the_page_over_all_benchmarks_gives_the_same_reason(
     folders = [str(runs["mute"].folder), str(runs["random"].folder), str(other.folder)]
     code, out, _ = invoke(capsys, "leaderboard", *folders, "--format", "json")
     notes = json.loads(out)[0]["notes"]
-    assert code == 0 and any("mute in dpbench_quick: too few turns were answered and read" in note for note in notes)
+    assert code == 0 and any("mute in dpbench_quick: too few turns were parsed" in note for note in notes)
     assert not any("all episodes failed" in note for note in notes)
 
 

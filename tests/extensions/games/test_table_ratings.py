@@ -210,7 +210,7 @@ def test_a_row_counts_games_and_the_mean_return() -> None:
         "mean_return": 1.0,
     }
     assert shown(table)["B"]["mean_return"] == pytest.approx(4 / 3)
-    assert "games/results has no number in 1 of 4 episodes." in table.notes
+    assert "games/results: not reported in 1 of 4 episodes." in table.notes
     assert any("are one observation (2 of them)" in note for note in table.notes)
 
 
@@ -233,7 +233,7 @@ def test_the_same_deal_from_both_sides_is_one_observation() -> None:
     assert (cells[0].low, cells[0].high) == (None, None) and "No interval for A, B: all obser" in " ".join(
         together.notes
     )
-    assert "Every game is an observation of its own (40 of them)." in " ".join(apart.notes)
+    assert "Games are independent (40 of them)." in " ".join(apart.notes)
 
 
 def test_the_anchor_is_a_number_or_a_contestant() -> None:

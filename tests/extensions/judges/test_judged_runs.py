@@ -90,7 +90,7 @@ def test_what_a_judge_fails_to_rate_is_missing_and_never_a_number(tmp_path: Path
     row = next(row for row in run.rows if row["metric"] == "helpful")
     assert (row["value"], row["n"], row["failed"]) == (4, 1, 0)
     assert run.meta["judges"]["helpful"]["missing"] == 3 and run.meta["judges"]["helpful"]["replies"] == 4
-    assert any("helpful has no number in 3 of 4 episodes" in note for note in run.tables[0].notes)
+    assert any("helpful: not reported in 3 of 4 episodes" in note for note in run.tables[0].notes)
 
 
 def test_an_answer_that_was_not_given_has_the_lowest_rating_and_costs_no_call(tmp_path: Path) -> None:

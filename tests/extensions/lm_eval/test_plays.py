@@ -161,7 +161,7 @@ def test_tasks_with_other_metrics_have_tables_of_their_own(tmp_path: Path) -> No
     titles = [table.title for table in done.tables]
     assert titles == ["topics", "local_rolling", "local_multiple_choice", "local_two_filters", "Replies"]
     assert [row.names[0] for row in done.tables[0].rows][-3:] == ["topics (by size)", "topics (equal)", "nature"]
-    assert not any("no number in" in note for table in done.tables[:4] for note in table.notes)
+    assert not any("not reported" in note for table in done.tables[:4] for note in table.notes)
     assert [row.names[0] for row in done.tables[4].rows] == ["local_two_filters"]
     assert done.headline.table.where == {"task": ("local_group_animals", "local_group_rivers", "local_group_numbers")}
 

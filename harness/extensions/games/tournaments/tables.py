@@ -89,7 +89,7 @@ def game_table(table: TableSpec, how: Games, metrics: Mapping[str, Metric], scor
 def _one(table: TableSpec) -> str:
     """Which games are one observation."""
     if table.cluster == ("episode",):
-        return "Every game is an observation of its own"
+        return "Games are independent"
     which = clusters_in_words(table) if table.cluster else "games of a case between the same contestants"
     return f"{which[0].upper()}{which[1:]} are one observation"
 
