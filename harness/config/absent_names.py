@@ -8,7 +8,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from harness.api.errors import Place, PluginError, SpecError, near
 from harness.config.project import PROMPT_SET, Project, builtin, is_file
@@ -16,6 +16,15 @@ from harness.config.prompts import SUFFIX
 from harness.plugins.absent import bringer, missing_module
 from harness.plugins.approvals import BUILTIN, MARKER
 from harness.plugins.manifests import offers
+
+RENAMED: Final = {"ensembles/": "panels/", "silo/behaviour": "silo/behavior"}
+"""How names of metrics and prompt sets began in specs of earlier versions → how they begin now."""
+
+
+def new_name(name: str) -> str | None:
+    """What a metric or prompt set of an earlier version is called now, as a sentence; None if it had no other name."""
+    new = next((now + name.removeprefix(was) for was, now in RENAMED.items() if name.startswith(was)), None)
+    return None if new is None else f"It is called {new} now."
 
 
 def no_plugin(project: Project, kind: str, name: str, place: Place | None) -> PluginError:
@@ -26,7 +35,7 @@ def no_plugin(project: Project, kind: str, name: str, place: Place | None) -> Pl
 
 def no_prompt_set(project: Project, name: str, place: Place | None) -> PluginError:
     """The error for a prompt set that is not there."""
-    hint = _near(project, name, project.files("prompts"), "prompts")
+    hint = new_name(name) or _near(project, name, project.files("prompts"), "prompts")
     if builtin().file("prompts", name) is None:
         hint = _templates_at(project, name, place) or hint
     return PluginError(f"there is no prompt set {name!r}", place=place, hint=hint)

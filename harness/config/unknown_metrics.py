@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from typing import Final, NoReturn
+from typing import NoReturn
 
 from harness.api.errors import Place, PluginError, UserError, near
+from harness.config.absent_names import new_name
 from harness.config.plan import Condition
 from harness.config.project import Project
 from harness.plugins.absent import bringer
-
-RENAMED: Final = {"ensembles/": "panels/", "silo/behaviour": "silo/behavior"}
-"""How names of metrics began in specs of earlier versions → how they begin now."""
 
 
 def refuse(project: Project, name: str, conditions: Sequence[Condition], place: Place) -> NoReturn:
@@ -21,9 +19,8 @@ def refuse(project: Project, name: str, conditions: Sequence[Condition], place: 
 
 
 def _hint(project: Project, name: str, conditions: Sequence[Condition]) -> str:
-    for old, new in RENAMED.items():
-        if name.startswith(old):
-            return f"It is called {new + name.removeprefix(old)} now."
+    if (renamed := new_name(name)) is not None:
+        return renamed
     for condition in conditions:
         for use, word, numbers in (
             ("grade", "a grade of this task", condition.task.grades),

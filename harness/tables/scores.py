@@ -54,7 +54,7 @@ class ResultRow(_Marks):
         failed: episodes that failed; an episode in neither was not run or had no number for this metric.
         uses_ground_truth: there, and true, where players knew the right answer.
         limited: in how many episodes a limit was reached, where there are some.
-        read: the share of the model's turns that was answered and read, where a model was asked.
+        read: the share of the model's turns that was parsed, where a model was asked.
     """
 
     schema: int
