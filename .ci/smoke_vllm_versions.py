@@ -77,7 +77,7 @@ def smoke(folder: Path) -> dict[str, object]:
     with session() as runs:
         runs.run(talk(engine()))
     assert not multiprocessing.active_children(), "its processes have ended"
-    overrides = ["constrained=true", "generation_kwargs.max_tokens=24", "protocol.rounds=2"]
+    overrides = ["structured_output=true", "generation_kwargs.max_tokens=24", "protocol.rounds=2"]
     done = harness.evaluate(
         "agentsnet_quick", engine(), limit=1, overrides=overrides, output_path=folder / "run", project=find(ROOT)
     )

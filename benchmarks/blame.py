@@ -31,15 +31,15 @@ SPEC: dict[str, Any] = {
         "use": "agentsnet/consensus",
         "graphs": "small_world",
         "size": 5,
-        "samples": SAMPLES,
+        "instances": SAMPLES,
         "source": "seeded",
     },
     "protocol": {"use": "local_rounds", "rounds": 9, "channel": "neighbors"},
     "prompts": "agentsnet/standard",
     "baseline": TEAM,
     "metrics": ["solved"],
-    "headline": {"cell": "solved", "ceiling": TEAM},
-    "tables": [{"title": "Solved", "rows": "model", "columns": "metric", "cell": "solved"}],
+    "headline": {"metric": "solved", "ceiling": TEAM},
+    "tables": [{"title": "Solved", "rows": "model", "columns": "metric", "metrics": "solved"}],
 }
 FAULTS: dict[str, dict[str, Any]] = {"last turn": {"at": 9}, "all turns": {"at": 0, "every": True}}
 

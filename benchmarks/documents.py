@@ -22,7 +22,7 @@ task:
 protocol: single
 prompts: qa/standard
 metrics: [score, {use: tokens, kind: total, name: tokens}, parse_failures]
-tables: [{title: Questions, rows: model, columns: metric, cell: [score, parse_failures], aggregate: pooled}]
+tables: [{title: Questions, rows: model, columns: metric, metrics: [score, parse_failures], aggregate: pooled}]
 """
 
 

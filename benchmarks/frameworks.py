@@ -84,7 +84,7 @@ def work(name: str, smoke: bool) -> None:
         "protocol": {"rounds": 3 if smoke else 9},
         "matrix": {"problem": ["consensus"], "graphs": None, "size": None},
         "metrics": ["calls", {"use": "tokens", "kind": "input", "name": "read"}, "engine_errors"],
-        "headline": {"cell": "calls"},
+        "headline": {"metric": "calls"},
         "tables": [],
     }
     arguments = {"call": f"{name}:Agent"}

@@ -84,7 +84,7 @@ def worlds(text: str, episodes: int) -> int:
     from harness.config import resolve, spec
     from harness.config.project import builtin
 
-    source = {"name": "x", "task": {"use": "openspiel", "game": text, "samples": episodes}, "protocol": "steps"}
+    source = {"name": "x", "task": {"use": "openspiel", "game": text, "instances": episodes}, "protocol": "steps"}
     task: Any = resolve.plan(spec.parse(source, builtin()), builtin()).conditions[0].task
     rng, moves = random.Random(0), 0
     for case in task.cases(None, 0):
@@ -106,7 +106,7 @@ def evaluate(game: str, model: Any, episodes: int, folder: Path, **options: Any)
 
     spec = {
         "name": "games",
-        "task": {"use": "openspiel", "game": game, "samples": episodes},
+        "task": {"use": "openspiel", "game": game, "instances": episodes},
         "protocol": {"use": "steps", "max_timesteps": 500},
         "prompts": "games/standard",
         "metrics": ["timesteps"],

@@ -23,7 +23,7 @@ another order of episodes, metrics, rows and columns. It does not see labels and
 of files, error messages, times, nor two values of one object that have changed places. It plays small conditions and
 few cases: what only shows in larger runs it does not see.
 
-Everything goes through public doors: `harness.evaluate`, the run it returns, `samples.jsonl`, and the commands `fit`
+It uses public doors: `harness.evaluate`, the run it returns, `samples.jsonl`, and the commands `calibrate`
 and `report`. A change that renames YAML keys or Python's public names renames them in `CUTS`, `data`, `play`, `parts`
 and `_outcome` too.
 """
@@ -73,11 +73,11 @@ CUTS: dict[str, tuple[str, ...]] = {
 """What is changed of a spec, so that it takes seconds."""
 MODEL_CUTS: dict[str, tuple[str, ...]] = {
     "agentsnet": ("matrix.size=[4, 8]",),
-    "agentsnet_byzantine": ("matrix.size=[{like: 4}]",),
+    "agentsnet_byzantine": ("matrix.size=[{inherits: 4}]",),
     "agentsnet_reference": ("matrix.size=[4, 8]",),
     "agentsnet_scale": ("matrix.size=[20]", "matrix.graphs=[delaunay]", "protocol.rounds=2"),
     "silo_bench": ("matrix.agents=[2]", "protocol.max_rounds=4"),
-    "silo_rcc": ("matrix.agents=[2]", LEVELS, "matrix.team=[{like: alone}, {like: P2P, rounds: 5}]"),
+    "silo_rcc": ("matrix.agents=[2]", LEVELS, "matrix.team=[{inherits: alone}, {inherits: P2P, rounds: 5}]"),
     "silo_silence": ("matrix.agents=[2]", "protocol.max_rounds=4", LEVELS),
 }
 """The same for the scripted model, where it needs smaller ones."""
@@ -257,7 +257,7 @@ def data(spec: str) -> list[str]:
         if name == "MMLU-Pro":
             task["num_fewshot"] = 0
         learn = {**here, "data_files": {"test": _file(name, 50)}, "dataset_path": None}
-        entries.append({"like": name, "task": task, "fit": learn, **everywhere})
+        entries.append({"inherits": name, "task": task, "fit": learn, **everywhere})
     changes = [f"matrix.benchmark={json.dumps(entries)}"]
     if spec == "darkforest_panels":
         changes.append("models=null")
@@ -284,7 +284,7 @@ def play(job: Job, limit: int | None) -> tuple[Run, Model]:
         fixed = "It is \\boxed{50}, so the answer is (B).\nProgram: add(50, 1)\nFinal Answer: Yes\nConfidence: 0.8"
         engine = ["--model", "mock", "--model_args", f"text={json.dumps(fixed)}"] if job.model == "mock" else []
         overrides = [word for one in changes for word in ("--set", one)]
-        command("fit", "--spec", job.spec, "--quiet", "--allow_code_execution", *engine, *overrides)
+        command("calibrate", "--spec", job.spec, "--quiet", "--allow_code_execution", *engine, *overrides)
     run = harness.evaluate(
         job.spec,
         Mock(function=model) if job.model == "mock" else None,

@@ -40,7 +40,7 @@ def _run(measured: Measured, name: str, protocol: dict[str, Any], count: int) ->
         "prompts": "ensembles/standard",
         "baseline": {"use": "simulated", "accuracy": 0.6, "malformed": 0.1, "unstated": 0.1},
         "metrics": ["score", {"use": "grade", "of": "available", "name": "available"}],
-        "tables": [{"title": "Panels", "rows": "model", "cell": ["score", "available"], "aggregate": "pooled"}],
+        "tables": [{"title": "Panels", "rows": "model", "metrics": ["score", "available"], "aggregate": "pooled"}],
     }
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "spec.yaml"
@@ -59,7 +59,7 @@ def _run(measured: Measured, name: str, protocol: dict[str, Any], count: int) ->
 DISCUSSIONS: dict[str, dict[str, Any]] = {
     "all, one conversation": {},
     "all, last round, named": {"visible": 1, "identity": "named"},
-    "ring, agree, one after another": {"hears": "ring", "style": "agree", "order": "round_robin"},
+    "ring, agree, one after another": {"topology": "ring", "style": "agree", "order": "round_robin"},
 }
 """Ten seats each; who hears whom, and how."""
 

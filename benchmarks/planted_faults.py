@@ -37,8 +37,8 @@ DISCUSSION: dict[str, Any] = {
     "prompts": "ensembles/standard",
     "baseline": SIMULATED,
     "metrics": ["score"],
-    "headline": {"cell": "score", "ceiling": SIMULATED},
-    "tables": [{"title": "Right", "rows": "model", "columns": "metric", "cell": "score"}],
+    "headline": {"metric": "score", "ceiling": SIMULATED},
+    "tables": [{"title": "Right", "rows": "model", "columns": "metric", "metrics": "score"}],
 }
 
 

@@ -37,7 +37,7 @@ def instances(smoke: bool) -> list[dict[str, object]]:
 
 
 def _seconds(task: ShardedTask, number: int) -> float:
-    sized = replace(task, agents=AGENTS, items=ITEMS, samples=number)
+    sized = replace(task, agents=AGENTS, items=ITEMS, instances=number)
     began = time.process_time()
     for _ in sized.cases(None, 0):
         pass

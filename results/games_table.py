@@ -256,7 +256,7 @@ class Size:
 
 def size(text: str) -> Size:
     """How many turns a game has, and how long its prompts are."""
-    whole = condition(text, samples=PLAYED)
+    whole = condition(text, instances=PLAYED)
     task: Any = whole.task
     counts, games, system, longest = [], [], 0, 0
     for number, case in enumerate(task.cases(PLAYED, 0)):

@@ -84,7 +84,7 @@ extends: arithmetic
 twice: true
 metrics: [score, loudness]
 tables:
-  - {title: Means, rows: voice, cell: [score, loudness], aggregate: pooled}
+  - {title: Means, rows: voice, metrics: [score, loudness], aggregate: pooled}
   - {title: Numbers, kind: tally, of: loudness}
 """
 

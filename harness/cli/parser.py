@@ -132,7 +132,7 @@ def _added(name: str, command: Parser) -> None:
     warning."""
     if command.words is not None and opt.are_of_core(command.words):
         return
-    for offer in offers("after").values():
+    for offer in offers("post_run").values():
         if name in offer.value:
             try:
                 offer.load_function(name)(command)

@@ -22,7 +22,7 @@ def assign(data: dict[str, Any], places: dict[ValuePath, Place], assignment: str
         keys = [key.strip() for key in path.split(".", 1)]
     keys[0] = ALIASES.get(keys[0], keys[0])
     if not equals or not all(keys):
-        raise SpecError("expected path=value, e.g. --set task.samples=1", place=place)
+        raise SpecError("expected path=value, e.g. --set task.instances=1", place=place)
     if keys[0] == "extends":
         hint = "Give the other spec as --spec, or write a spec of your own that extends it."
         raise SpecError("what a spec extends cannot be set", place=place, hint=hint)

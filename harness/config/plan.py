@@ -82,7 +82,7 @@ class Condition:
     task: api.Task
     protocol: api.Protocol
     groups: tuple[Group, ...]
-    constrained: bool = False
+    structured_output: bool = False
     limits: EpisodeLimits | None = None
     base: str | None = None
     games: int | None = None
@@ -145,7 +145,7 @@ class Plan:
         model: the label of the model under test, in every table.
         digest: equal for runs that measured the same thing (their numbers compare).
         sampling: generation_kwargs of the spec.
-        share_calls: whether identical calls of different conditions are asked once.
+        dedupe_calls: whether identical calls of different conditions are asked once.
         executor: where the spec wants it to run.
         declared: those of `engines` that the spec names; the command line chose the others.
         keys: those of extensions that the spec has.
@@ -163,7 +163,7 @@ class Plan:
     repeats: int
     limit: int | None
     sampling: Mapping[str, Any]
-    share_calls: bool = False
+    dedupe_calls: bool = False
     executor: str | Mapping[str, Any] = "local"
     declared: frozenset[str] = frozenset()
     keys: tuple[SpecKey, ...] = ()
@@ -348,8 +348,8 @@ def protocol_seed(plan: Plan, condition: Condition, case: api.Case, repeat: int)
 def agent_seed(plan: Plan, condition: Condition, case: api.Case, repeat: int, agent: str) -> int:
     """The seed of an agent's player in an episode.
 
-    With `share_calls` an agent draws the same for a case in every condition.
+    With `dedupe_calls` an agent draws the same for a case in every condition.
     """
     episode = episode_id(condition, case, repeat)
-    shared = ("shared", case.id, repeat) if plan.share_calls else (episode,)
+    shared = ("shared", case.id, repeat) if plan.dedupe_calls else (episode,)
     return api.derive_seed(api.derive_seed(plan.seed, *shared), agent)

@@ -32,7 +32,7 @@ def complete(spec: Spec, project: Project) -> Spec:
 
 def _metrics_are_others(spec: Spec) -> bool:
     """Whether metrics were replaced after the headline was written: by an option, or by a spec that extends another."""
-    cell, metrics = spec.place("headline", "cell").file, spec.place("metrics").file
+    cell, metrics = spec.place("headline", "metric").file, spec.place("metrics").file
     order = [2 if file.startswith("--") else int(file == spec.file) for file in (cell, metrics)]
     return order[0] < order[1] or (cell != metrics and order == [0, 0])
 
@@ -40,9 +40,9 @@ def _metrics_are_others(spec: Spec) -> bool:
 def _adapt_headline(data: dict[str, Any], metrics: Sequence[str]) -> None:
     """Leave out of the headline of a spec that was extended or given other metrics what is about metrics it lacks."""
     headline = data.pop("headline")
-    if headline["cell"] in metrics:
-        beside = [name for name in headline.get("beside", ()) if name in metrics]
-        data["headline"] = {**headline, **({"beside": beside} if "beside" in headline else {})}
+    if headline["metric"] in metrics:
+        beside = [name for name in headline.get("also_show", ()) if name in metrics]
+        data["headline"] = {**headline, **({"also_show": beside} if "also_show" in headline else {})}
 
 
 def _plain_table(spec: Spec) -> dict[str, Any]:
@@ -52,9 +52,9 @@ def _plain_table(spec: Spec) -> dict[str, Any]:
         "title": spec.name,
         "rows": ["model", *spec.swept],
         "columns": "metric",
-        "cell": [name for name in dict.fromkeys(_metrics(spec)) if name not in hidden],
+        "metrics": [name for name in dict.fromkeys(_metrics(spec)) if name not in hidden],
         "aggregate": "pooled",
-        "error": "sem",
+        "uncertainty": "sem",
     }
 
 

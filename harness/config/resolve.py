@@ -61,7 +61,7 @@ def plan(spec: Spec, project: Project, model: Engine | None = None) -> Plan:
         repeats=int(spec.get("repeats", 1)),
         limit=spec.get("limit"),
         sampling=spec.get("generation_kwargs", {}),
-        share_calls=bool(spec.get("share_calls", False)),
+        dedupe_calls=bool(spec.get("dedupe_calls", False)),
         executor=spec.get("executor", "local"),
         declared=frozenset(resolver.engines) - {"model"},
         keys=tuple(keys_of(spec)),
@@ -180,10 +180,10 @@ class _Resolver:
             name = split(variant.data["protocol"])[0]
             message = f"protocol {name!r} names a group {absent!r} that `agents:` does not have"
             raise SpecError(message, place=self.spec.place("protocol"), hint=near(absent, names))
-        if not isinstance(constrained := variant.data.get("constrained", False), bool):
-            message = f"'constrained' must be true or false, found {constrained!r:.60}"
-            raise SpecError(message, place=self.spec.place_in(variant, "constrained"))
-        return Condition(variant.id, variant.labels, task, protocol, groups, constrained)
+        if not isinstance(structured_output := variant.data.get("structured_output", False), bool):
+            message = f"'structured_output' must be true or false, found {structured_output!r:.60}"
+            raise SpecError(message, place=self.spec.place_in(variant, "structured_output"))
+        return Condition(variant.id, variant.labels, task, protocol, groups, structured_output)
 
     def played(self, variant: Variant) -> Reference:
         """The task, with the arguments that keys of extensions add."""

@@ -285,8 +285,8 @@ def _replaced(base: Any, top: Any, path: ValuePath = ()) -> Iterator[ValuePath]:
 def fill_in(matrix: Any, base: Any, place_of: Callable[..., Place]) -> None:
     """Complete the swept values of `matrix` from those of the spec it extends.
 
-    A name stands for the base's mapping of that name, where all values there are mappings. A mapping with `like: NAME`
-    takes over what it does not say itself from one before it, else from one of the base's.
+    A name stands for the base's mapping of that name, where all values there are mappings. A mapping with
+    `inherits: NAME` takes over what it does not say itself from one before it, else from one of the base's.
     """
     for variable, values in matrix.items() if isinstance(matrix, dict) else ():
         below = base.get(variable) if isinstance(base, dict) else None
@@ -295,16 +295,20 @@ def fill_in(matrix: Any, base: Any, place_of: Callable[..., Place]) -> None:
         values_by_name = dict(inherited)
         for i, value in enumerate(values if isinstance(values, list) else ()):
             if isinstance(value, dict):
-                if "like" in value:
-                    like = str(value["like"])
-                    if like not in values_by_name:
-                        message = f"{variable}: no value before this one is called {like!r}"
-                        place = place_of("matrix", variable, i, "like")
-                        raise SpecError(message, place=place, hint=near(like, values_by_name))
-                    own = {
-                        key: over(values_by_name[like].get(key), item) for key, item in value.items() if key != "like"
-                    }
-                    values[i] = {**values_by_name[like], **own}
+                if "inherits" in value:
+                    above = str(value["inherits"])
+                    if above not in values_by_name:
+                        message = f"{variable}: no value before this one is called {above!r}"
+                        place = place_of("matrix", variable, i, "inherits")
+                        raise SpecError(message, place=place, hint=near(above, values_by_name))
+                    inherited_from = values_by_name[above]
+                    own = {key: over(inherited_from.get(key), item) for key, item in value.items() if key != "inherits"}
+                    values[i] = {**inherited_from, **own}
+                elif "like" in value and str(value["like"]) in values_by_name:  # a key of one's own may have any name
+                    from harness.plugins.renamed import new_key
+
+                    place = place_of("matrix", variable, i, "like")
+                    raise SpecError(f"{variable}: {new_key('like', ['inherits'])}", place=place)
                 values_by_name[str(values[i].get("name"))] = values[i]
             elif str(value) in inherited:
                 values[i] = inherited[str(value)]

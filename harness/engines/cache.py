@@ -35,7 +35,7 @@ class Cache(Wrapper):
     Args:
         inner: answers what is not known: an engine, its gate, or another cache.
         path: the file.
-        share: it is the cache of one run (`share_calls`), which may continue elsewhere: the key holds no location. The
+        share: it is the cache of one run (`dedupe_calls`), which may continue elsewhere: the key holds no location. The
             seed of such a run's calls does not depend on the condition, so that equal questions of different conditions
             are one call, and each gets the answer with its tokens, as if it had asked alone.
     """

@@ -33,7 +33,7 @@ class EngineSwitcher:
     def __init__(self, engines: Collection[str]) -> None:
         if len(engines) < 2:
             message = "this run has a single engine: there is none to switch to"
-            raise SetupError(message, hint="Leave --one_engine_at_a_time out.")
+            raise SetupError(message, hint="Leave --sequential_engines out.")
         self.switches = 0
         self._current: Gate | None = None
         self._in_flight = 0

@@ -20,7 +20,7 @@ _REFUSAL = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
-REMEDY = "vllm serve wants --enable-auto-tool-choice --tool-call-parser …, llama-server --jinja; or say calls: text"
+REMEDY = "vllm serve wants --enable-auto-tool-choice --tool-call-parser …, llama-server --jinja; or say reply_via: text"
 
 
 def offered(tools: Sequence[Facts]) -> list[dict[str, Any]]:

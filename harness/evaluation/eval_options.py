@@ -42,13 +42,13 @@ class EvalOptions(TypedDict, total=False):
     use_cache: str | Path | None
     log_samples: bool
     log_requests: bool
-    one_engine_at_a_time: bool
+    sequential_engines: bool
     max_error_rate: float
     executor: str | Mapping[str, Any] | None
     allow_code_execution: bool
     sandbox: Literal["process", "bwrap", "weaker"]
 
-    # What extensions that ship add, by `[after]` of their manifests.
+    # What extensions that ship add, by `[post_run]` of their manifests.
     judge: Engine | str | None
     judge_args: Mapping[str, Any] | None
 

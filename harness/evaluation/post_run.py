@@ -1,6 +1,6 @@
-"""What extensions do once a run's episodes are scored (`[after]` of their manifests), such as asking others about them.
+"""What extensions do once a run's episodes are scored (`[post_run]` of their manifests), such as asking others.
 
-    [after.reviews]
+    [post_run.reviews]
     run = "after:Reviews"
     parameters = ["reviewer"]                 # of `harness.evaluate`, and options of the command line
     eval = "options:of_eval"                  # adds the options to `harness eval`
@@ -96,12 +96,12 @@ class After(ABC):
 def needed(metrics: Mapping[str, Metric]) -> dict[str, type[After]]:
     """What the metrics need afterwards. Raises `SetupError` if an extension is missing."""
     names = dict.fromkeys(metric.measured_by for metric in metrics.values() if metric.measured_by is not None)
-    return {name: offered("after", name, "what gives a metric its numbers").load_class(After) for name in names}
+    return {name: offered("post_run", name, "what gives a metric its numbers").load_class(After) for name in names}
 
 
 def of_run(run: Run) -> list[type[After]]:
     """The classes that follow a run: those that its metrics need, and those that run.json has a key of."""
-    more = {name: offer for name, offer in offers("after").items() if name in run.meta}
+    more = {name: offer for name, offer in offers("post_run").items() if name in run.meta}
     return [*({name: offer.load_class(After) for name, offer in more.items()} | needed(run.metrics)).values()]
 
 
@@ -113,7 +113,7 @@ def _is_given(value: Any) -> bool:
 def from_arguments(project: Project, arguments: Mapping[str, Any]) -> dict[str, After]:
     """What the arguments ask for, by name; those that are not set ask for nothing. Raises `UserError`."""
     found: dict[str, After] = {}
-    for name, offer in offers("after").items():
+    for name, offer in offers("post_run").items():
         own = {key: arguments.get(key) for key in offer.value.get("parameters", ())}
         if any(map(_is_given, own.values())):
             found[name] = offer.load_class(After).from_arguments(project, own)
@@ -122,7 +122,7 @@ def from_arguments(project: Project, arguments: Mapping[str, Any]) -> dict[str, 
 
 def scoring(arguments: Mapping[str, Any]) -> Callable[[str, Any], Run] | None:
     """The class that scores a finished run, if the options of `harness score` ask for more than the journal holds."""
-    for offer in offers("after").values():
+    for offer in offers("post_run").values():
         if any(_is_given(arguments.get(name)) for name in offer.value.get("parameters", ())):
             return offer.load_class(After).score
     return None
@@ -130,7 +130,7 @@ def scoring(arguments: Mapping[str, Any]) -> Callable[[str, Any], Run] | None:
 
 def parameters() -> set[str]:
     """The parameters that extensions add to `harness.evaluate`."""
-    return {name for offer in offers("after").values() for name in offer.value.get("parameters", ())}
+    return {name for offer in offers("post_run").values() for name in offer.value.get("parameters", ())}
 
 
 def following(metrics: Mapping[str, Metric], asked_for: Mapping[str, After]) -> list[After]:

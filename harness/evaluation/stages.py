@@ -98,7 +98,8 @@ def look_at_cases(run: OpenRun, held: contextlib.ExitStack) -> OpenRun:
 def _can_all(plan: Plan) -> bool:
     """Whether every engine of the plan can do whatever a plain plan may need: then nothing is to be looked at."""
     if any(
-        condition.constrained or any(g.prompts.continues for g in condition.groups) for condition in plan.conditions
+        condition.structured_output or any(g.prompts.continues for g in condition.groups)
+        for condition in plan.conditions
     ):
         return False
     return all(
@@ -228,7 +229,7 @@ def execute(
 ) -> Run:
     """Play a plan, run the extensions that its metrics need, and write all results into `options.output_path`.
 
-    `asked_for`: what is to follow, by name of `[after]`; it adds to what the metrics need and has precedence. None:
+    `asked_for`: what is to follow, by name of `[post_run]`; it adds to what the metrics need and has precedence. None:
     nothing follows. All else is as in `OpenRun`. Raises as `evaluate`.
     """
     folder = options.output_path or manifest.default_folder(plan, options.overwrite)
@@ -276,7 +277,7 @@ def wrong_tables(plan: Plan, labels: Collection[str] | Mapping[str, Sequence[Any
             unfilled = table.kind.check_plan(table, plan) if table.kind is not None else ()
             wrong += [SpecError(what, place=plan.spec.place("tables", i), hint=hint) for what, hint in unfilled]
     if headline := plan.spec.get("headline"):
-        place = plan.spec.place("headline", "where" if "where" in headline else "cell")
+        place = plan.spec.place("headline", "where" if "where" in headline else "metric")
         problems = check_headline(headline, labels, plan.metrics)
         wrong += [SpecError(f"headline: {problem}", place=place) for problem in problems]
     return wrong

@@ -27,7 +27,7 @@ _SHAPES: Final[Mapping[str, Any]] = {
     "keys": ("reference", {**_RUN, "seats_agents?": "yes or no", "without_numbers?": "texts"}),
     "tables": ("reference", {**_RUN, "key?": "yes or no"}),
     "table_keys": "reference",
-    "after": {**_RUN, "parameters?": "names", "eval?": "reference", "score?": "reference"},
+    "post_run": {**_RUN, "parameters?": "names", "eval?": "reference", "score?": "reference"},
     "checks": "reference",
     "confinement": "reference",
     "engines": ("module", {"run": "module", **_NEEDED}),
@@ -80,12 +80,34 @@ OF_THE_CORE: Final[Mapping[str, Set[str]]] = {
     "kinds": {"prompts", "specs"},
     "keys": {
         *("name", "task", "protocol", "prompts", "metrics", "description", "extends", "agents", "models", "matrix"),
-        *("baseline", "generation_kwargs", "constrained", "share_calls", "executor", "seed", "repeats"),
+        *("baseline", "generation_kwargs", "structured_output", "dedupe_calls", "executor", "seed", "repeats"),
         *("limit", "cluster", "headline", "tables"),
     },
     "table_keys": {
-        *("title", "kind", "rows", "columns", "cell", "where", "aggregate", "overall", "overall_title", "error"),
-        *("error_style", "cluster", "digits", "unit", "published", "paper", "labels", "order", "ratio", "loss"),
+        *(
+            "title",
+            "kind",
+            "rows",
+            "columns",
+            "metrics",
+            "where",
+            "aggregate",
+            "overall",
+            "overall_title",
+            "uncertainty",
+        ),
+        *(
+            "error_style",
+            "cluster",
+            "digits",
+            "unit",
+            "published",
+            "paper",
+            "labels",
+            "order",
+            "ratio",
+            "relative_drop",
+        ),
         *("hide_empty", "note", "figure"),
     },
     "lists": {"help", "debug"},
@@ -131,7 +153,9 @@ def claims(points: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]
     tables = points["tables"].items()
     yield from (("table_keys", name) for name, one in tables if isinstance(one, Mapping) and one.get("key"))
     yield from (("lists", option) for one in points["lists"].values() for option in one.get("folders", ()))
-    yield from (("after.parameters", name) for one in points["after"].values() for name in one.get("parameters", ()))
+    yield from (
+        ("post_run.parameters", name) for one in points["post_run"].values() for name in one.get("parameters", ())
+    )
 
 
 def _names_in(file: Path | UserError) -> Mapping[str, Mapping[str, Any]]:

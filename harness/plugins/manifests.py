@@ -30,7 +30,7 @@ SHIPPED: Final = Path(__file__).parents[1] / "extensions"
 CORE: Final = Path(__file__).parents[1] / "core.toml"
 """What the core offers, in the form of a manifest."""
 POINTS: Final = (
-    "projects", "kinds", "keys", "tables", "table_keys", "after", "checks", "confinement",
+    "projects", "kinds", "keys", "tables", "table_keys", "post_run", "checks", "confinement",
     "engines", "abilities", "executors", "commands", "starters", "lists", "reports", "charts",
     "exports", "findings", "model_notes", "what_if",
 )  # fmt: skip

@@ -67,36 +67,38 @@ def _unwritten(plan: Plan, apart: _Players, own: _Players, jobs: Sequence[Job]) 
 def _toolless(plan: Plan, engine: Engine, playing: _Players) -> Iterator[SpecError]:
     """Why agents of an engine cannot be offered the tools that a turn of theirs has."""
     problem = engine.tools_problem if isinstance(engine, CallsTools) else "it offers no tools to a model"
-    key = "protocol" if plan.spec.get("calls") is None else "calls"
+    key = "protocol" if plan.spec.get("reply_via") is None else "reply_via"
     for condition, group in playing:
         if problem is None and not group.prompts.continues:
             continue
         turn = next((turn for turn in _turns(plan, condition, group) if turn.reply.tools), None)
         if turn is None:
             continue
-        what = f"turn {turn.name!r} offers tools (calls: tools)"
+        what = f"turn {turn.name!r} offers tools (reply_via: tool_calls)"
         if problem is None:
             what = f"{what}; prompt set {group.prompts.name!r} gives a text to continue, and tools need a conversation"
-            yield SpecError(what, place=plan.spec.place("prompts"), hint="Say calls: text, or take another prompt set.")
+            yield SpecError(
+                what, place=plan.spec.place("prompts"), hint="Say reply_via: text, or take another prompt set."
+            )
         elif isinstance(engine, CallsTools):
             what = f"{what}; the engine of {engine.model} offers none: {problem}"
-            yield SpecError(what, place=plan.spec.place(key), hint="Set it, or say calls: text.")
+            yield SpecError(what, place=plan.spec.place(key), hint="Set it, or say reply_via: text.")
         else:
             yield _refusal(plan, f"{what}; the engine of {engine.model} offers none", key, CallsTools)
         return
 
 
 def _unheld(plan: Plan, engine: Engine, own: _Players, jobs: Sequence[Job]) -> Iterator[SpecError]:
-    """Why an engine cannot hold a reply to the form of a turn, where `constrained: true` asks for it."""
+    """Why an engine cannot hold a reply to the form of a turn, where `structured_output: true` asks for it."""
     if type(engine).constraint_problem is Engine.constraint_problem:  # it holds replies to all forms, or to none
         return
     cases: dict[str, list[Case]] = {}
     for condition, case, repeat in jobs:
-        if condition.constrained and repeat == 0:
+        if condition.structured_output and repeat == 0:
             cases.setdefault(condition.id, []).append(case)
     known = set()
     for condition, group in own:
-        for kind in _unlike(condition, cases.get(condition.id, ())) if condition.constrained else ():
+        for kind in _unlike(condition, cases.get(condition.id, ())) if condition.structured_output else ():
             for turn in _turns(plan, condition, group, kind):
                 constraint = turn.reply.constraint()
                 if constraint is None or turn.reply.tools or (key := repr(constraint)) in known:
@@ -104,7 +106,9 @@ def _unheld(plan: Plan, engine: Engine, own: _Players, jobs: Sequence[Job]) -> I
                 known.add(key)
                 if (problem := engine.constraint_problem(constraint)) is not None:
                     what = f"turn {turn.name!r} is held to its form, and the engine of {engine.model} cannot: {problem}"
-                    yield SpecError(what, place=plan.spec.place("constrained"), hint="Or leave constrained: true out.")
+                    yield SpecError(
+                        what, place=plan.spec.place("structured_output"), hint="Or leave structured_output: true out."
+                    )
                     return
 
 
@@ -122,8 +126,8 @@ def _unlike(condition: Condition, cases: Sequence[Case]) -> Iterator[Case | None
 
 
 def unconstrained(plan: Plan) -> Iterator[SpecError]:
-    """Why `constrained: true` changes nothing: none of the turns has a form that decoding could keep to."""
-    playing = [(c, g) for c in plan.conditions if c.constrained for g in c.groups if g.policy is None]
+    """Why `structured_output: true` changes nothing: none of the turns has a form that decoding could keep to."""
+    playing = [(c, g) for c in plan.conditions if c.structured_output for g in c.groups if g.policy is None]
     apart = {(repr(c.protocol.play), id(c.task), g.name): (c, g) for c, g in playing}
     why: dict[str, str] = {}
     for turn in (turn for condition, group in apart.values() for turn in _turns(plan, condition, group)):
@@ -131,11 +135,11 @@ def unconstrained(plan: Plan) -> Iterator[SpecError]:
             return
         ability, tools = turn.reply.ability, bool(turn.reply.tools)
         what = f"{{}} {ability.need}" if ability else "{} calls tools" if tools else "any text answers {}"
-        mend = "" if ability else ", or say calls: text" if tools else ", or give the answer a form, such as letter"
+        mend = "" if ability else ", or say reply_via: text" if tools else ", or give the answer a form, such as letter"
         why[what.format(f"turn {turn.name!r}")] = f"Leave it out{mend}."
     if why:
-        what = f"constrained: true has nothing to keep to: {', '.join(why)}"
-        yield SpecError(what, place=plan.spec.place("constrained"), hint=next(iter(why.values())))
+        what = f"structured_output: true has nothing to keep to: {', '.join(why)}"
+        yield SpecError(what, place=plan.spec.place("structured_output"), hint=next(iter(why.values())))
 
 
 def _turns(plan: Plan, condition: Condition, group: Group, case: Case | None = None) -> Iterator[Turn]:

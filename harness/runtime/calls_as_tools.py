@@ -1,4 +1,4 @@
-"""The key `calls:` of specs: whether models write their replies, or give them as the arguments of a tool."""
+"""The key `reply_via:` of specs: whether models write their replies, or give them as the arguments of a tool."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.config.plan import Condition
 from harness.replies.called import Called
 from harness.runtime.steps import Steps
 
-FORMS = ("text", "tools")
+FORMS = ("text", "tool_calls")
 DEFAULT = "default"
 _BATCHES = 40
 
@@ -28,7 +28,7 @@ class CallsKey(SpecKey):
 
     entry = Annotated[
         str | dict[str, str],  # or the ${variable} that the matrix turns into one
-        "tools: models give their replies as arguments of a tool; {GROUP: tools}: those of a group; by default text",
+        "tool_calls: models give their replies as arguments of a tool; {GROUP: tool_calls}: those of a group; or text",
     ]
 
     def conditions(self, whole: Condition, before: int) -> Iterable[Condition]:
@@ -40,24 +40,28 @@ class CallsKey(SpecKey):
                 raise SpecError(f"there is no group {name!r}", place=self.place(name), hint=near(name, groups))
             if form not in FORMS:
                 place = self.place(name) if isinstance(self.value, Mapping) else self.place()
-                raise SpecError(f"must be text or tools, found {form!r:.40}", place=place, hint=near(str(form), FORMS))
-            if isinstance(self.value, Mapping) and form == "tools" and name in self._of_policies():
+                raise SpecError(
+                    f"must be text or tool_calls, found {form!r:.40}", place=place, hint=near(str(form), FORMS)
+                )
+            if isinstance(self.value, Mapping) and form == "tool_calls" and name in self._of_policies():
                 hint = "Leave it out, or let a model play them."
                 raise SpecError(f"a policy plays {name!r}: it calls no tools", place=self.place(name), hint=hint)
-        calling = frozenset(name for name, form in forms.items() if form == "tools")
+        calling = frozenset(name for name, form in forms.items() if form == "tool_calls")
         protocol: Any = copy.copy(whole.protocol)
         if hasattr(protocol, "offers_tools"):  # its turns are calls in any case
-            if "calls" in split(self.spec.data["protocol"])[1]:
-                message = "calls: is said twice, here and as the protocol's own"
-                raise SpecError(message, place=self.place(), hint="Say protocol.calls alone.")
-            return (replace(whole, protocol=replace(protocol, calls=self.value)),)
+            if "reply_via" in split(self.spec.data["protocol"])[1]:
+                message = "reply_via: is said twice, here and as the protocol's own"
+                raise SpecError(message, place=self.place(), hint="Say protocol.reply_via alone.")
+            return (replace(whole, protocol=replace(protocol, reply_via=self.value)),)
         if not calling:
             return (whole,)
         # A frozen dataclass too: the copy is no one else's.
         object.__setattr__(protocol, "play", functools.partial(play, whole.protocol.play, calling))
         called = replace(whole, protocol=protocol)
         if (why := _nothing_to_offer(called, calling)) is not None:
-            raise SpecError(f"calls: tools has nothing to offer: {why}", place=self.place(), hint="Leave it out.")
+            raise SpecError(
+                f"reply_via: tool_calls has nothing to offer: {why}", place=self.place(), hint="Leave it out."
+            )
         return (called,)
 
     def _of_policies(self) -> set[str]:

@@ -26,8 +26,8 @@ _PROMPTING_KEYS = (
     "prompts",
     "agents",
     "generation_kwargs",
-    "constrained",
-    "share_calls",
+    "structured_output",
+    "dedupe_calls",
     "limits",
     "seed",
 )

@@ -79,7 +79,7 @@ def begin(
             if not options.overwrite and (options.resume or _has_recorded(folder)):
                 raise
             # What a run wrote, and what followed it in a folder of its name: that has cases, other runs there have not.
-            asked = [file for name in offers("after") for file in folder.glob(f"{name}/*/cases.jsonl")]
+            asked = [file for name in offers("post_run") for file in folder.glob(f"{name}/*/cases.jsonl")]
             written = (one.glob(pattern) for one in (folder, *(file.parent for file in asked)) for pattern in _OF_RUN)
             for path in [*itertools.chain.from_iterable(written), *asked]:
                 path.unlink()
@@ -163,7 +163,7 @@ def _describe(plan: Plan, folder: Path, adopted: Mapping[str, str]) -> dict[str,
         "policies_only": not plan.engines,
         "uses_ground_truth": any(condition.uses_ground_truth for condition in plan.conditions),
         "generation_kwargs": dict(plan.sampling),
-        "constrained": any(condition.constrained for condition in plan.conditions),
+        "structured_output": any(condition.structured_output for condition in plan.conditions),
         "identity": identity(plan, adopted),
         "code": code(plan),
         "reply_code": readers(),

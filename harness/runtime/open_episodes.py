@@ -64,7 +64,7 @@ class Episodes:
         self.stop, self.gates = Stop(goes_on=alone), dict[str, Gate]()
         self.playing: set[asyncio.Task[None] | None] = set()
         self.spent: BudgetSpentError | None = None
-        self.shares = self.plan.share_calls
+        self.shares = self.plan.dedupe_calls
         self.pending = storage.PendingFailures()
         self._on_end: dict[str, Callable[[], None]] = {}
 
@@ -107,7 +107,7 @@ class Episodes:
     def _in_flight(self) -> int:
         """Requests that a stop had better wait for: not those to people, or of engines that others have to make room
         for."""
-        if self.options.one_engine_at_a_time:
+        if self.options.sequential_engines:
             return 0
         return sum(gate.in_flight for gate in self.gates.values() if not gate.engine.asks_people)
 
@@ -122,7 +122,7 @@ class Episodes:
     async def _end(self, tasks: Sequence[asyncio.Task[None]], why: str) -> None:
         """Ask nothing new; what other engines are answering just now is paid for, and is waited for."""
         self.stop.end(why)
-        if not self.options.one_engine_at_a_time:  # others would be started for it
+        if not self.options.sequential_engines:  # others would be started for it
             for task in set(tasks) - self.playing:  # they wait for an episode that may never come
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -156,7 +156,7 @@ class Episodes:
         if any(engine.confined for engine in self.plan.engines.values()):
             stack.enter_context(confined(self.options.sandbox))
         switcher = None
-        if self.options.one_engine_at_a_time:
+        if self.options.sequential_engines:
             from harness.engines.switcher import EngineSwitcher
 
             switcher = EngineSwitcher(self.plan.engines)

@@ -1,5 +1,5 @@
 """How to run, as opposed to what: every option once. `harness.evaluate(**options)` and the flags of `harness eval` and
-`harness fit` come from these fields. Imports next to nothing, because `harness --help` reads it."""
+`harness calibrate` come from these fields. Imports next to nothing, because `harness --help` reads it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Options:
         use_cache: keep model responses in this file and use them again.
         log_samples: also write whole conversations to samples.jsonl.
         log_requests: also write every raw exchange with a model to requests.jsonl.
-        one_engine_at_a_time: start one engine at a time, if they do not all fit.
+        sequential_engines: start one engine at a time, if they do not all fit.
         max_error_rate: stop when more than this share of an engine's last 100 requests failed (0.25).
         executor: where episodes run (default: the spec's executor, else local). In Python also a mapping with its
             arguments: {"use": NAME, "workers": 4}.
@@ -53,7 +53,7 @@ class Options:
     use_cache: Path | None = None
     log_samples: bool = False
     log_requests: bool = False
-    one_engine_at_a_time: bool = False
+    sequential_engines: bool = False
     max_error_rate: float = 0.25
     executor: str | Mapping[str, Any] | None = None
     allow_code_execution: bool = False

@@ -37,15 +37,15 @@ class ModelPlayer:
         engine: answers requests; shared by many players.
         prompts: the agent's prompt set.
         sampling: generation_kwargs.
-        constrained: decode within the reply's form.
+        structured_output: decode within the reply's form.
         name: the ids of its requests begin with it: the episode's id, "/" and the agent.
         seed: every call's seed derives from it, the turn and the attempt.
     """
 
     def __init__(
-        self, engine: Engine, prompts: PromptSet, sampling: Facts, constrained: bool, name: str, seed: int
+        self, engine: Engine, prompts: PromptSet, sampling: Facts, structured_output: bool, name: str, seed: int
     ) -> None:
-        self.engine, self.prompts, self.sampling, self.constrained = engine, prompts, sampling, constrained
+        self.engine, self.prompts, self.sampling, self.structured_output = engine, prompts, sampling, structured_output
         self.id, self.seed = name, seed
         self.turns = 0
         self.thread = Thread(chat=prompts.chat, verbatim=prompts.verbatim)
@@ -122,7 +122,7 @@ class ModelPlayer:
         return move
 
     def _request(self, turn: Turn, index: int, attempt: int) -> Request:
-        constraint = turn.reply.constraint() if self.constrained else None
+        constraint = turn.reply.constraint() if self.structured_output else None
         seed = derive_seed(self.seed, index, attempt)
         name = f"{self.id}/{index}/{attempt}"
         asked = Request(name, self.thread, self.sampling, seed, constraint, self.prefill, self.tools, turn.reply)

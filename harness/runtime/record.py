@@ -35,7 +35,7 @@ class RunRecord(TypedDict, total=False):
     status: str
     policies_only: bool
     uses_ground_truth: bool
-    constrained: bool
+    structured_output: bool
     generation_kwargs: dict[str, Any]
     engine_args: dict[str, Any]
     versions: dict[str, Any]

@@ -22,7 +22,7 @@ class Seat:
         seed: of the player's own chance.
         case_seed: the seed for policies that know the case: the same for all agents and conditions.
         sampling: generation_kwargs of a model.
-        constrained: whether a model decodes within the reply's form.
+        structured_output: whether a model decodes within the reply's form.
     """
 
     agent: str
@@ -31,7 +31,7 @@ class Seat:
     seed: int
     case_seed: int
     sampling: Facts
-    constrained: bool
+    structured_output: bool
 
     def player(self, engines: Mapping[str, Engine], episode: str) -> Player:
         """A new player. `engines`: by the names that groups use; `episode`: the id, first part of request ids."""
@@ -40,7 +40,7 @@ class Seat:
         engine = engines[self.group.model or "model"]
         prompts = self.group.prompts
         name = f"{episode}/{self.agent}"
-        return ModelPlayer(engine, prompts, self.sampling, self.constrained, name, self.seed)
+        return ModelPlayer(engine, prompts, self.sampling, self.structured_output, name, self.seed)
 
     def policy_player(self) -> PolicyPlayer:
         """A new player with the group's policy. Raises `TypeError` if a model plays."""
@@ -61,7 +61,7 @@ def seats(plan: Plan, condition: Condition, case: Case, repeat: int) -> dict[str
         group = condition.group_of(case, agent)
         seed = agent_seed(plan, condition, case, repeat, agent)
         sampling = {**own, **group.sampling} if own else group.sampling
-        seated[agent] = Seat(agent, group, case, seed, case_seed, sampling, condition.constrained)
+        seated[agent] = Seat(agent, group, case, seed, case_seed, sampling, condition.structured_output)
     return seated
 
 

@@ -22,7 +22,7 @@ from harness.plugins.manifests import Extension
 
 _ALWAYS: Final = ("abilities", "confinement")
 """What takes part in every run, whatever its spec says."""
-_NAMED: Final = ("keys", "tables", "table_keys", "engines", "executors", "after")
+_NAMED: Final = ("keys", "tables", "table_keys", "engines", "executors", "post_run")
 """The names by which a spec refers to an extension; run.json keeps them, for when the extension is gone."""
 
 
@@ -38,7 +38,7 @@ def _is_used(one: Extension, plan: Plan) -> bool:
         return True
     if named & {*points["tables"], *points["table_keys"]}:
         return True
-    if any(metric.measured_by in points["after"] for metric in plan.metrics.values() if metric.measured_by):
+    if any(metric.measured_by in points["post_run"] for metric in plan.metrics.values() if metric.measured_by):
         return True
     executor = plan.spec.get("executor")
     if (executor.get("use") if isinstance(executor, Mapping) else executor) in points["executors"]:
@@ -133,12 +133,12 @@ def without(missing: Mapping[str, Mapping[str, Any]]) -> Callable[[dict[str, Any
         if entry.get("kind") in kinds or keys & entry.keys():
             return False
         for key, value in entry.items() if metrics else ():
-            if key in ("cell", "beside") and isinstance(value, list):
+            if key in ("metrics", "also_show") and isinstance(value, list):
                 entry[key] = [name for name in value if name not in metrics]
-            elif key in ("unit", "digits", "error") and isinstance(value, dict):
+            elif key in ("unit", "digits", "uncertainty") and isinstance(value, dict):
                 entry[key] = {name: one for name, one in value.items() if name not in metrics}
         said = {key: value for key, value in entry.items() if key not in ("title", "labels", "order", "note")}
-        return entry.get("cell") != [] and metrics.isdisjoint(_texts(said))
+        return entry.get("metrics") != [] and metrics.isdisjoint(_texts(said))
 
     def reduce(data: dict[str, Any]) -> None:
         for key in names["keys"] & data.keys():
@@ -152,7 +152,7 @@ def without(missing: Mapping[str, Mapping[str, Any]]) -> Callable[[dict[str, Any
             if not data["metrics"]:
                 raise SetupError(f"there is no number to show: {advice(missing)}")
             cells = [_called(entry) for entry in data["metrics"]]
-            data["tables"] = data.get("tables") or [{"title": "Scores", "rows": "model", "cell": cells}]
+            data["tables"] = data.get("tables") or [{"title": "Scores", "rows": "model", "metrics": cells}]
 
     return reduce
 

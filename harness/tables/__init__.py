@@ -1,6 +1,6 @@
 """From scored episodes to a benchmark's tables, as plain data. How they look is `harness.report`'s business.
 
-spec = TableSpec.parse({"title": "Fraction solved", "rows": "model", "columns": "problem", "cell": "solved"})
+spec = TableSpec.parse({"title": "Fraction solved", "rows": "model", "columns": "problem", "metrics": "solved"})
 table = build(spec, scores, metrics)
 """
 

@@ -80,7 +80,7 @@ def build(table: TableSpec, scores: Sequence[EpisodeScore], metrics: Mapping[str
         rows=tuple(rows_filled),
         row_names=tuple(rows.title(label) for label in table.rows),
         names={name: table.labels[name] for name in (*table.columns, *table.cells) if name in table.labels},
-        error=table.error,
+        error=table.uncertainty,
         error_style=table.error_style,
         digits=table.digits,
         unit=table.unit,
@@ -198,7 +198,9 @@ def _statistic(
     strata = [observations(group, name, table.cluster) for group in groups]
     count = stat.n if isinstance(metric, CorpusMetric) else sum(map(len, strata))
     cell = Cell(finite(stat.value), finite(stat.stderr), stat.n, failed, len(scores) - failed - count)
-    return _spread(cell, error_of(table.error, name), strata, metric.bounds, parts=isinstance(metric, RatioMetric))
+    return _spread(
+        cell, error_of(table.uncertainty, name), strata, metric.bounds, parts=isinstance(metric, RatioMetric)
+    )
 
 
 def _ratio(table: TableSpec, scores: Sequence[EpisodeScore], name: str, parts: Sequence[str], failed: int) -> Cell:
@@ -210,7 +212,7 @@ def _ratio(table: TableSpec, scores: Sequence[EpisodeScore], name: str, parts: S
     cell = Cell(finite(stat.value), finite(stat.stderr), len(both), failed, len(scores) - failed - len(both))
     keys = [(s.model, *cluster_of(s, table.cluster)) for s in both]
     strata = [list(zip(keys, values, strict=True))] if values else []
-    return _spread(cell, error_of(table.error, name), strata, parts=True)
+    return _spread(cell, error_of(table.uncertainty, name), strata, parts=True)
 
 
 def _loss(scores: Sequence[EpisodeScore], pair: Sequence[tuple[str, Metric]], how: Means, failed: int) -> Cell:

@@ -107,8 +107,8 @@ class CostEntry(TypedDict, total=False):
 
     cost: Annotated[
         dict[str, Annotated[CostParts, Keywords(minProperties=1)]],
-        "a mapping of new names, to be used in cell, to {input: metric, output: metric}, or one of them: the USD that "
-        "so many tokens cost at the spec's prices, over all episodes",
+        "a mapping of new names, to be used in `metrics`, to {input: metric, output: metric}, or one of them: the USD "
+        "that so many tokens cost at the spec's prices, over all episodes",
     ]
     prices: Annotated[dict[str, PricesEntry], "what models cost in this table; by default, what the spec says"]
 

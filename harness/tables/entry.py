@@ -25,15 +25,15 @@ class TableEntry(TypedDict, total=False):
 
     title: Required[Annotated[Name, "a text: the table's heading"]]
     rows: Annotated[Names, "a label or a list of distinct labels: what makes a row; optional in some kinds of tables"]
-    cell: Annotated[Names, "a metric or a list of distinct metrics: what stands in a cell"]
+    metrics: Annotated[Names, "a metric or a list of distinct metrics: what stands in a cell"]
     columns: Annotated[Names, "a label or a list of distinct labels: what makes a column"]
     ratio: Annotated[
         dict[str, _Pair],
-        "a mapping of new names, to be used in cell, to two metrics: the sum of the first over the sum of the second",
+        "a mapping of new names, to be used in `metrics`, to two metrics: the first's sum over the second's",
     ]
-    loss: Annotated[
+    relative_drop: Annotated[
         dict[str, _Pair],
-        "a mapping of new names, to be used in cell, to two metrics: what is lost from the first to the second, "
+        "a mapping of new names, to be used in `metrics`, to two metrics: what is lost from the first to the second, "
         "1 − mean of the second / mean of the first",
     ]
     kind: Annotated[str, "what other kind of table it is, of those that extensions add; without it a plain one"]
@@ -43,7 +43,7 @@ class TableEntry(TypedDict, total=False):
     aggregate: Annotated[Means, "mean_of_conditions or pooled: how a cell is averaged"]
     overall: Annotated[Means | None, "mean_of_conditions, pooled or null: a last column"]
     overall_title: Annotated[Name, "a text: the heading of the last column"]
-    error: Annotated[
+    uncertainty: Annotated[
         _ErrorWord | dict[str, _ErrorWord] | None,
         "sem (standard error), std (population standard deviation), interval (95 %), a mapping of metrics to these, or "
         "null: the uncertainty shown; wilson and t are other words for interval",

@@ -31,8 +31,8 @@ class RowGroupEntry(TypedDict, total=False):
         ]
     ]
     weight: Annotated[Weight, "size (rows count by their observations, the default) or equal (all rows count the same)"]
-    cells: Annotated[
-        list[_Name], Keywords(minItems=1, uniqueItems=True), "a list of metrics of cell: the others stay empty"
+    metrics: Annotated[
+        list[_Name], Keywords(minItems=1, uniqueItems=True), "some of the table's metrics: the others stay empty"
     ]
 
 
@@ -70,7 +70,7 @@ class Groups(TableKey):
         mistakes = [*self.mistakes]
         for group in self.groups:
             absent = [name for name in group.cells if name not in table.cells]
-            mistakes += [f"groups: {group.title!r}: cell has no {x!r}. {near(x, table.cells)}" for x in absent]
+            mistakes += [f"groups: {group.title!r}: metrics has no {x!r}. {near(x, table.cells)}" for x in absent]
             mistakes += [f"groups: {x!r} has no mean over rows" for x in group.cells if x in table.summed]
         if label_of(table.rows) is None:
             mistakes.append("groups: rows need a label besides model and metric, whose values they name")
@@ -94,7 +94,9 @@ class Groups(TableKey):
     ) -> tuple[list[Row], list[str]]:
         """As `group_rows.GroupRows.rows`."""
         bounds = {name: metric.bounds for name, metric in metrics.items()}
-        maker = GroupRows(self.groups, table.rows, table.labels, table.error, table.summed, table.cells[0], bounds)
+        maker = GroupRows(
+            self.groups, table.rows, table.labels, table.uncertainty, table.summed, table.cells[0], bounds
+        )
         return maker.rows(rows, [metric for _, metric in columns])
 
 
@@ -117,7 +119,7 @@ def parsed(entries: Sequence[Mapping[str, Any]]) -> tuple[tuple[RowGroup, ...], 
         for entry in entries:
             title = entry["title"]
             members = dict.fromkeys(row for part in parts[title] for row in rows(part, (title,)))
-            done.append(RowGroup(title, tuple(members), entry.get("weight", "size"), tuple(entry.get("cells", ()))))
+            done.append(RowGroup(title, tuple(members), entry.get("weight", "size"), tuple(entry.get("metrics", ()))))
     except ValueError as error:
         mistakes.append(str(error))
     return tuple(done), mistakes

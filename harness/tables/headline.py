@@ -26,7 +26,7 @@ BESIDE: Final = ("parse_failures", "tokens_total")
 class HeadlineEntry(TypedDict, total=False):
     """A spec's `headline:` in YAML."""
 
-    cell: Required[Annotated[Name, "the metric whose mean stands for the benchmark"]]
+    metric: Required[Annotated[Name, "the metric whose mean stands for the benchmark"]]
     title: Annotated[Name, "what to call it"]
     where: Annotated[
         dict[str, LabelValues], "a mapping of labels to the value, or list of values, that episodes must have"
@@ -44,7 +44,7 @@ class HeadlineEntry(TypedDict, total=False):
         "the share of a model's turns, from 0 to 1, that must be parsed for the number to be shown; 0.5 if "
         "there is none, 0 shows it always",
     ]
-    beside: Annotated[
+    also_show: Annotated[
         list[Name], "further metrics that standings show; parse_failures and tokens_total if there is none"
     ]
     floor: Annotated[Plugin, Keywords({PLUGIN: "policies"}), "the policy that any model should beat"]
@@ -63,7 +63,7 @@ class HeadlineSpec:
 
     table: TableSpec
     better: Better = "higher"
-    beside: tuple[str, ...] = ()
+    also_show: tuple[str, ...] = ()
     floor: str | Mapping[str, Any] | None = None
     ceiling: str | Mapping[str, Any] | None = None
     min_read: float = LEAST
@@ -79,23 +79,23 @@ class HeadlineSpec:
         """
         entry = dict(spec.get("headline") or {})
         cells = [
-            cell for table in spec.get("tables", []) for cell in as_tuple(table.get("cell", ())) if cell in metrics
+            cell for table in spec.get("tables", []) for cell in as_tuple(table.get("metrics", ())) if cell in metrics
         ]
         table = {
-            "title": entry.get("title", entry.get("cell")),
+            "title": entry.get("title", entry.get("metric")),
             "rows": "model",
-            "cell": entry.get("cell") or next(iter([*cells, *metrics])),
+            "metrics": entry.get("metric") or next(iter([*cells, *metrics])),
             "aggregate": entry.get("aggregate", "pooled"),
-            "error": "interval",
+            "uncertainty": "interval",
             "cluster": spec.get("cluster"),
             **{key: entry[key] for key in ("where", "digits", "unit") if key in entry},
         }
-        table["title"] = table["title"] or table["cell"]
-        beside = entry.get("beside", [name for name in BESIDE if name in metrics])
+        table["title"] = table["title"] or table["metrics"]
+        beside = entry.get("also_show", [name for name in BESIDE if name in metrics])
         return cls(
             table=TableSpec.parse({key: value for key, value in table.items() if value is not None}),
             better=entry.get("better", "higher"),
-            beside=tuple(name for name in beside if name in metrics and name != table["cell"]),
+            also_show=tuple(name for name in beside if name in metrics and name != table["metrics"]),
             floor=entry.get("floor"),
             ceiling=entry.get("ceiling"),
             min_read=entry.get("min_read", LEAST),
@@ -197,6 +197,6 @@ def check_headline(
 ) -> list[str]:
     """Everything that is wrong with a `headline:` beyond its JSON Schema; labels and metrics as in `check`."""
     names = list(metrics)
-    table = {"title": "headline", "rows": "model", "cell": [entry["cell"], *entry.get("beside", [])]}
-    table["cell"] = list(dict.fromkeys(table["cell"]))
+    table = {"title": "headline", "rows": "model", "metrics": [entry["metric"], *entry.get("also_show", [])]}
+    table["metrics"] = list(dict.fromkeys(table["metrics"]))
     return check({**table, **({"where": entry["where"]} if "where" in entry else {})}, labels, names)

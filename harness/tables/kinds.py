@@ -42,8 +42,8 @@ class TableKind(ABC):
     """
 
     entry: ClassVar[Any]
-    needs: ClassVar[tuple[str, ...]] = ("cell",)
-    names_metrics: ClassVar[str] = "cell"
+    needs: ClassVar[tuple[str, ...]] = ("metrics",)
+    names_metrics: ClassVar[str] = "metrics"
     shares_cluster: ClassVar[bool] = True
     reserved: ClassVar[frozenset[str]] = frozenset({"statistic"})
 

@@ -75,18 +75,18 @@ def dropped_fields(scores: Sequence[EpisodeScore]) -> Iterable[str]:
 
 def _kinds(table: TableSpec, scores: Sequence[EpisodeScore], metrics: Mapping[str, Metric]) -> Iterable[str]:
     """What is printed beside the numbers, unless parentheses or brackets have their usual meaning."""
-    if table.error in (None, "sem") or table.figure == "stacked":
+    if table.uncertainty in (None, "sem") or table.figure == "stacked":
         return
     names: dict[tuple[ErrorKind, str], list[str]] = {}
     for metric in table.cells:
-        if kind := error_of(table.error, metric):
+        if kind := error_of(table.uncertainty, metric):
             what = _interval(metric, scores, metrics) if kind == "interval" else _ERRORS[kind]
             names.setdefault((kind, what), []).append(table.labels.get(metric, metric))
-    if table.error == "interval" and [*names] == [("interval", _SHARES)]:
+    if table.uncertainty == "interval" and [*names] == [("interval", _SHARES)]:
         return
     marked: dict[str, list[str]] = {}
     for (kind, what), listed in names.items():
-        whose = f" ({', '.join(listed)})" if isinstance(table.error, Mapping) or len(names) > 1 else ""
+        whose = f" ({', '.join(listed)})" if isinstance(table.uncertainty, Mapping) or len(names) > 1 else ""
         marked.setdefault(_mark(table, kind), []).append(what + whose)
     if line := "; ".join(f"{mark}: {', '.join(kinds)}" for mark, kinds in marked.items()):
         yield f"{line[0].upper()}{line[1:]}."
@@ -177,7 +177,7 @@ def without_number(table: TableSpec, scores: Sequence[EpisodeScore], metric: str
         if empty := sum(not (numbers(group, metric) or records(group, metric)) for group in groups):
             yield f"{empty} of {len(groups)} conditions have no number for {metric} and are left out of its means."
         single = sum(len(numbers(group, metric)) == 1 for group in groups)
-        if error_of(table.error, metric) == "sem" and single:
+        if error_of(table.uncertainty, metric) == "sem" and single:
             share = f"{single} of {len(groups)} conditions"
             yield f"{share} have a single number for {metric}: they have no standard error."
 
@@ -194,7 +194,7 @@ def _in_columns(table: TableSpec, scores: Sequence[EpisodeScore], metric: str) -
 
 def _without_error(table: TableSpec, filled: Table, scores: Sequence[EpisodeScore], metric: str) -> Iterable[str]:
     """Why a number has no standard error, interval or standard deviation though the table asks for one."""
-    kind = error_of(table.error, metric)
+    kind = error_of(table.uncertainty, metric)
     if kind is None:
         return
     ours = [row for row in filled.long() if row["metric"] == metric and row["published"] is None and row["n"]]
@@ -215,7 +215,9 @@ def _without_error(table: TableSpec, filled: Table, scores: Sequence[EpisodeScor
 def _equal_numbers(table: TableSpec, filled: Table) -> Iterable[str]:
     """How many numbers have no standard error or interval since all that they are means of are equal."""
     for kind, lacking in (("sem", "standard error"), ("interval", "interval")):
-        metrics = {name for name in table.cells if name not in table.derived and error_of(table.error, name) == kind}
+        metrics = {
+            name for name in table.cells if name not in table.derived and error_of(table.uncertainty, name) == kind
+        }
         ours = [row for row in filled.long() if row["metric"] in metrics and row["published"] is None and row["n"]]
         equal = sum(Cell(row["value"], row["stderr"], row["n"]).equal and row.get("low") is None for row in ours)
         if equal:

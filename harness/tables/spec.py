@@ -31,7 +31,7 @@ class DerivedCell:
     """A cell that is computed from metrics, as a key of the entry says. It has no error.
 
     Attributes:
-        kind: the key: "ratio", "loss", or that of an extension.
+        kind: the key: "ratio", "relative_drop", or that of an extension.
         metrics: those from which it is computed, in the order of the entry.
         total: of an extension: the episodes, and how many of them failed → the cell; a sum, it has no mean over rows.
     """
@@ -61,7 +61,7 @@ class TableSpec:
     aggregate: Means = "mean_of_conditions"
     overall: Means | None = None
     overall_title: str = "Overall"
-    error: Errors = None
+    uncertainty: Errors = None
     cluster: tuple[str, ...] = ()
     error_style: ErrorStyle = "parentheses"
     digits: Digits = DIGITS
@@ -77,7 +77,7 @@ class TableSpec:
     @property
     def kinds(self) -> set[str | None]:
         """Every kind of error that some metric shows."""
-        return set(self.error.values()) if isinstance(self.error, Mapping) else {self.error}
+        return set(self.uncertainty.values()) if isinstance(self.uncertainty, Mapping) else {self.uncertainty}
 
     @property
     def clustering(self) -> tuple[str, ...]:
@@ -138,7 +138,7 @@ def check(entry: Any, labels: Iterable[str] | Mapping[str, Sequence[Any]], metri
             absent = [value for value in values if possible and value not in possible]
             mistakes += [f"{key}: {label} is never {value!r}. {near(value, possible)}" for value in absent]
     choices = list(metrics)
-    key = entry.kind.names_metrics if entry.kind else "cell"
+    key = entry.kind.names_metrics if entry.kind else "metrics"
     needed = [(key, name) for name in entry.cells if name not in entry.derived]
     needed += [(derived.kind, metric) for derived in entry.derived.values() for metric in derived.metrics]
     mistakes += [f"{key}: unknown metric {x!r}. {near(x, choices)}" for key, x in needed if x not in choices]
@@ -175,7 +175,7 @@ def _parsed(entry: Any) -> tuple[TableSpec | None, list[str]]:
         entry = json.loads(json.dumps(entry))  # what a Python caller gives, as YAML would give it
     except (TypeError, ValueError, RecursionError) as error:
         return None, [f"a table is plain data: {error}"]
-    table = "a table must be a mapping with title, rows and cell"
+    table = "a table must be a mapping with title, rows and metrics"
     wrong = (
         f"{path[0]}: {what}" if path[1:] not in ((), (KEY,)) else what.replace("this must be a mapping", table)
         for path, what in entry_problems(entry)
@@ -183,7 +183,7 @@ def _parsed(entry: Any) -> tuple[TableSpec | None, list[str]]:
     mistakes = list(dict.fromkeys(wrong))
     kind, wrong_kind = kind_of(entry)
     if isinstance(entry, dict) and not wrong_kind:
-        needed = kind.needs if kind else ("rows", "cell")
+        needed = kind.needs if kind else ("rows", "metrics")
         mistakes += [f"missing required key {key!r}" for key in needed if key not in entry]
     if mistakes:
         return None, mistakes
@@ -194,7 +194,7 @@ def _parsed(entry: Any) -> tuple[TableSpec | None, list[str]]:
     own = {field.name for field in fields(TableSpec)} & TableEntry.__annotations__.keys() - {"kind"}
     spec = TableSpec(
         **{name: _CONVERTED.get(name, lambda value: value)(entry[name]) for name in own if entry.get(name) is not None},
-        cells=as_tuple(entry[kind.names_metrics if kind else "cell"]),
+        cells=as_tuple(entry[kind.names_metrics if kind else "metrics"]),
         derived=dict(derived),
         kind=kind.read(entry) if kind else None,
         added=tuple(added),
@@ -207,8 +207,8 @@ def _parsed(entry: Any) -> tuple[TableSpec | None, list[str]]:
         if entry.get("aggregate", "pooled") != "pooled":
             key = "kind" if "kind" in entry else kind.needs[0]
             mistakes.append(f"{key}: it is made of episodes, not of conditions: aggregate can only be pooled")
-        if kind.names_metrics != "cell" and "cell" in entry:
-            mistakes.append(f"cell: this kind of table has its own columns; {kind.names_metrics} names the metric")
+        if kind.names_metrics != "metrics" and "metrics" in entry:
+            mistakes.append(f"metrics: this kind of table has its own columns; {kind.names_metrics} names the metric")
         spec = replace(spec, aggregate="pooled")
     return (None if mistakes else spec), mistakes
 
@@ -222,12 +222,12 @@ def entry_problems(entry: Any) -> Iterator[tuple[ValuePath, str]]:
         yield from explained(entry, kind, mistakes)
 
 
-_PAIRS: Final[tuple[Literal["ratio", "loss"], ...]] = ("ratio", "loss")
-_BY_METRIC: Final = ("error", "digits", "unit")
+_PAIRS: Final[tuple[Literal["ratio", "relative_drop"], ...]] = ("ratio", "relative_drop")
+_BY_METRIC: Final = ("uncertainty", "digits", "unit")
 
 
 def _kind(error: Any) -> Any:
-    """`error:` with one word for every interval."""
+    """`uncertainty:` with one word for every interval."""
     if isinstance(error, dict):
         return {metric: _kind(kind) for metric, kind in error.items()}
     return "interval" if error in ("wilson", "t") else error
@@ -245,7 +245,7 @@ def _texts(by_label: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
 _CONVERTED: Final[Mapping[str, Callable[[Any], Any]]] = {
     **dict.fromkeys(("rows", "columns", "cluster", "published", "paper"), as_tuple),
     **dict.fromkeys(("where", "order"), _texts),
-    "error": _kind,
+    "uncertainty": _kind,
     "figure": lambda figure: "bar" if figure is True else figure or None,
 }
 """Keys of an entry whose field of `TableSpec` has another form than YAML."""
@@ -258,9 +258,11 @@ def _sense_problems(spec: TableSpec) -> list[str]:
     reserved = RESERVED | (_DRAWN if spec.figure else set()) | (spec.kind.reserved if spec.kind else set())
     mistakes += [f"label {label!r} is both in rows and in columns" for label in spec.rows if label in spec.columns]
     mistakes += [f"a table cannot group by {label!r}: the name is taken" for label in placed if label in reserved]
-    mistakes += [f"{key}: use cell to choose metrics" for key in ("where", "order") if "metric" in getattr(spec, key)]
+    mistakes += [
+        f"{key}: use metrics: to choose metrics" for key in ("where", "order") if "metric" in getattr(spec, key)
+    ]
     unused = {name: derived for name, derived in spec.derived.items() if name not in spec.cells}
-    mistakes += [f"{derived.kind}: cell does not use {name!r}" for name, derived in unused.items()]
+    mistakes += [f"{derived.kind}: metrics does not use {name!r}" for name, derived in unused.items()]
     if "episode" in spec.cluster and len(spec.cluster) > 1:
         mistakes.append("cluster: 'episode' stands alone")
     mistakes += [problem for key in spec.added for problem in key.problems(spec)]
@@ -269,7 +271,7 @@ def _sense_problems(spec: TableSpec) -> list[str]:
     for key in _BY_METRIC:
         names = getattr(spec, key)
         absent = [x for x in names if x not in spec.cells] if isinstance(names, Mapping) else []
-        mistakes += [f"{key}: cell has no metric {x!r}. {near(x, spec.cells)}" for x in absent]
+        mistakes += [f"{key}: metrics has no {x!r}. {near(x, spec.cells)}" for x in absent]
     if "std" in spec.kinds and (spec.aggregate != "pooled" or spec.overall == "mean_of_conditions"):
         mistakes.append("a standard deviation describes pooled numbers: set aggregate (and overall) to pooled")
     if spec.overall and not set(spec.columns) - {"metric"}:

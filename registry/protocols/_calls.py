@@ -14,7 +14,7 @@ from harness.extensions.panels.two_pass import TwoPassProtocol
 from ..channels._board import Board, longest_body
 
 WAIT, SUBMIT = "wait", "submit_result"
-CallForm = Literal["text", "tools"]
+CallForm = Literal["text", "tool_calls"]
 CallForms = CallForm | dict[str, CallForm]
 """One form for all agents, or group of the spec's `agents:` → its form. Groups without an entry write text."""
 
@@ -27,15 +27,16 @@ class CallRounds(TwoPassProtocol):
         channel: executes the calls.
         max_rounds: R_max; an agent that has not submitted by then has no answer. With two phases it holds in each.
         parse_retries: how often to ask again for a reply without any call; then the round is lost.
-        calls: "text", as in the paper: models write their calls. "tools": they are offered the calls as tools, and each
-            result is the answer to its call; then the context also has `tools`, which is true. `{GROUP: tools}` offers
-            tools to a group of the spec's `agents:` alone, such as one whose engine has them.
+        reply_via: "text", as in the paper: models write their calls. "tool_calls": they are offered the calls as
+            tools, and each result is the answer to its call; then the context also has `tools`, which is true.
+            `{GROUP: tool_calls}` offers tools
+            to a group of the spec's `agents:` alone, such as one whose engine has them.
     """
 
     channel: Channel
     max_rounds: Annotated[int, Range(ge=1)] = 100
     parse_retries: Annotated[int, Range(ge=0)] = 0
-    calls: CallForms = "text"
+    reply_via: CallForms = "text"
 
     needs_channel = Board
     facts = (
@@ -45,8 +46,8 @@ class CallRounds(TwoPassProtocol):
 
     @property
     def agent_groups(self) -> tuple[str, ...]:
-        """The groups of agents that `calls` names."""
-        return () if isinstance(self.calls, str) else tuple(self.calls)
+        """The groups of agents that `reply_via` names."""
+        return () if isinstance(self.reply_via, str) else tuple(self.reply_via)
 
     def shape(self, task: Task, case: Case) -> tuple[str, ...]:
         """All agents act in every round, whatever the task is."""
@@ -54,9 +55,9 @@ class CallRounds(TwoPassProtocol):
 
     def offers_tools(self, case: Case, agent: str) -> bool:
         """Whether an agent of `case` is offered its calls as tools."""
-        if isinstance(self.calls, str):
-            return self.calls == "tools"
-        return self.calls.get(case.roles.get(agent, "default")) == "tools"
+        if isinstance(self.reply_via, str):
+            return self.reply_via == "tool_calls"
+        return self.reply_via.get(case.roles.get(agent, "default")) == "tool_calls"
 
 
 class CallGame:

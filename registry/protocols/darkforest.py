@@ -67,7 +67,7 @@ class DarkForest(Panel, CalibratedProtocol):
 
     Attributes:
         preset: the choices of the paper, or those of its public artifact for a benchmark.
-        calibration: the file that `harness fit` wrote; None: every agent counts the same.
+        calibration: the file that `harness calibrate` wrote; None: every agent counts the same.
         terms: the factors of the score: "uniform" none, "agent" α alone, "full" all; or a list of agent (α), pattern
             (R), confidence (φ), malformed (ρ), independence (δ). Default full.
         correlated: pairs of agents. If both support a candidate, the later one counts γ. Default none.

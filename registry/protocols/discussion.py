@@ -35,7 +35,7 @@ class Discussion(Panel):
 
     Attributes:
         drafts: who answers alone before the talk: "all", the first agent ("one"), or "none".
-        hears: who hears whom. "all"; "ring": the two neighbors in the panel's order; "star" or "report": the first
+        topology: who hears whom. "all"; "ring": the two neighbors in the panel's order; "star" or "report": the first
             agent hears all others, and they hear it alone; "chain": each hears the one before it; "relay": so does the
             first, which hears the last; "tree": a binary tree from the first agent, parents and children; "pairs": the
             first and the second, the third and the fourth, …; pairs [[a, b], …] that hear each other; listener → its
@@ -71,7 +71,7 @@ class Discussion(Panel):
     agents: Annotated[int, Range(ge=1, le=1000)] | None = 3
     confidence: Stated = "none"
     drafts: Literal["all", "one", "none"] = "all"
-    hears: Hears = "all"
+    topology: Hears = "all"
     visible: Literal["all"] | Annotated[int, Range(ge=1, le=1000)] = "all"
     identity: Literal["anonymous", "named"] = "anonymous"
     order: Order = "simultaneous"
@@ -127,7 +127,7 @@ class Discussion(Panel):
             if name in members and name in self.others():
                 hint = f"Give the {role} a name of its own."
                 raise PluginError(f"{role} {name!r} is a member of the panel", hint=hint, at=(role,))
-        check(self.hears, members)
+        check(self.topology, members)
         if isinstance(self.personas, list):
             listed(self.personas, members)
         return members
@@ -139,7 +139,7 @@ class Discussion(Panel):
         chair = self.moderator if self.order == "moderator" else None
         visible = None if self.visible == "all" else self.visible
         labels = self._labels(members, personas)
-        talk = Talk(self, task, case, hearing(self.hears, members, rng), visible, labels, personas, agents, chair)
+        talk = Talk(self, task, case, hearing(self.topology, members, rng), visible, labels, personas, agents, chair)
         history, number, verdict = [], 0, None
         if self.drafts != "none":
             yield from talk.speak(0, members if self.drafts == "all" else members[:1], self.style)

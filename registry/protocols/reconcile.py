@@ -32,7 +32,7 @@ class Reconcile(Panel):
         groups: how many groups of equal answers agents see; None for all.
         weights: a vote's weight: "steps" of the stated confidence (1 → 10, 0.9 → 8, 0.8 → 5, above 0.6 → 3, else 1),
             the "stated" confidence itself in tenths, or "equal".
-        unstated: the weight of a vote without a stated confidence, in the same tenths.
+        default_confidence: the weight of a vote without a stated confidence, in the same tenths.
         demonstrations: examples before the question, in the first round too: question, rationale, answer, and
             optionally `agent`: the agent that the example convinces, and that does not see it.
         ties: which of several leading answers wins. Unreadable answers are not shown and have no vote.
@@ -43,7 +43,7 @@ class Reconcile(Panel):
     rounds: Annotated[int, Range(ge=0, le=1000)] = 2
     groups: Annotated[int, Range(ge=1)] | None = 2
     weights: Literal["steps", "stated", "equal"] = "steps"
-    unstated: Annotated[float, Range(ge=0, le=10)] = 1
+    default_confidence: Annotated[float, Range(ge=0, le=10)] = 1
     demonstrations: list[dict[str, Any]] = field(default_factory=list)
     ties: Ties = "first"
 
@@ -111,7 +111,7 @@ class Reconcile(Panel):
         if self.weights == "equal":
             return 10
         if confidence is None:
-            return self.unstated
+            return self.default_confidence
         return tenths(confidence) if self.weights == "steps" else 10 * confidence
 
 

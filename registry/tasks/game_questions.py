@@ -76,7 +76,7 @@ class GameQuestions(DatasetTask):
         """Yield the questions, game by game."""
         games = self.games or [_QUICK.get(game, game) for game in playable() if game not in _SLOW]
         for game in games:
-            task = OpenSpiel(game=game, recent=_LONGEST, samples=1)
+            task = OpenSpiel(game=game, recent=_LONGEST, instances=1)
             for number in range(self.questions):
                 rng = random.Random(derive_seed("game questions", split, seed, game, number))
                 kinds = [_legal, _most] if number % 2 == 0 else [_most, _legal]

@@ -67,6 +67,6 @@ class LegalBench(DatasetTask):
         allowed = ", ".join(labels)
         answer = str(doc["answer"]).strip()
         label = next((label for label in labels if label.casefold() == answer.casefold()), answer)
-        question = f"{doc['text'].strip()}\n\nAllowed answers: {allowed}{CUE if self.scored else ''}"
+        question = f"{doc['text'].strip()}\n\nAllowed answers: {allowed}{CUE if self.scoring else ''}"
         task = doc.get("task", self.dataset_name or "–")
         return {**doc, "question": question, "labels": labels, "answer": label, "task": task}

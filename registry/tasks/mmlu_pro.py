@@ -32,7 +32,7 @@ class MMLUPro(DatasetTask):
     The prompt is lm-eval's `mmlu_pro` (version 3.1), byte for byte: header, options (including "N/A", which fills up
     some rows), cue, and worked examples in the order of the file.
 
-    With `scored: loglikelihood` nothing is reasoned: header and question lose what asks for it, and examples show the
+    With `scoring: loglikelihood` nothing is reasoned: header and question lose what asks for it, and examples show the
     answer alone. The options are then shown below the question, unless their texts are scored (`continuation: text`).
 
     Rows have `question`, `options` and `answer` (a letter), or `gold_answer` and the options within the question;
@@ -54,9 +54,9 @@ class MMLUPro(DatasetTask):
     labels: dict[str, str] = field(default_factory=lambda: {"category": "category"})
 
     def __post_init__(self) -> None:
-        if self.scored and self.description == _DESCRIPTION:
+        if self.scoring and self.description == _DESCRIPTION:
             self.description = f"{_HEADER}\n\n"
-        if self.scored and self.doc_to_text == _QUESTION:
+        if self.scoring and self.doc_to_text == _QUESTION:
             shown = _QUESTION if self.continuation != "text" else "Question:\n{{ question }}\nAnswer:"
             self.doc_to_text = shown.removesuffix(f" {_CUE}")
         super().__post_init__()
@@ -75,7 +75,7 @@ class MMLUPro(DatasetTask):
 
     def solution(self, doc: Any, options: Any) -> str:
         """The row's worked solution, if it has one, without the cue that ends the question; if scored, its answer."""
-        if self.scored:
+        if self.scoring:
             return super().solution(doc, options)
         worked = str(doc.get("cot_content") or "").replace(f"A: {_CUE} ", "")
         return worked or f"The answer is ({super().solution(doc, options)})."

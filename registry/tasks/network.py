@@ -80,7 +80,7 @@ class DeclaredNetwork(DeclaredTask, NetworkTask):
         graphs: a family, `{random: GENERATOR, parameters: {…}}` of networkx, an edge list [[a, b], …], or
             `{file: PATH}`.
         size: the number of agents. Edge lists have their own.
-        samples: the number of networks. Of an edge list one, unless facts are drawn.
+        instances: the number of networks. Of an edge list one, unless facts are drawn.
         connected: whether every agent must be able to hear of every other. A random graph is then drawn until it is
             connected, and another network in several parts is refused.
         budget: the rounds of messages under `rounds: paper`, an expression over `n`, `max_degree`, `diameter` and
@@ -103,7 +103,7 @@ class DeclaredNetwork(DeclaredTask, NetworkTask):
     score: Expression | None = None
     graphs: Graphs = "small_world"
     size: Annotated[int, Range(ge=2, le=100_000)] = 8
-    samples: Annotated[int, Range(ge=1, le=1_000_000)] = 3
+    instances: Annotated[int, Range(ge=1, le=1_000_000)] = 3
     connected: bool = True
     budget: Expression = Expression("2 * diameter + 1")
     shared: dict[str, Expression] = field(default_factory=dict)
@@ -187,7 +187,7 @@ class DeclaredNetwork(DeclaredTask, NetworkTask):
     def networks(self, seed: int) -> Iterable[Network]:
         """Yield the networks. Raises `DataError` for files, `PluginError` for parameters that do not fit together."""
         draws = any(_DRAWS.search(fact.text) for fact in self._facts.values())
-        return self._source.networks(self.samples if draws or not self._source.fixed else 1, seed)
+        return self._source.networks(self.instances if draws or not self._source.fixed else 1, seed)
 
     def inputs(self, seed: int) -> tuple[str, ...]:
         """A summary of the network that was read from a file."""

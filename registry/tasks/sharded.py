@@ -81,7 +81,7 @@ class Sharded(DeclaredTask, ShardedTask):
         problem: the problem's name, in ids and seeds.
         agents: the number of agents, and of shards.
         items: the number of items per agent, as far as `draw` uses it.
-        samples: the number of instances.
+        instances: the number of instances.
         whole: a single agent has all data: the baseline without communication.
         draw: name → expression, drawn in this order; later ones may use earlier ones, and functions of chance. `data`
             is what is cut: a list, a text, or a mapping of them. Instead of it `shards` can list the shards themselves.

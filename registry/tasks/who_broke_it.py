@@ -150,7 +150,7 @@ class WhoBrokeIt(QuestionTask):
     def spec_defaults(self, protocol: type[Protocol]) -> Facts:
         """Questions' prompts; the score, and its parts."""
         parts = [{"use": "grade", "of": name, "name": name} for name in ("agent", "turn", "distance", "answered")]
-        headline = {"cell": "score", "title": "Agent and turn named", "unit": "percent", "digits": 1}
+        headline = {"metric": "score", "title": "Agent and turn named", "unit": "percent", "digits": 1}
         return {
             "prompts": "qa/standard",
             "metrics": ["score", *parts, "parse_failures", "truncated", "engine_errors"],

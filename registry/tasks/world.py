@@ -37,7 +37,7 @@ class DeclaredWorld(DeclaredTask, SteppedTask):
 
     Attributes:
         agents: how many (Agent-0, Agent-1 …), or their names.
-        samples: the number of cases; each draws anew.
+        instances: the number of cases; each draws anew.
         rules: what all agents read first: a Jinja template over `name`, `number`, `agents` and what `knows` names.
         draw: what is drawn once a case, in order.
         knows: what an agent knows from the start, for its prompts.
@@ -69,7 +69,7 @@ class DeclaredWorld(DeclaredTask, SteppedTask):
     prompts = "world/standard"
 
     agents: Annotated[int, Range(ge=1, le=10_000)] | list[str] = 3
-    samples: Annotated[int, Range(ge=1, le=1_000_000)] = 1
+    instances: Annotated[int, Range(ge=1, le=1_000_000)] = 1
     rules: str = ""
     draw: dict[str, Expression] = field(default_factory=dict)
     knows: dict[str, Expression] = field(default_factory=dict)
@@ -126,7 +126,7 @@ class DeclaredWorld(DeclaredTask, SteppedTask):
     def cases(self, limit: int | None, seed: int) -> Iterable[Case]:
         """Yield the cases; what was drawn is their target, of which agents know what `knows` and `sees` say."""
         agents = self._names
-        for sample in range(self.samples if limit is None else min(limit, self.samples)):
+        for sample in range(self.instances if limit is None else min(limit, self.instances)):
             rng = random.Random(derive_seed("world", len(agents), seed, sample))
             values = names({"agents": agents, "n": len(agents), **random_functions(rng)})
             for name, expression in self._rules.draws.items():

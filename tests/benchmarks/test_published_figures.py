@@ -100,7 +100,7 @@ def test_every_published_table_is_named_by_some_spec() -> None:
 
 def made(records: list[PublishedFigure], **entry: object) -> Table:
     source = PublishedTable("p/t", "P, Table 1", "T", tuple(records))
-    parsed = TableSpec.parse({"title": "T", "rows": "model", "cell": "x", "published": "p/t", **entry})
+    parsed = TableSpec.parse({"title": "T", "rows": "model", "metrics": "x", "published": "p/t", **entry})
     with_metric = {"x": resolve.metrics(spec.load("agentsnet", PROJECT), PROJECT)["solved"]}
     return build(cited(parsed, [source]), [], with_metric)
 
@@ -130,10 +130,10 @@ def test_a_unit_and_digits_for_each_metric() -> None:
     records = [PublishedFigure({"model": "m"}, "x", 0.043), PublishedFigure({"model": "m"}, "y", 104373000)]
     source = PublishedTable("p/t", "P, Table 1", "T", tuple(records))
     solved = resolve.metrics(spec.load("agentsnet", PROJECT), PROJECT)["solved"]
-    entry = {"title": "T", "rows": "model", "cell": ["x", "y"], "published": "p/t"}
+    entry = {"title": "T", "rows": "model", "metrics": ["x", "y"], "published": "p/t"}
     parsed = TableSpec.parse({**entry, "digits": {"x": 1, "y": 0}, "unit": {"x": "percent"}})
     assert grid(build(cited(parsed, [source]), [], {"x": solved, "y": solved})).body == [["m †", "4.3%", "104,373,000"]]
-    with pytest.raises(SpecError, match="digits: cell has no metric 'z'"):
+    with pytest.raises(SpecError, match="digits: metrics has no 'z'"):
         TableSpec.parse({**entry, "digits": {"z": 1}})
     with pytest.raises(SpecError, match=r"unit: 'x' is 'miles'\. Available: percent, thousands"):
         TableSpec.parse({**entry, "unit": {"x": "miles"}})

@@ -29,9 +29,9 @@ SMALL: dict[str, tuple[str, ...]] = {
     "agentsnet_byzantine": (
         "matrix.problem=[matching]",
         "matrix.graphs=[small_world]",
-        "matrix.size=[{like: 4}]",
+        "matrix.size=[{inherits: 4}]",
     ),
-    "repeated_dilemmas": ("protocol.max_timesteps=6", "matrix.stage=[{like: stag hunt}]"),
+    "repeated_dilemmas": ("protocol.max_timesteps=6", "matrix.stage=[{inherits: stag hunt}]"),
     "tournament": (
         "tournament.games_per_pairing=2",
         "protocol.max_timesteps=5",

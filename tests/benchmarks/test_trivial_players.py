@@ -26,15 +26,21 @@ MAS = (
 )
 SMALL = {
     "agentsnet": ("matrix.size=[4]",),
-    "agentsnet_byzantine": ("matrix.size=[{like: 4}]",),
-    "agentsnet_quick": ("task.samples=3",),
+    "agentsnet_byzantine": ("matrix.size=[{inherits: 4}]",),
+    "agentsnet_quick": ("task.instances=3",),
     "agentsnet_scale": ("matrix.size=[20]",),
     "mas_bench": MAS,
     "mas_quick": MAS,
     "silo_bench": ("matrix.agents=[2]", "protocol.max_rounds=4"),
     "silo_quick": ("protocol.max_rounds=4",),
-    "dpbench_scale": ("matrix.condition=[{like: sim5nc}, {like: sim7nc}, {like: sim7c}, {like: seq5nc}]",),
-    "discussion_quick": ("matrix.style=[{like: free}]", "matrix.decision=[majority]", "matrix.seat=[{like: third}]"),
+    "dpbench_scale": (
+        "matrix.condition=[{inherits: sim5nc}, {inherits: sim7nc}, {inherits: sim7c}, {inherits: seq5nc}]",
+    ),
+    "discussion_quick": (
+        "matrix.style=[{inherits: free}]",
+        "matrix.decision=[majority]",
+        "matrix.seat=[{inherits: third}]",
+    ),
     "teams/dag_scaling": ("matrix.graph=[mesh]", "matrix.seats=[4]", "headline.where={seats: 4}"),
 }
 """Spec → conditions that take seconds. These players remember nothing, so that more rounds are more of the same."""

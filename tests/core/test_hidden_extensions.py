@@ -46,7 +46,7 @@ BROUGHT = {
     "yaml_tasks": ("validate", "networks/coloring"),
     "sandbox": ("validate", "humaneval"),
     "analysis": ("validate", "agentsnet_camoc"),
-    "panels": ("eval", "--spec", "agentsnet_quick", "--set", "fit.limit=3"),
+    "panels": ("eval", "--spec", "agentsnet_quick", "--set", "calibrate.limit=3"),
     "judges": ("eval", "--spec", "agentsnet_quick", "--judge", "mock"),
     "lm_eval": ("list", "tasks", "--include_path", "tasks"),
 }
@@ -139,8 +139,8 @@ def test_an_option_of_an_extension_that_is_not_here_names_it(capsys: pytest.Capt
             with pytest.raises(SystemExit, match="2"):
                 main(command)
             assert "comes with the extension judges, which is not installed: pip" in capsys.readouterr().err
-        assert main(["validate", "agentsnet_quick", "--set", "fit.limit=3"]) == 2
-        assert "'fit' comes with the extension panels" in capsys.readouterr().err
+        assert main(["validate", "agentsnet_quick", "--set", "calibrate.limit=3"]) == 2
+        assert "'calibrate' comes with the extension panels" in capsys.readouterr().err
         with pytest.raises(TypeError, match=r"no option 'judge'.*comes with the extension judges, which is not"):
             evaluate("agentsnet_quick", judge="mock")
 

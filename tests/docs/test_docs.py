@@ -200,7 +200,7 @@ def test_every_recipe_is_validated_fitted_and_played(
     for name in loaded.get("models", {}):
         play += ["--set", f"models.{name}={{use: mock, text: {SAYS!r}}}"]
     if "fit" in json.dumps(loaded.data):
-        assert main(["fit", *play]) == 0, capsys.readouterr().err
+        assert main(["calibrate", *play]) == 0, capsys.readouterr().err
     assert main(["eval", *play, "--limit", "1", "--output_path", "run"]) == 0, capsys.readouterr().err
     assert not load_run("run").failed
 

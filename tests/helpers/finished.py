@@ -23,7 +23,7 @@ PANEL = {
     },
     "prompts": "ensembles/standard",
     "metrics": ["score"],
-    "tables": [{"title": "Right", "rows": "model", "cell": "score"}],
+    "tables": [{"title": "Right", "rows": "model", "metrics": "score"}],
 }
 
 

@@ -129,7 +129,7 @@ def _headline(run: Run, options: argparse.Namespace) -> tuple[HeadlineSpec, str 
 def _usual(run: Run, headline: HeadlineSpec) -> list[str]:
     """The headline, what is beside it, and the metrics of the spec's first table."""
     first = next((table.cells for table in run.table_specs), ())
-    return [name for name in dict.fromkeys([headline.metric, *first, *headline.beside]) if name in run.metrics]
+    return [name for name in dict.fromkeys([headline.metric, *first, *headline.also_show]) if name in run.metrics]
 
 
 def _questions(a: RunPart, b: RunPart) -> tuple[comparison.Digest, comparison.Digest] | None:
@@ -319,7 +319,7 @@ def _baselines(run: Run, group: Comparable) -> list[tuple[Role, RunScores]]:
     for role, policy in roles:
         if not isinstance(policy, str | dict):
             policy = "random" if role == "floor" else "POLICY"
-            remedy = f"its spec can: headline: {{cell: …, {role}: {policy}}}"
+            remedy = f"its spec can: headline: {{metric: …, {role}: {policy}}}"
             print(f"{run.spec.name}: its headline names no {role}; {remedy}", file=sys.stderr)
             continue
         try:

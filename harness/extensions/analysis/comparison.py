@@ -26,7 +26,7 @@ MOST_CASES: Final = 10
 """How many cases that differ are listed."""
 _LONGEST: Final = 60
 """Characters of a value that differs."""
-_UNNAMED: Final = (*SHOWN, "models", "generation_kwargs", "executor", "baseline", "fit")
+_UNNAMED: Final = (*SHOWN, "models", "generation_kwargs", "executor", "baseline", "calibrate")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ _BESIDE: Final = {
     "figure": "tests are shown as a table",
     "hide_empty": "its columns are statistics, the same for every row",
     "published": "published figures are not tested",
-    "error": "the tests say how sure a difference is",
+    "uncertainty": "the tests say how sure a difference is",
 }
 
 _Sides = TypedDict("_Sides", {"label": Name, "base": LabelValue, "with": LabelValues, "paired_by": NotRequired[Names]})
@@ -39,7 +39,7 @@ class Compare(TableKind):
     """Which values of a label are compared with which one, and what makes pairs: labels, or else the case."""
 
     entry: ClassVar[Any] = CompareEntry
-    needs: ClassVar[tuple[str, ...]] = ("compare", "rows", "cell")
+    needs: ClassVar[tuple[str, ...]] = ("compare", "rows", "metrics")
 
     label: str
     base: str
@@ -68,7 +68,7 @@ class Compare(TableKind):
         if label in table.rows:
             mistakes.append(f"compare: rows must not have {label!r}: a row holds both sides of a comparison")
         if "metric" in (label, *self.paired_by):
-            mistakes.append("compare: use cell to choose metrics, each is compared with itself")
+            mistakes.append("compare: use metrics: to choose metrics, each is compared with itself")
         if label in self.paired_by:
             mistakes.append(f"compare: no pair can agree in {label!r}, which distinguishes its two sides")
         if base in self.others:
@@ -100,7 +100,7 @@ class Effects(TableKind):
     """The labels whose effects are estimated, and whether those of pairs are tested."""
 
     entry: ClassVar[Any] = EffectsEntry
-    needs: ClassVar[tuple[str, ...]] = ("effects", "cell")
+    needs: ClassVar[tuple[str, ...]] = ("effects", "metrics")
     reserved: ClassVar[frozenset[str]] = frozenset({"statistic", "factor", "level"})
 
     factors: tuple[str, ...]
@@ -117,7 +117,7 @@ class Effects(TableKind):
 
     def problems(self, table: TableSpec) -> list[str]:
         """What makes no sense in a table of effects."""
-        mistakes = ["effects: use cell to choose metrics, each has effects of its own"] * ("metric" in self.factors)
+        mistakes = ["effects: use metrics: to choose metrics, each has effects of its own"] * ("metric" in self.factors)
         mistakes += [
             f"effects: {label!r} is in rows, and a row has one value of it"
             for label in self.factors

@@ -66,8 +66,8 @@ class RunScores:
     @property
     def by_readers(self) -> tuple[float, float] | None:
         """From where to where the headline lies if the replies are read by other rules; None before `harness score
-        --readers` has read them."""
-        readers = self.run.get("readers")
+        --parsers` has read them."""
+        readers = self.run.get("parsers")
         found = readers.values() if isinstance(readers, dict) else ()
         values = [
             value for one in found if isinstance(one, dict) and isinstance(value := one.get("value"), int | float)

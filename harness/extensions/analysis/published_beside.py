@@ -118,7 +118,7 @@ def _figure(table: TableSpec, record: PublishedFigure | None) -> Cell:
     """The cell of a figure."""
     if record is None:
         return Cell(n=None)
-    std = record.std if error_of(table.error, record.metric) == "std" else None
+    std = record.std if error_of(table.uncertainty, record.metric) == "std" else None
     return Cell(record.value, record.stderr, record.n, std=std)
 
 

@@ -177,12 +177,12 @@ def _usd_digits(rows: Iterable[Standing]) -> int:
 
 def _beside(headline: HeadlineSpec, rows: Sequence[Standing]) -> list[str]:
     """The metrics beside the headline of which some row has a number."""
-    return [x for x in headline.beside if any(x in row.beside and row.beside[x].value is not None for row in rows)]
+    return [x for x in headline.also_show if any(x in row.beside and row.beside[x].value is not None for row in rows)]
 
 
 def headline_labels(headline: HeadlineSpec) -> dict[str, str]:
     """What the metrics beside a headline are called."""
-    return {name: words_of(name) for name in headline.beside}
+    return {name: words_of(name) for name in headline.also_show}
 
 
 def standings(
@@ -285,9 +285,9 @@ def _by_model(scores: Iterable[EpisodeScore]) -> dict[str, dict[str, EpisodeScor
 
 def _rows(headline: HeadlineSpec, scores: Sequence[EpisodeScore], prices: Prices) -> list[Standing]:
     selected = headline.selected(scores)
-    means = replace(headline, table=replace(headline.table, error=None, aggregate="pooled"))
+    means = replace(headline, table=replace(headline.table, uncertainty=None, aggregate="pooled"))
     beside = {
-        name: replace(means, table=replace(means.table, cells=(name,))).cells(selected) for name in headline.beside
+        name: replace(means, table=replace(means.table, cells=(name,))).cells(selected) for name in headline.also_show
     }
     groups = _by_model(selected)
 

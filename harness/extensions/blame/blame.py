@@ -94,7 +94,7 @@ def blamed(
         if looked.reference is None and any(engine.inner is None for engine in kept.values()):
             hint = "Give --model, and --model_args as the run had them; bound the calls with --max_calls."
             raise SpecError(
-                "other samples of a model are wanted, and no model is there", place=Place("--by"), hint=hint
+                "other samples of a model are wanted, and no model is there", place=Place("--reference"), hint=hint
             )
         _check_samples(looked, sample, samples)
         trials = [
@@ -133,8 +133,10 @@ def blamed(
 
 def _check_samples(looked: _Scope, sample: int, samples: int) -> None:
     if (samples > 1 or sample) and looked.reference is not None:
-        hint = "A policy does the same in each; leave --sample and --samples out, or take --by model."
-        raise SpecError("only another sample of a model differs from sample to sample", place=Place("--by"), hint=hint)
+        hint = "A policy does the same in each; leave --sample and --samples out, or take --reference model."
+        raise SpecError(
+            "only another sample of a model differs from sample to sample", place=Place("--reference"), hint=hint
+        )
 
 
 @dataclass(frozen=True)
@@ -367,10 +369,10 @@ def _reference(parent: Parent, by: Reference | None) -> Callable[[], Policy] | N
     given = by if by is not None else parent.run.headline.ceiling
     if given is None:
         known = ", ".join(parent.project.files("policies"))
-        hint = f"Say which policy is right: --by POLICY. There are {known}."
+        hint = f"Say which policy is right: --reference POLICY. There are {known}."
         raise SpecError("the spec's headline names no ceiling, whose moves could take the place of others", hint=hint)
     return reference_of(parent.plan, given, _at(parent, by))
 
 
 def _at(parent: Parent, by: Reference | None) -> Place:
-    return parent.plan.spec.place("headline", "ceiling") if by is None else Place("--by")
+    return parent.plan.spec.place("headline", "ceiling") if by is None else Place("--reference")

@@ -44,10 +44,10 @@ def options(command: Parser) -> None:
     group.add_argument("--threshold", type=_finite, metavar="X", help=text)
     group = command.group("how")
     text = "the policy whose moves replace others (default: the ceiling of the spec's headline), or model"
-    group.add_argument("--by", metavar="POLICY", help=text)
-    text = "with --by model: take other seeds, of this number (0)"
+    group.add_argument("--reference", metavar="POLICY", help=text)
+    text = "with --reference model: take other seeds, of this number (0)"
     group.add_argument("--sample", type=opt.whole(0), default=0, metavar="N", help=text)
-    text = "with --by model: N samples from that number on; their means, and how far they are apart (1)"
+    text = "with --reference model: N samples from that number on; their means, and how far they are apart (1)"
     group.add_argument("--samples", type=opt.whole(1), default=1, metavar="N", help=text)
     group.add_argument("--messages", action="store_true", help="also test the effect of each message, by dropping it")
     text = "opinions to compare with: a CSV or JSONL file (episode, agent, turn, rater), or a run of who_broke_it"
@@ -99,7 +99,7 @@ def blame(options: argparse.Namespace) -> int:
 
         found = blamed(
             options.run,
-            options.by and policy_of(options.by, "--by"),
+            options.reference and policy_of(options.reference, "--reference"),
             **_choices(options),
             model=engine_of(options),
             max_calls=options.max_calls,
@@ -156,7 +156,7 @@ def _plan(options: argparse.Namespace) -> int:
     with Progress(options.quiet):
         plan = planned(
             options.run,
-            options.by and policy_of(options.by, "--by"),
+            options.reference and policy_of(options.reference, "--reference"),
             **_choices(options),
         )
     if options.format == "json":

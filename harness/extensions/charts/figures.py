@@ -29,8 +29,8 @@ def draw(table: Table, path: Path | None = None) -> Figure:
 
     Args:
         table: "bar" puts series side by side, "line" joins points over a numeric or named x, "stacked" stacks bars
-            (AgentsNet, Figure 4), "heat" colors the cells of the table. Error bars are those of the entry's `error`,
-            else standard errors, if they are known. Cells without a value are left out.
+            (AgentsNet, Figure 4), "heat" colors the cells of the table. Error bars are those of the entry's
+            `uncertainty`, else standard errors, if they are known. Cells without a value are left out.
         path: the file to write; the suffix (.png, .svg, .pdf) gives the format.
 
     Returns:

@@ -51,7 +51,7 @@ def _facts(meta: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         "model": meta.get("model"),
         "sampling": meta.get("generation_kwargs"),
         "engine": meta.get("engine_args"),
-        "constrained decoding": meta.get("constrained"),
+        "constrained decoding": meta.get("structured_output"),
         "versions": meta.get("versions"),
         "git": f"{commit}{' with changes' if git.get('dirty') else ''}" if commit else None,
         "hardware": hardware,

@@ -137,7 +137,7 @@ class Material:
             return replace(own, table=replace(own.table, title=name[:1].upper() + name[1:]))
         if metric is None or metric not in self.metrics:
             raise DataError(f"there is no metric {metric!r}", hint=near(str(metric), self.metrics))
-        of = HeadlineSpec.of({"headline": {"cell": metric, "title": self.shown(metric)}}, self.metrics)
+        of = HeadlineSpec.of({"headline": {"metric": metric, "title": self.shown(metric)}}, self.metrics)
         return of if own is None else replace(of, table=replace(of.table, cluster=own.table.cluster))
 
     def shown(self, name: Any) -> str:

@@ -1,4 +1,4 @@
-"""Multiple choice by log-likelihood, `scored: loglikelihood`: the options are scored and the most likely one counts."""
+"""Multiple choice by log-likelihood, `scoring: loglikelihood`: options are scored and the most likely one counts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ScoredOptions:
     def __init__(self, form: Form, what: What | None, metric_list: Sequence[str | Mapping[str, Any]]) -> None:
         if form.name not in ("letter", "label"):
             message = f"log-likelihoods decide between options; answers of the form {form.name!r} have none"
-            raise PluginError(message, hint="Set answer: {form: letter}, or leave scored out.", at=("scored",))
+            raise PluginError(message, hint="Set answer: {form: letter}, or leave scoring out.", at=("scoring",))
         if what == "letter" and not form.letters:
             hint = "Leave continuation out, or set answer: {form: letter}."
             raise PluginError("answers are labels, which have no letters", hint=hint, at=("continuation",))

@@ -66,7 +66,7 @@ class DatasetTask(QuestionTask):
             {number: [0, 1]}}`. The answer stands where `answer:` does, by default last. A panel takes a `confidence`
             for that of the answer.
         instruction: how to write the answer, in words, after the question; by default the form's own.
-        scored: "loglikelihood": nothing is written; the options' log-likelihoods decide. Without an instruction.
+        scoring: "loglikelihood": nothing is written; the options' log-likelihoods decide. Without an instruction.
         continuation: the texts that are then scored: each option's "letter", or its "text", which the question does not
             list; by default the letter if answers are letters.
         metric_list: how an answer is graded; the first is the score. A name, or `metric` and its parameters. For
@@ -100,7 +100,7 @@ class DatasetTask(QuestionTask):
     filter_list: list[dict[str, Any]] = field(default_factory=list)
     reply_: ReplyEntry = field(default_factory=dict)
     instruction: str | None = None
-    scored: Scored | None = None
+    scoring: Scored | None = None
     continuation: What | None = None
     metric_list: list[str | dict[str, Any]] = field(default_factory=list)
     labels: dict[str, str] = field(default_factory=dict)
@@ -119,13 +119,13 @@ class DatasetTask(QuestionTask):
         )
         self._form = self.form()
         self._beside = ReplyFields(self.reply_, "answer")
-        if self._beside.values and (self.scored or self._form.filters or self._form.name == "filtered"):
-            what = "log-likelihoods decide" if self.scored else "filters read whole replies"
+        if self._beside.values and (self.scoring or self._form.filters or self._form.name == "filtered"):
+            what = "log-likelihoods decide" if self.scoring else "filters read whole replies"
             raise PluginError(f"reply: {what}; nothing stands beside an answer", at=("reply",), hint="Leave it out.")
-        if self.continuation and not self.scored:
-            hint = "Set scored: loglikelihood, or leave it out."
+        if self.continuation and not self.scoring:
+            hint = "Set scoring: loglikelihood, or leave it out."
             raise PluginError("continuation says which texts are scored; nothing is", hint=hint, at=("continuation",))
-        self._scored = ScoredOptions(self._form, self.continuation, self._metrics()) if self.scored else None
+        self._scored = ScoredOptions(self._form, self.continuation, self._metrics()) if self.scoring else None
         self._description = DocTemplate("description", self.description, column=False)
         self._text = DocTemplate("doc_to_text", self.doc_to_text)
         self._target = _template("doc_to_target", self.doc_to_target)
@@ -172,13 +172,13 @@ class DatasetTask(QuestionTask):
         return {
             "prompts": "ensembles/standard" if issubclass(protocol, Panel) else own,
             "metrics": ["score", *({"use": "grade", "of": o, "name": o} for o in others), *read, "engine_errors"],
-            "headline": {"cell": "score", "title": "Score"},
+            "headline": {"metric": "score", "title": "Score"},
         }
 
     @property
     def writes_text(self) -> bool:
         """False if options are `scored`."""
-        return self.scored is None
+        return self.scoring is None
 
     @property
     def beside(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -196,7 +196,7 @@ class DatasetTask(QuestionTask):
         """The form of an answer."""
         if self.answer is not None:
             return form_of(self.answer)
-        if self.scored or self.output_type == "multiple_choice":
+        if self.scoring or self.output_type == "multiple_choice":
             return form_of({"form": "letter"})
         return filtered(pipelines(self.filter_list))
 
@@ -332,7 +332,7 @@ class DatasetTask(QuestionTask):
         if options is None or [*options] == [*LETTERS[: len(options)]]:
             return text
         options_text = "\n".join(f"{letter}. {option}" for letter, option in zip(LETTERS, options, strict=False))
-        return text + ("" if text.endswith("\n") else "\n") + options_text + (CUE if self.scored else "")
+        return text + ("" if text.endswith("\n") else "\n") + options_text + (CUE if self.scoring else "")
 
     def _options(self, doc: Mapping[str, Any]) -> list[str] | None:
         """The choices of a row; None without choices."""
@@ -384,7 +384,7 @@ class DatasetTask(QuestionTask):
             "n": len(case.agents),
             "question": case.public["question"],
             "choices": case.public["choices"],
-            "instruction": "" if self.scored else self._beside.instruction(instruction),
+            "instruction": "" if self.scoring else self._beside.instruction(instruction),
         }
 
     def reply(self, case: Case, agent: str) -> Reply:

@@ -38,12 +38,12 @@ class GameTask(SteppedTask):
     the case's seed, never from the protocol's rng, so the same moves give the same game under every condition.
 
     Attributes:
-        samples: the number of cases; case k has chance of its own, and the same one under every condition.
+        instances: the number of cases; case k has chance of its own, and the same one under every condition.
         invalid: what happens if an agent gives no legal move after its retries. "random": a legal move is drawn for it,
             from the case's seed. "forfeit": the game ends, and it gets the game's least return.
     """
 
-    samples: Annotated[int, Range(ge=1, le=1_000_000)] = 10
+    instances: Annotated[int, Range(ge=1, le=1_000_000)] = 10
     invalid: Invalid = "random"
 
     grades = ("returns", "score", "solved", "invalid")
@@ -53,7 +53,7 @@ class GameTask(SteppedTask):
 
     def cases(self, limit: int | None, seed: int) -> Iterable[Case]:
         """Yield the cases: `game_case` of each sample."""
-        for sample in range(self.samples if limit is None else min(limit, self.samples)):
+        for sample in range(self.instances if limit is None else min(limit, self.instances)):
             yield self.game_case(sample, derive_seed("game", seed, sample))
 
     @abstractmethod
@@ -103,7 +103,7 @@ class GameTask(SteppedTask):
             "prompts": self.prompts,
             "protocol": {name: value for name, value in self.playing.items() if name in known},
             "metrics": ["score", invalid, "parse_failures", "truncated", "engine_errors"],
-            "headline": {"cell": "score", "title": "Return, from 0 (least) to 1 (greatest)", "digits": 2},
+            "headline": {"metric": "score", "title": "Return, from 0 (least) to 1 (greatest)", "digits": 2},
             "baseline": "random",
         }
 

@@ -199,8 +199,8 @@ def _with_metric(spec: Spec, entry: dict[str, Any], project: Project) -> Spec:
         hint = "Give it a name: --judge_metric name=…"
         raise SpecError(f"the run has another metric called {name!r}", place=Place("--judge_metric"), hint=hint)
     title = f"{name}: what the judge gives"
-    table = {"title": title, "rows": ["model", *spec.swept], "columns": "metric", "cell": name}
-    table |= {"aggregate": "pooled", "error": "interval"}
+    table = {"title": title, "rows": ["model", *spec.swept], "columns": "metric", "metrics": name}
+    table |= {"aggregate": "pooled", "uncertainty": "interval"}
     data = {**spec.data, "metrics": [m for m in spec.data["metrics"] if metric_name(m) != name] + [entry]}
     data["tables"] = [t for t in spec.data.get("tables", []) if t.get("title") != title] + [table]
     changed_spec = parse(data, project)

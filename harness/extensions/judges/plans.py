@@ -158,7 +158,7 @@ def _judged_by(plan: Plan, name: str, metric: JudgedMetric, judge: Engine | None
             *COUNTED,
         ],
         "generation_kwargs": metric.generation_kwargs,
-        "constrained": metric.constrained,
+        "structured_output": metric.structured_output,
         "seed": plan.seed,
     }
     return judge_plan(data, plan, engine, panel, metric.baseline)

@@ -51,7 +51,7 @@ class JudgedMetric(Metric):
         max_chars: characters of a question, an answer or a transcript that a judge is shown; the middle of a longer
             one is left out, and the judge is informed of it.
         generation_kwargs: sampling of the judge.
-        constrained: whether the judge decodes within the form of its reply.
+        structured_output: whether the judge decodes within the form of its reply.
     """
 
     measured_by: ClassVar[str | None] = "judges"
@@ -69,7 +69,7 @@ class JudgedMetric(Metric):
     parse_retries: Annotated[int, Range(ge=0, le=100)] = 2
     max_chars: Annotated[int, Range(ge=100, le=1_000_000)] = 20_000
     generation_kwargs: dict[str, Any] = field(default_factory=lambda: {"temperature": 0.0, "max_tokens": 1024})
-    constrained: bool = False
+    structured_output: bool = False
 
     def recall(self, name: str, meta: Facts) -> None:
         """Let tables say who rated."""

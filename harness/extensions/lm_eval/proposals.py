@@ -32,7 +32,7 @@ def proposals(tasks: LoadedTasks, protocol: type[Protocol], task: Mapping[str, A
     first = leaves[0]
     metric = first.metrics[0]
     cell = f"{metric},{first.filters[0]}"
-    headline = {"cell": cell, "title": metric if len(first.filters) == 1 else cell, "digits": 4}
+    headline = {"metric": cell, "title": metric if len(first.filters) == 1 else cell, "digits": 4}
     if not first.higher_is_better(metric):
         headline["better"] = "lower"
     generates = any(leaf.output_type == "generate_until" for leaf in leaves)
@@ -43,10 +43,12 @@ def proposals(tasks: LoadedTasks, protocol: type[Protocol], task: Mapping[str, A
     if more:
         writing = [leaf.name for leaf in leaves if leaf.output_type == "generate_until"]
         replies = {"title": "Replies", "rows": ["task", "model"], "columns": "metric", "hide_empty": True}
-        replies["cell"] = ["answered", *_REPLIES]
+        replies["metrics"] = ["answered", *_REPLIES]
         tables.append({**replies, **({"where": {"task": writing}} if len(writing) < len(leaves) else {})})
     if len(parts) > 1:
-        headline["where"] = {"task": [name for name in parts[0] if tables[0]["cell"][0] in _names(tasks.leaves[name])]}
+        headline["where"] = {
+            "task": [name for name in parts[0] if tables[0]["metrics"][0] in _names(tasks.leaves[name])]
+        }
     kept: dict[str, Any] = {
         "description": _description(first, title, len(leaves)),
         "metrics": [*metrics.values(), *more],
@@ -82,7 +84,7 @@ def _table(tasks: LoadedTasks, part: Sequence[str], several: bool) -> dict[str, 
     groups = _groups(tasks, part)
     names = [str(group["title"]).partition(" (")[0] for group in groups] or list(part)
     title = ", ".join(dict.fromkeys(names[:1] if groups else names))
-    entry = {"rows": ["task", "model"], "columns": "metric", "cell": cells, "digits": 4, "error": "sem"}
+    entry = {"rows": ["task", "model"], "columns": "metric", "metrics": cells, "digits": 4, "uncertainty": "sem"}
     if any(tasks.leaves[leaf].undeclared for leaf in part):
         entry["hide_empty"] = True  # a name in a task's code need not come out of it
     if shown := [one for leaf in part if (one := own_examples.warning(tasks.leaves[leaf])) is not None]:
@@ -126,7 +128,7 @@ def _groups(tasks: LoadedTasks, part: Sequence[str]) -> list[dict[str, Any]]:
             cells = [cell for cell in cells if cell in known]
             if cells:
                 weight = "size" if weighted else "equal"
-                rows.append({"title": f"{title}{only}", "of": members, "weight": weight, "cells": cells})
+                rows.append({"title": f"{title}{only}", "of": members, "weight": weight, "metrics": cells})
     return rows
 
 

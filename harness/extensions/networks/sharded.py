@@ -47,7 +47,7 @@ class ShardedTask(_Problem):
     Attributes:
         agents: N, the number of shards and of agents.
         items: k, the number of items per shard.
-        samples: the number of instances.
+        instances: the number of instances.
         domain: "paper" draws as the paper's release does. "hardened" makes problems that can be guessed without
             communication harder to guess; for other problems both are the same.
         whole: a single agent has the whole input: the baseline of the relative coordination cost (Section 4.1).
@@ -67,7 +67,7 @@ class ShardedTask(_Problem):
 
     agents: Annotated[int, Range(ge=1, le=10_000)] = 5
     items: Items = 20
-    samples: Annotated[int, Range(ge=1, le=1_000_000)] = 1
+    instances: Annotated[int, Range(ge=1, le=1_000_000)] = 1
     domain: Literal["paper", "hardened"] = "paper"
     whole: bool = False
     topology: Family | None = None
@@ -166,8 +166,8 @@ class ShardedTask(_Problem):
         return answer if isinstance(answer, str) else json.dumps(_rounded(answer, self.digits))
 
     def cases(self, limit: int | None, seed: int) -> Iterator[Case]:
-        """Yield `samples` instances, each with a seed of its own."""
-        for sample in range(self.samples if limit is None else min(limit, self.samples)):
+        """Yield `instances` of them, each with a seed of its own."""
+        for sample in range(self.instances if limit is None else min(limit, self.instances)):
             yield self._case(sample, seed)
 
     def example(self) -> Case:

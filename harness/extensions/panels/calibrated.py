@@ -1,6 +1,6 @@
 """Protocols with calibrated parameters, estimated on questions that the evaluation never asks.
 
-`harness fit` plays `calibration_protocol()` on the calibration rows, passes the results to `fit`, and writes the
+`harness calibrate` plays `calibration_protocol()` on the calibration rows, passes the results to `fit`, and writes the
 parameters to the file `calibration`. An evaluation reads the file, checks it, and passes them to `load_parameters`. See
 `harness.extensions.panels.fitted_files`.
 """

@@ -1,7 +1,7 @@
-"""`harness fit`: the agents answer the calibration rows once, and what they get right becomes frozen parameters.
+"""`harness calibrate`: the agents answer the calibration rows once, and what they get right becomes frozen parameters.
 
 Every file that the spec's protocols name (`calibration:`) is fitted by an ordinary run of an ordinary spec: the same
-agents, a protocol in which agents hear nothing from each other, and the task with the changes of the spec's `fit:`. It
+agents, a protocol in which agents hear nothing from each other, and the task as the spec's `calibrate:` changes it. It
 is journaled and resumed like any other.
 """
 
@@ -31,7 +31,7 @@ from harness.runtime.options import Options
 from harness.runtime.session import session
 from harness.storage import finished
 
-_OWN = ("prompts", "models", "baseline", "generation_kwargs", "constrained", "seed", "executor")
+_OWN = ("prompts", "models", "baseline", "generation_kwargs", "structured_output", "seed", "executor")
 """The keys of a spec that decide how agents answer, besides task, protocol and agents; and where they do."""
 
 MakeModel = Callable[[], Engine | None]
@@ -54,14 +54,14 @@ def fit(
         model: makes the engine under test, once for every file; None for the spec's baseline.
         options: how to run. `output_path` is where the calibration runs are kept, by default
             `results/<spec>-<model>-fit`; `overwrite` also replaces a file that holds other parameters.
-        limit: at most so many questions for each file, where `fit:` does not say fewer.
+        limit: at most so many questions for each file, where `calibrate:` does not say fewer.
         on_score: name of a file → what is called with every finished episode.
 
     Returns:
         file → number of questions it was fitted on.
 
     Raises:
-        SpecError: nothing to fit, no `fit:`, or two conditions that want different things of one file.
+        SpecError: nothing to calibrate, no `calibrate:`, or two conditions that want different things of one file.
         DataError: calibration questions that failed, or a file that may not be overwritten.
     """
     options = options or Options()
@@ -103,14 +103,14 @@ def fit(
 
 
 def _plan(derived: dict[str, Any], loaded: Spec, project: Project, model: MakeModel, limit: int | None) -> Plan:
-    """The plan of a calibration run; its problems are reported at `fit:`."""
+    """The plan of a calibration run; its problems are reported at `calibrate:`."""
     if limit is not None:
         derived = {**derived, "limit": min(limit, derived.get("limit", limit))}
     try:
         plan = resolve.plan(spec.parse(derived, project), project, model())
         score_of(plan.conditions[0].task)
     except (SpecError, PluginError) as error:
-        raise SpecError(error.message, place=loaded.place("fit", "task"), hint=error.hint) from None
+        raise SpecError(error.message, place=loaded.place("calibrate", "task"), hint=error.hint) from None
     return plan
 
 
@@ -123,10 +123,10 @@ def _jobs(loaded: Spec, plan: Plan) -> dict[str, tuple[int, dict[str, Any]]]:
         protocol = condition.protocol
         if not isinstance(protocol, CalibratedProtocol) or protocol.calibration is None:
             continue
-        changes = variant.data.get("fit")
+        changes = variant.data.get("calibrate")
         if changes is None:
-            hint = "Say on which rows, e.g. fit: {task: {test_split: validation}, limit: 100}."
-            raise SpecError("there is no fit:, which says what parameters are estimated on", hint=hint)
+            hint = "Say on which rows, e.g. calibrate: {task: {test_split: validation}, limit: 100}."
+            raise SpecError("there is no calibrate:, which says what parameters are estimated on", hint=hint)
         derived = _derived(loaded, variant, protocol, condition.task, changes, plan)
         earlier = jobs.setdefault(protocol.calibration, (i, derived))[1]
         if earlier != derived:

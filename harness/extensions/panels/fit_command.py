@@ -1,4 +1,4 @@
-"""`harness fit`."""
+"""`harness calibrate`."""
 
 from __future__ import annotations
 
@@ -35,5 +35,5 @@ def fit(options: argparse.Namespace) -> int:
 
 
 def options(command: Parser) -> None:
-    """The options of `harness fit`."""
+    """The options of `harness calibrate`."""
     opt.add(command, *(name for name in opt.SPEC if name != "repeats"), *opt.MODEL, *opt.RUNNING)

@@ -1,4 +1,4 @@
-"""The key `fit:` of specs: what `harness fit` estimates parameters on."""
+"""The key `calibrate:` of specs: what `harness calibrate` estimates parameters on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from harness.config.keys import SpecKey
 
 
 class FitEntry(TypedDict, total=False):
-    """The keys of `fit:`, which `harness fit` puts into the spec before it plays."""
+    """The keys of `calibrate:`, which `harness calibrate` puts into the spec before it plays."""
 
     task: Annotated[
         dict[str, Any] | str, "parameters of the task that are others there, or the ${variable} that holds them"
@@ -17,8 +17,8 @@ class FitEntry(TypedDict, total=False):
 
 
 class FitKey(SpecKey):
-    """It changes nothing in a run: only `harness fit` reads it."""
+    """It changes nothing in a run: only `harness calibrate` reads it."""
 
     entry: ClassVar[Any] = Annotated[
-        FitEntry, "what `harness fit` estimates parameters on: changes to the task, and how many rows"
+        FitEntry, "what `harness calibrate` estimates parameters on: changes to the task, and how many rows"
     ]

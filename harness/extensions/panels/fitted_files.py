@@ -41,18 +41,18 @@ class CalibrationFile(TypedDict):
 
 
 class NotFittedError(NotPreparedError):
-    """Calibrated parameters are missing, or belong to other agents or prompts. `harness fit` writes them."""
+    """Calibrated parameters are missing, or belong to other agents or prompts. `harness calibrate` writes them."""
 
     def advise(self, options: argparse.Namespace) -> None:
         """Name the command that estimates them for the same agents."""
-        words = ["harness", "fit"]
+        words = ["harness", "calibrate"]
         for name in ("spec", "data_dir", "seed", "model", "model_args", "gen_kwargs"):
             if getattr(options, name) not in (None, ""):
                 words += [f"--{name}", str(getattr(options, name))]
         for change in options.overrides:
             words += ["--set", change]
-        words += [f"--{name}" for name in ("one_engine_at_a_time", "allow_code_execution") if getattr(options, name)]
-        # `harness fit` writes below the current project, if there is one, else below the working directory.
+        words += [f"--{name}" for name in ("sequential_engines", "allow_code_execution") if getattr(options, name)]
+        # `harness calibrate` writes below the current project, if there is one, else below the working directory.
         root = find().root
         home = root if Path.cwd().is_relative_to(root) else Path.cwd()
         if self.place is not None and Path(self.place.file).resolve().is_relative_to(home):
@@ -97,7 +97,9 @@ def located(project: Project, name: str) -> Path:
     for path in (Path(name), *(project.root / name for project in project.lineage())):
         if path.is_file():
             return path
-    hint = "`harness fit --spec …` plays the calibration rows and writes it; without `calibration:` nothing is needed."
+    hint = (
+        "`harness calibrate --spec …` plays the calibration rows and writes it; leave `calibration:` out to do without."
+    )
     raise NotFittedError(f"there are no calibrated parameters {name}", hint=hint)
 
 
@@ -161,7 +163,7 @@ def _agent(group: Group, engines: Mapping[str, Engine]) -> Mapping[str, Any]:
 
 def _read(file: Path, name: str) -> CalibrationFile:
     document = storage.read_json(file)
-    place, hint = Place(str(file)), f"Write it again with `harness fit --spec … --overwrite` ({name})."
+    place, hint = Place(str(file)), f"Write it again with `harness calibrate --spec … --overwrite` ({name})."
     if document.get("schema") != SCHEMA:
         message = f"not a file of calibrated parameters: its schema is {document.get('schema')!r:.60}, not {SCHEMA!r}"
         raise DataError(message, place=place, hint=hint)
@@ -179,7 +181,7 @@ def _check_questions(fitted: CalibrationFile, questions: Mapping[str, str], file
             f"{len(both)} of the {len(questions)} questions are among those the parameters were fitted on, e.g. "
             f"{questions[both[0]]!r} (there {earlier[both[0]]!r})",
             place=Place(str(file)),
-            hint="Calibration and evaluation rows must be disjoint: change the spec's `fit:`, and fit again.",
+            hint="Calibration and evaluation rows must be disjoint: change the spec's `calibrate:`, and fit again.",
         )
 
 
@@ -195,11 +197,11 @@ def _check_agents(fitted: CalibrationFile, plan: Plan, condition: Condition, fil
             raise NotFittedError(
                 f"it is about other agents: {agent} was {there}, and is {here}",
                 place=Place(str(file)),
-                hint="Parameters are about the agents that were calibrated: run `harness fit` with these, or let those "
-                "play.",
+                hint="Parameters are about the agents that were calibrated: run `harness calibrate` with these, or let "
+                "those play.",
             )
     for name, digest in wordings(plan, condition, fitted["templates"]).items():
         if fitted["prompts"].get(name) != digest:
             message = f"the prompt set {name} has other words than when the parameters were fitted"
-            hint = "Fit again with these: `harness fit --overwrite`."
+            hint = "Fit again with these: `harness calibrate --overwrite`."
             raise NotFittedError(message, place=Place(str(file)), hint=hint)

@@ -199,7 +199,7 @@ class Worker:
                 self._use_up(why)
             elif why is not None:
                 self._episodes.stop.end(why)
-                now = now or self._episodes.options.one_engine_at_a_time  # engines would be started for it
+                now = now or self._episodes.options.sequential_engines  # engines would be started for it
             if now or not self._ready.is_set():
                 self._playing.cancel()
             self._jobs.put_nowait(None)

@@ -78,9 +78,9 @@ class Ray(Executor, NeedsApproval):
         if self.address is not None and self.address.startswith("ray://"):
             message = f"address={self.address!r}: a Ray client is not on the cluster, whose workers share its files"
             raise SetupError(message, hint="Run harness on a machine of the cluster: ray job submit, address=auto.")
-        if plan.share_calls:
-            message = "share_calls: true asks equal calls once, which only one process can know of"
-            raise SetupError(message, hint="Give --executor local, or --set share_calls=false.")
+        if plan.dedupe_calls:
+            message = "dedupe_calls: true asks equal calls once, which only one process can know of"
+            raise SetupError(message, hint="Give --executor local, or --set dedupe_calls=false.")
         person = next((engine.model for engine in plan.engines.values() if engine.asks_people), None)
         if person is not None:
             message = f"{person} answers in a terminal, which workers of a Ray cluster do not have"

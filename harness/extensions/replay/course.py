@@ -224,7 +224,7 @@ class _Model(ModelPlayer):
         self, seat: Seat, engine: Engine, episode: str, reference: PolicyPlayer | None, log: _Log, sample: int
     ) -> None:
         name = f"{episode}/{seat.agent}"
-        super().__init__(engine, seat.group.prompts, seat.sampling, seat.constrained, name, seat.seed)
+        super().__init__(engine, seat.group.prompts, seat.sampling, seat.structured_output, name, seat.seed)
         self.reference, self.log, self.sample = reference, log, sample
 
     async def act(

@@ -61,7 +61,7 @@ class _Model(ModelPlayer):
 
     def __init__(self, seat: Seat, engines: Mapping[str, Engine], episode: str, policy: Callable[[], Policy]) -> None:
         engine, name = engines[seat.group.model or "model"], f"{episode}/{seat.agent}"
-        super().__init__(engine, seat.group.prompts, seat.sampling, seat.constrained, name, seat.seed)
+        super().__init__(engine, seat.group.prompts, seat.sampling, seat.structured_output, name, seat.seed)
         self.policy = replace(seat, group=replace(seat.group, model=None, policy=policy)).policy_player()
         self.since: int | None = None
 

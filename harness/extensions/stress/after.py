@@ -1,4 +1,4 @@
-"""`harness score RUN --readers all`: the recorded replies read by other rules, and how far the headline moves."""
+"""`harness score RUN --parsers all`: the recorded replies read by other rules, and how far the headline moves."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from harness.runtime.options import Options
 
 from .readers import READERS, Reader, Reading, read_again
 
-KEY = "readers"
+KEY = "parsers"
 """Of run.json: reader → what it makes of the run."""
 
 
 def of_score(command: Parser) -> None:
     """The option of `harness score`."""
-    group = command.group("readers (no model is needed)")
+    group = command.group("parsers (no model is needed)")
     text = f"read the recorded replies by these rules too: {', '.join(READERS)}, or all"
-    group.add_argument("--readers", metavar="R,…", help=text)
+    group.add_argument("--parsers", metavar="R,…", help=text)
 
 
 class Readers(After):
@@ -39,7 +39,7 @@ class Readers(After):
     @classmethod
     def from_arguments(cls, project: Project, arguments: Mapping[str, Any]) -> Readers:
         """Refuse: only finished runs are read again."""
-        raise SpecError("readers are for finished runs", hint="Give them to `harness score RUN --readers all`.")
+        raise SpecError("readers are for finished runs", hint="Give them to `harness score RUN --parsers all`.")
 
     @classmethod
     def again(cls, run: Run) -> Run:
@@ -53,7 +53,7 @@ class Readers(After):
         if not found:
             return
         if not _is_summary(found):  # run.json may be a stranger's
-            yield f"run.json says under {KEY!r} what no reader has written; `harness score --readers all` reads again"
+            yield f"run.json says under {KEY!r} what no reader has written; `harness score --parsers all` reads again"
             return
         yield f"{run.headline.title}: the recorded replies, read by other rules"
         yield from (_line(reader, one) for reader, one in found.items())
@@ -63,8 +63,8 @@ class Readers(After):
 
     @classmethod
     def score(cls, folder: str, options: Any) -> Run:
-        """Grade a finished run again, and read its replies by the rules that `--readers` names."""
-        chosen = _readers(str(options.readers))
+        """Grade a finished run again, and read its replies by the rules that `--parsers` names."""
+        chosen = _readers(str(options.parsers))
         done = rescored(folder, allow_code_execution=options.allow_code_execution, sandbox=options.sandbox)
         with approvals.allowing(options.allow_code_execution):
             plan = replace(resolve.plan(done.spec, find(), Mock()), model=str(done.meta["model"]))

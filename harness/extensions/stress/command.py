@@ -33,9 +33,13 @@ def options(command: Parser) -> None:
     """The options of `harness stress`."""
     opt.add(command, *opt.SPEC)
     group = command.group("more")
-    group.add_argument("--forms_only", action="store_true", help="only read replies: play no run for the headline")
+    group.add_argument("--parse_only", action="store_true", help="only read replies: play no run for the headline")
     group.add_argument(
-        "--least", type=opt.share, default=0.97, metavar="SHARE", help="the share of plain replies that must be read"
+        "--min_parse_rate",
+        type=opt.share,
+        default=0.97,
+        metavar="SHARE",
+        help="the share of plain replies that must be read",
     )
 
 
@@ -52,7 +56,7 @@ def stress(options: argparse.Namespace) -> int:
     undeclared = sorted({name_of(form) for form in forms if not form.examples})
     if undeclared:
         print(f"no replies can be written for: {', '.join(undeclared)}")
-    if not options.forms_only:
+    if not options.parse_only:
         print()
         for line in headlines(loaded, project):
             print(line)
@@ -60,7 +64,7 @@ def stress(options: argparse.Namespace) -> int:
     tolerant = (one for one in found if one.form not in exact)
     totals = sum(counts(tolerant).values(), Counter())
     bad = totals["misread"] + totals["dropped"]
-    return int(bool(bad) or totals["plain read"] < options.least * totals["plain"])
+    return int(bool(bad) or totals["plain read"] < options.min_parse_rate * totals["plain"])
 
 
 def forms_of(plan: Plan) -> list[Reply]:

@@ -364,7 +364,7 @@ def _headline_of(text: str) -> dict[str, Any]:
 
 
 def _goal_of(headline: dict[str, Any]) -> Goal | None:
-    cell = headline.get("cell")
+    cell = headline.get("metric")
     return Goal(cell, headline.get("better") != "lower") if isinstance(cell, str) else None
 
 

@@ -60,7 +60,7 @@ class VLLM(Engine, CallsTools, ComputesLikelihoods, ContinuesText, ModelCode, St
             `pipeline_parallel_size`, `data_parallel_size`, `max_num_seqs`, `max_num_batched_tokens`,
             `enable_prefix_caching`, `enforce_eager`, `quantization`, `kv_cache_dtype`, `block_size`,
             `enable_chunked_prefill`, `trust_remote_code`, `seed` and `enable_sleep_mode`. None leaves them to vLLM, on
-            a CPU some of them to `_vllm_cpu.choose`. With `--one_engine_at_a_time` one in sleep mode keeps its weights
+            a CPU some of them to `_vllm_cpu.choose`. With `--sequential_engines` one in sleep mode keeps its weights
             in the machine's memory, and needs no new start.
         chat_template: a file with a Jinja chat template, in place of the model's.
         chat_template_kwargs: further variables of the template, e.g. {enable_thinking: false}.

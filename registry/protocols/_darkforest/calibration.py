@@ -18,7 +18,7 @@ from .rules import Outputs, Rules
 
 LARGEST = 1_000_000_000
 """The largest count that a file may have."""
-HINT = "Write the file again with `harness fit`."
+HINT = "Write the file again with `harness calibrate`."
 
 
 @dataclass(slots=True)

@@ -43,60 +43,62 @@ PATTERNS: dict[str, Callable[[int], _Edges]] = {
 """Pattern → its edges for a panel of n agents."""
 
 
-def hearing(hears: Hears, members: Sequence[str], rng: random.Random) -> Hearing:
+def hearing(topology: Hears, members: Sequence[str], rng: random.Random) -> Hearing:
     """Return who hears whom; of a random graph a draw. Raises `PluginError` as `check`, and where a draw fails.
 
     >>> hearing("chain", ["a", "b", "c"], random.Random(0))
     {'a': (), 'b': ('a',), 'c': ('b',)}
     """
     heard: list[set[int]] = [set() for _ in members]
-    for listener, speaker in _edges(hears, members, rng):
+    for listener, speaker in _edges(topology, members, rng):
         heard[listener].add(speaker)
     return {name: tuple(members[i] for i in sorted(heard[place])) for place, name in enumerate(members)}
 
 
-def check(hears: Hears, members: Sequence[str]) -> None:
+def check(topology: Hears, members: Sequence[str]) -> None:
     """Raise `PluginError` for seats that the panel lacks, agents that hear themselves, and unknown random graphs."""
-    if not isinstance(hears, str):
-        collections.deque(_edges(hears, members, None), 0)
+    if not isinstance(topology, str):
+        collections.deque(_edges(topology, members, None), 0)
 
 
-def _edges(hears: Hears, members: Sequence[str], rng: random.Random | None) -> _Edges:
-    if isinstance(hears, str):
-        return PATTERNS[hears](len(members))
-    if not hears:
+def _edges(topology: Hears, members: Sequence[str], rng: random.Random | None) -> _Edges:
+    if isinstance(topology, str):
+        return PATTERNS[topology](len(members))
+    if not topology:
         hint = "For a panel that does not talk set max_rounds: 0."
-        raise PluginError("hears is empty: no agent would hear another", hint=hint, at=("hears",))
-    if not isinstance(hears, Mapping):
-        return _mutual(_pairs(hears, members))
-    if "random" not in hears:
-        return _listed(hears, members)
-    entry: Any = hears
+        raise PluginError("topology is empty: no agent would hear another", hint=hint, at=("topology",))
+    if not isinstance(topology, Mapping):
+        return _mutual(_pairs(topology, members))
+    if "random" not in topology:
+        return _listed(topology, members)
+    entry: Any = topology
     for key in entry:
         if key not in _RANDOM:
-            raise PluginError(f"hears: a random graph has no {key!r}", hint=near(key, _RANDOM), at=("hears", key))
-    graph = RandomGraph(entry, ("hears",), "agents")
+            raise PluginError(f"topology: a random graph has no {key!r}", hint=near(key, _RANDOM), at=("topology", key))
+    graph = RandomGraph(entry, ("topology",), "agents")
     if rng is None:
         return ()
     count, edges = graph.draw(len(members), rng.randrange(2**31), graph_bounds.deadline())
     if count != len(members):
         message = f"{graph.name} gives {count} agents for a panel of {len(members)}"
-        raise PluginError(message, hint=f"Set agents: {count}.", place=graph.place, at=("hears",))
+        raise PluginError(message, hint=f"Set agents: {count}.", place=graph.place, at=("topology",))
     return _mutual(edges)
 
 
 def _pairs(pairs: Sequence[tuple[Seat, Seat]], members: Sequence[str]) -> _Edges:
     for i, (one, other) in enumerate(pairs):
-        yield _edge(one, other, members, ("hears", i))
+        yield _edge(one, other, members, ("topology", i))
 
 
 def _listed(listed: Mapping[str, Any], members: Sequence[str]) -> _Edges:
     for listener, speakers in listed.items():
-        at = ("hears", listener)
+        at = ("topology", listener)
         _place(listener, members, at)
         if not isinstance(speakers, list) or not all(isinstance(speaker, str | int) for speaker in speakers):
             hint = f"Write {listener}: [{members[-1]}], with all that it hears."
-            raise PluginError(f"hears: {listener} must have a list of agents, found {speakers!r:.80}", hint=hint, at=at)
+            raise PluginError(
+                f"topology: {listener} must have a list of agents, found {speakers!r:.80}", hint=hint, at=at
+            )
         for i, speaker in enumerate(speakers):
             yield _edge(listener, speaker, members, (*at, i))
 
@@ -104,7 +106,7 @@ def _listed(listed: Mapping[str, Any], members: Sequence[str]) -> _Edges:
 def _edge(listener: Seat, speaker: Seat, members: Sequence[str], at: tuple[str | int, ...]) -> tuple[int, int]:
     one, other = _place(listener, members, at), _place(speaker, members, at)
     if one == other:
-        message = f"hears lets {members[one]} hear itself: every agent knows its own words"
+        message = f"topology lets {members[one]} hear itself: every agent knows its own words"
         raise PluginError(message, hint="Name another agent, or leave this out.", at=at)
     return one, other
 
@@ -117,4 +119,4 @@ def _place(seat: Seat, members: Sequence[str], at: tuple[str | int, ...]) -> int
     if text.isascii() and text.isdecimal() and int(text) < len(members):
         return int(text)
     hint = near(text, members) + f" Places count from 0 to {len(members) - 1}."
-    raise PluginError(f"hears names {seat!r}, which has no seat on the panel", hint=hint, at=at)
+    raise PluginError(f"topology names {seat!r}, which has no seat on the panel", hint=hint, at=at)

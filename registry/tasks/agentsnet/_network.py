@@ -22,10 +22,10 @@ class AgentsNetTask(NetworkTask):
     Attributes:
         graphs: the family of networks. AgentsNet has small_world, scale_free and delaunay.
         size: the number of agents.
-        samples: the number of networks.
+        instances: the number of networks.
         source: "published": the paper's networks (27 of 4, 8 and 16 agents; 81 of 20 to 100), the same for every seed.
             "seeded": new ones of any family and size. "dataset": those of the data set. "edges": the one network in the
-            file `edges`; `graphs`, `size` and `samples` have no effect.
+            file `edges`; `graphs`, `size` and `instances` have no effect.
         edges: the path of an edge list, one pair of agents per line.
         header: whether the first line of `edges` names the columns; None to guess, with an error if it may be either.
         scoring: "paper" follows Appendix B, see each task's grades. "reference" follows AgentsNet's own code: `solved`
@@ -38,7 +38,7 @@ class AgentsNetTask(NetworkTask):
 
     graphs: Family = "small_world"
     size: Annotated[int, Range(ge=2)] = 8
-    samples: Annotated[int, Range(ge=1)] = 3
+    instances: Annotated[int, Range(ge=1)] = 3
     source: Literal["published", "seeded", "dataset", "edges"] = "published"
     edges: str | None = None
     header: bool | None = None
@@ -54,13 +54,13 @@ class AgentsNetTask(NetworkTask):
             DataError: if a file or the data set cannot be read.
         """
         if self.source == "published":
-            return published(self.graphs, self.size, self.samples)
+            return published(self.graphs, self.size, self.instances)
         if self.source == "seeded":
-            return seeded(self.graphs, self.size, self.samples, seed)
+            return seeded(self.graphs, self.size, self.instances, seed)
         if self.source == "dataset":
             from . import _dataset  # what only this source needs
 
-            return _dataset.networks(self.dataset_path, self.data_dir, self.graphs, self.size, self.samples)
+            return _dataset.networks(self.dataset_path, self.data_dir, self.graphs, self.size, self.instances)
         return [self._own(seed)]
 
     def _own(self, seed: int) -> Network:

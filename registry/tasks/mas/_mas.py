@@ -25,7 +25,7 @@ class MasTask(ShardedTask):
         items: K, the number of integers in each list.
         family: the order of the whole input (Section 3.3): "asc" and "desc" are sorted, "random" is shuffled;
             "near_asc" and "near_desc" are sorted except for a fifth of the places, whose values are shuffled.
-        samples: the number of instances.
+        instances: the number of instances.
         domain: has no effect here.
         whole: a single agent has the whole input.
 

@@ -46,7 +46,7 @@ METRICS = {
     name: Number()
     for entries in ENTRIES.values()
     for table in entries
-    for name in ([table["cell"]] if isinstance(table["cell"], str) else table["cell"])
+    for name in ([table["metrics"]] if isinstance(table["metrics"], str) else table["metrics"])
 }
 
 

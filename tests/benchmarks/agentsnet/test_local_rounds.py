@@ -219,11 +219,11 @@ def script(request: Request) -> str:
     return f"Thinking of {{groups}} …\n```json\n{json.dumps(dict.fromkeys(names[agent], message), indent=1)}\n```"
 
 
-def transcript(constrained: bool = False) -> tuple[str, Outcome]:
+def transcript(structured_output: bool = False) -> tuple[str, Outcome]:
     """Every message of the episode, conversation by conversation, and what came out."""
     prompts = BUILTIN.prompts("agentsnet/standard")
     engine = Mock(function=script)
-    players = {s: ModelPlayer(engine, prompts, {}, constrained, f"golden/{s}", 0) for s in EXAMPLE.agents}
+    players = {s: ModelPlayer(engine, prompts, {}, structured_output, f"golden/{s}", 0) for s in EXAMPLE.agents}
     problem = task("coloring")
     outcome = asyncio.run(
         play(Steps(local_rounds(rounds=2), problem, EXAMPLE, random.Random(0)), players, {}, lambda *_: None)

@@ -97,7 +97,7 @@ def test_round_budgets() -> None:
     assert task("coloring").rounds(twenty) == task("consensus").rounds(twenty) == 2 * nx.diameter(graph(twenty)) + 1
 
 
-@pytest.mark.parametrize("wrong", [{"size": 5}, {"size": 8, "samples": 4}, {"size": 8, "graphs": "ring"}])
+@pytest.mark.parametrize("wrong", [{"size": 5}, {"size": 8, "instances": 4}, {"size": 8, "graphs": "ring"}])
 def test_what_the_paper_does_not_have_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(PluginError, match=r"(?s)published suites have no .*source: seeded"):
         cases(**wrong)
@@ -109,7 +109,7 @@ def test_what_the_paper_does_not_have_is_refused(wrong: dict[str, Any]) -> None:
 @settings(max_examples=examples(60), deadline=None)
 @given(st.sampled_from((*FAMILIES, *OTHERS)), st.integers(2, 40), st.integers(0, 5))
 def test_every_family_is_connected_at_every_size(family: str, size: int, seed: int) -> None:
-    first, again = (cases(seed=seed, graphs=family, size=size, samples=2, source="seeded") for _ in range(2))
+    first, again = (cases(seed=seed, graphs=family, size=size, instances=2, source="seeded") for _ in range(2))
     assert first == again
     for case in first:
         topology = case.topology or {}
@@ -136,7 +136,7 @@ def test_shapes(family: str, edges: int, degrees: dict[int, int]) -> None:
 
 
 def test_trees_have_no_cycle() -> None:
-    assert all(nx.is_tree(graph(case)) for case in cases(graphs="tree", size=30, samples=5, source="seeded"))
+    assert all(nx.is_tree(graph(case)) for case in cases(graphs="tree", size=30, instances=5, source="seeded"))
 
 
 def test_seeded_networks_differ_by_seed_and_sample() -> None:
@@ -146,7 +146,7 @@ def test_seeded_networks_differ_by_seed_and_sample() -> None:
 
 @pytest.mark.slow
 def test_ten_thousand_agents() -> None:
-    (case,) = cases(size=10_000, samples=1, source="seeded")
+    (case,) = cases(size=10_000, instances=1, source="seeded")
     assert len(set(case.agents)) == 10_000 and "James" in case.agents and "James50" in case.agents
     assert task("coloring").rounds(case) > 20
     assert len(task("coloring").context(case, case.agents[0])["neighbors"]) == len(case.topology[case.agents[0]])
@@ -346,7 +346,7 @@ def test_rows_of_one_network_count_once_and_samples_are_counted(tmp_path: Path) 
     rows += [{**ROWS["pairs and names"], "names": [f"A{i}", "Bo", "Cy"], "sample": i} for i in range(1, 5)]
     (tmp_path / "rows.json").write_text(json.dumps({"data": rows}))
     assert [case.id for case in dataset(tmp_path)] == [f"small_world-3-{i}" for i in range(3)]
-    assert len(dataset(tmp_path, samples=1)) == 1
+    assert len(dataset(tmp_path, instances=1)) == 1
 
 
 @pytest.mark.parametrize(

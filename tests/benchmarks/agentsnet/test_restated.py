@@ -16,7 +16,7 @@ NETWORKS = (
 
 def compare(problem: str, number: int) -> None:
     python, rng, seen, solved = task(problem), random.Random(problem), 0, 0
-    declared = of_spec(f"networks/{problem}", *NETWORKS, "task.samples=1")
+    declared = of_spec(f"networks/{problem}", *NETWORKS, "task.instances=1")
     for seed, declared_task in enumerate(declared):
         case = one_case(declared_task, seed)
         assert python.rounds(case) == declared_task.rounds(case)

@@ -101,7 +101,7 @@ def data(folder: Path, benchmarks: Iterable[str] = BENCHMARKS) -> str:
         task = {**here, "data_files": {"test": str(ask)}} | ({"num_fewshot": 0} if benchmark == "MMLU-Pro" else {})
         fitted = {**here, "data_files": {"test": str(learn)}, "dataset_path": None}
         agents = dict.fromkeys(("second", "third", "coordinator"), "model")
-        values.append({"like": benchmark, "task": task, "fit": fitted, **agents})
+        values.append({"inherits": benchmark, "task": task, "fit": fitted, **agents})
     return f"matrix.benchmark={json.dumps(values)}"
 
 

@@ -291,7 +291,7 @@ def test_what_was_fitted_helps_where_two_of_three_are_wrong_together(tmp_path: P
     given = {
         "name": "x",
         "task": {"use": "arithmetic", "size": 200, "terms": 2},
-        "fit": {"task": {"terms": 3}},
+        "calibrate": {"task": {"terms": 3}},
         "protocol": "${how.protocol}",
         "matrix": {
             "how": [

@@ -109,7 +109,7 @@ def test_no_question_is_both_calibrated_on_and_evaluated(benchmark: str) -> None
         "darkforest", BUILTIN, [f"matrix.benchmark=[{benchmark}]", "matrix.method=[Debate]"]
     ).variants()
     task = variant.data["task"]
-    learn = over(task, variant.data["fit"]["task"])
+    learn = over(task, variant.data["calibrate"]["task"])
     results: list[set[int]] = []
     for entry in (task, learn):
         where = DocTemplate("where", (entry.get("process_docs") or {}).get("where", "1"))
@@ -118,7 +118,7 @@ def test_no_question_is_both_calibrated_on_and_evaluated(benchmark: str) -> None
     source = [{k: v for k, v in entry.items() if k != "process_docs"} for entry in (task, learn)]
     assert source[0] != source[1] or not results[0] & results[1]
     if benchmark == "HumanEval":
-        assert (len(results[0]), len(results[1]), variant.data["fit"]["limit"]) == (50, 114, 114)  # Table 5
+        assert (len(results[0]), len(results[1]), variant.data["calibrate"]["limit"]) == (50, 114, 114)  # Table 5
     if benchmark == "MMLU-Pro":
         assert len(results[1]) == 164, "every row of the validation split is calibrated on"
 
@@ -364,7 +364,7 @@ def test_without_fitted_parameters_nothing_is_evaluated(tmp_path: Path) -> None:
         harness.evaluate(
             "darkforest", Mock(function=Model()), overrides=[data(tmp_path, ["MATH"])], output_path=tmp_path / "r"
         )
-    assert "harness fit" in str(caught.value)
+    assert "harness calibrate" in str(caught.value)
 
 
 @pytest.mark.slow

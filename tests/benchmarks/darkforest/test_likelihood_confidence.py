@@ -139,7 +139,7 @@ def spec(tmp_path: Path, protocol: Any = None, baseline: Any = None, **task: Any
         "protocol": protocol or {"use": "darkforest", "agents": 3, "confidence": "likelihood"},
         "prompts": "ensembles/standard",
         "metrics": ["score"],
-        "tables": [{"title": "Score", "rows": "model", "columns": "metric", "cell": ["score"]}],
+        "tables": [{"title": "Score", "rows": "model", "columns": "metric", "metrics": ["score"]}],
         **({"baseline": baseline} if baseline else {}),
     }
 

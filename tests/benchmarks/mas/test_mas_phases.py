@@ -281,7 +281,7 @@ def test_an_episode_goes_on_from_any_recorded_moves_of_both_phases() -> None:
 
 SPEC = {
     "name": "cut",
-    "task": {"use": "mas/sorting", "agents": 2, "items": 1, "samples": 4},
+    "task": {"use": "mas/sorting", "agents": 2, "items": 1, "instances": 4},
     "protocol": {"use": "command_rounds", "channel": "mas/shared_kv", "phases": "two", "max_rounds": 3},
     "prompts": "mas/camoc",
     "agents": {"default": "model"},

@@ -59,7 +59,7 @@ def test_right_answers_and_inversion_rate(size: tuple[int, int], family: str) ->
     [("random", 10, 10, 0.5), ("near_asc", 3, 5, 0.09), ("near_asc", 5, 5, 0.104), ("near_asc", 10, 10, 0.123)],
 )
 def test_mean_disorder_of_the_families(family: str, n: int, k: int, expected: float) -> None:
-    task = task_of("sorting", agents=n, items=k, family=family, samples=400)
+    task = task_of("sorting", agents=n, items=k, family=family, instances=400)
     rates = [task.grade(case, Outcome())["inversion_rate"] for case in task.cases(None, 0)]
     assert sum(rates) / len(rates) == pytest.approx(expected, abs=0.012)
 
@@ -76,7 +76,7 @@ def test_sorted_families_have_no_disorder_or_all() -> None:
 
 
 def test_instances_differ_by_seed_and_sample_and_by_nothing_else() -> None:
-    task = task_of("sorting", agents=4, items=5, samples=3)
+    task = task_of("sorting", agents=4, items=5, instances=3)
     first, again = list(task.cases(None, 1)), list(task.cases(None, 1))
     assert first == again and len({str(case.private) for case in first}) == 3
     assert next(iter(task.cases(1, 2))).private != first[0].private

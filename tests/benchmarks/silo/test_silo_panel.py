@@ -103,7 +103,7 @@ def test_the_spec_compares_a_debate_with_votes_of_as_few_and_as_many_calls(tmp_p
     def model(request: Request) -> Completion:
         return Completion("Final answer: 5", input_tokens=1, output_tokens=1)
 
-    overrides = ["task.samples=2", "matrix.problem=[global_maximum]"]
+    overrides = ["task.instances=2", "matrix.problem=[global_maximum]"]
     run = harness.evaluate("silo_panel", Mock(function=model), overrides=overrides, output_path=tmp_path / "run")
     calls = {str(score.labels["method"]): score.numbers["calls"] for score in run.scores}
     assert calls == {"vote": 3, "vote of 6": 6, "debate": 6}
@@ -117,7 +117,7 @@ def test_a_system_message_that_says_nothing_is_not_sent(tmp_path: Path) -> None:
         requests.append([message["role"] for message in request.thread.messages])
         return "Final answer: 5"
 
-    overrides = ["task.samples=1", "matrix.problem=[global_maximum]"]
+    overrides = ["task.instances=1", "matrix.problem=[global_maximum]"]
     spec = {"extends": "silo_panel", "name": "mixed", "matrix": {"method": [
         {"name": "mixed", "protocol": {"use": "mixture_of_agents"}}]}}  # fmt: skip
     harness.evaluate(spec, Mock(function=model), overrides=overrides, output_path=tmp_path)
@@ -182,8 +182,8 @@ def test_what_became_of_a_panels_answers_is_graded(tmp_path: Path) -> None:
 
 
 def test_overrides_on_a_sharded_task_go_by_its_own_grade(tmp_path: Path) -> None:
-    task = {"use": "silo/global_maximum", "agents": 3, "whole": True, "samples": 2}
-    best = [max(case.private["Agent-0"]["shard"]) for case in cases(task_of("global_maximum", items=20, samples=2))]
+    task = {"use": "silo/global_maximum", "agents": 3, "whole": True, "instances": 2}
+    best = [max(case.private["Agent-0"]["shard"]) for case in cases(task_of("global_maximum", items=20, instances=2))]
 
     def model(request: Request) -> str:
         message = request.thread.messages[-1]["content"]

@@ -69,8 +69,8 @@ def test_one_agent_with_the_whole_input_has_the_same_answer(name: str) -> None:
 
 @pytest.mark.parametrize("name", TASKS)
 def test_an_instance_depends_on_its_own_parameters_only(name: str) -> None:
-    three = list(task(name, agents=4, samples=3).cases(None, 7))
-    again = list(task(name, agents=4, samples=2).cases(None, 7))
+    three = list(task(name, agents=4, instances=3).cases(None, 7))
+    again = list(task(name, agents=4, instances=2).cases(None, 7))
     assert three[:2] == again and len({json.dumps(shards(c)) for c in three}) == 3
     assert shards(case(task(name, agents=4), 8)) != shards(three[0])
 

@@ -23,15 +23,15 @@ from tests.helpers.commands import TOY, eval_toy, invoke
         ("a: [", "broken YAML"),
         ("extends: toy\nname: x\ntask: {cases_mde: 1}", "bad.yaml:3:"),
         (
-            "extends: toy\nname: x\ntables: [{title: t, rows: modle, columns: agents, cell: agreed}]",
+            "extends: toy\nname: x\ntables: [{title: t, rows: modle, columns: agents, metrics: agreed}]",
             "Did you mean model",
         ),
         (
-            "extends: toy\nname: x\ntables: [{title: t, rows: model, columns: agents, cell: agred}]",
+            "extends: toy\nname: x\ntables: [{title: t, rows: model, columns: agents, metrics: agred}]",
             "Did you mean agreed",
         ),
         (
-            "extends: toy\nname: x\ntables: [{title: t, rows: model, where: {agents: 5}, cell: agreed}]",
+            "extends: toy\nname: x\ntables: [{title: t, rows: model, where: {agents: 5}, metrics: agreed}]",
             "agents is never '5'",
         ),
         ("extends: toy\nname: x\nagents: {o: {1: 2, count: 1}}", "unknown key '1'"),
@@ -42,7 +42,7 @@ from tests.helpers.commands import TOY, eval_toy, invoke
         ("extends: toy\nname: x\ngeneration_kwargs: {top_k: 1e999}", "top_k must be finite, not inf"),
         ("extends: toy\nname: x\nagents: {o: {share: .inf}}", "bad.yaml:3:21: "),
         ("extends: toy\nname: x\nseed: 12:30", "'seed' must be an integer, found text '12:30'"),
-        ("extends: toy\nname: x\nshare_calls: yes", "'share_calls' must be true or false, found text 'yes'"),
+        ("extends: toy\nname: x\ndedupe_calls: yes", "'dedupe_calls' must be true or false, found text 'yes'"),
     ],
 )
 def test_validate_finds_mistakes_before_anything_runs(
@@ -172,7 +172,7 @@ def test_gen_kwargs_that_change_nothing_are_refused(tmp_path: Path, capsys: pyte
     command = ["eval", "--spec", "toy", "--output_path", str(tmp_path / "r"), "--gen_kwargs", "temperature=0.5"]
     code, _, err = invoke(capsys, *command)
     assert code == 2 and "--gen_kwargs: no model plays" in err and "--model" in err and not (tmp_path / "r").exists()
-    assert "--gen_kwargs: no model plays" in invoke(capsys, "fit", *command[1:])[2]
+    assert "--gen_kwargs: no model plays" in invoke(capsys, "calibrate", *command[1:])[2]
     assert invoke(capsys, *command, "--model", "mock", "--model_args", "text=a")[0] == 0
 
 

@@ -34,7 +34,7 @@ def test_a_scored_turn_shows_its_history_how_the_reply_begins_and_the_texts(
     (tmp_path / "weigh.yaml").write_text(
         'name: weigh\ntask: {use: weigh, contexts: ["Q:", null]}\nprotocol: {use: rounds, rounds: 1}\n'
         "prompts: toy/opened\nmetrics: [agreed]\n"
-        "tables: [{title: Agreed, rows: model, columns: number, cell: agreed}]\n"
+        "tables: [{title: Agreed, rows: model, columns: number, metrics: agreed}]\n"
     )
     code, out, _ = invoke(capsys, "show", "--spec", str(tmp_path / "weigh.yaml"), "--case", "0")
     assert code == 0

@@ -94,7 +94,7 @@ def test_names_in_a_command_drive_no_terminal(arguments: list[str]) -> None:
 def test_a_specs_name_and_its_progress_drive_no_terminal(tmp_path: Path) -> None:
     title = json.dumps(f"T{EVIL}")
     spec = tmp_path / f"x{EVIL}.yaml"
-    tables = f"tables: [{{title: {title}, rows: model, cell: agreed}}]"
+    tables = f"tables: [{{title: {title}, rows: model, metrics: agreed}}]"
     spec.write_text(f"extends: toy\nname: evil\ndescription: {title}\n{tables}\n")
     for command in (
         ["validate"],

@@ -95,15 +95,15 @@ LOSSY = {"use": "unreliable", "channel": "silence"}
         (N, "metrics", ["solved", "solvd"], ".metrics[1]", "'solvd' is not one of"),
         (N, "models.second", {"use": "vlm"}, ".models.second.use", "'vlm' is not one of"),
         # a value
-        (N, "task.samples", "many", ".task.samples", "'many' is not of type 'integer'"),
-        (N, "task.samples", [3], ".task.samples", "[3] is not of type 'integer'"),
-        (N, "task.samples", 0, ".task.samples", "0 is less than the minimum of 1"),
+        (N, "task.instances", "many", ".task.instances", "'many' is not of type 'integer'"),
+        (N, "task.instances", [3], ".task.instances", "[3] is not of type 'integer'"),
+        (N, "task.instances", 0, ".task.instances", "0 is less than the minimum of 1"),
         (N, "task.graphs", "rings", ".task.graphs", "'rings' is not one of ['small_world',"),
         (N, "task.constraints.apart.every", "egde", ".task.constraints.apart.every", "is not one of ['edge',"),
         (W, "task.conflict", "radnom", ".task.conflict", "'radnom' is not one of ['order', 'random']"),
         (S, "task.form", {"form": "intger", "words": "x"}, ".task.form.form", "'intger' is not one of"),
         (S, "task.agents", "five", ".task.agents", "'five' is not of type 'integer'"),
-        (N, "constrained", "ja", ".constrained", r"'ja' does not match '^\\$"),
+        (N, "structured_output", "ja", ".structured_output", r"'ja' does not match '^\\$"),
         (N, "repeats", 0, ".repeats", "0 is less than the minimum of 1"),
         # what is not there
         (N, "protocol", ..., "", "'protocol' is a required property"),
@@ -174,7 +174,7 @@ def inner_keys(data: Any, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ..
 def test_a_spec_that_extends_another_says_what_is_different(
     validator: jsonschema.Draft202012Validator, word: str
 ) -> None:
-    change = {"task": {"samples": 3, "goal": None}, "protocol": {"channel": {"loss": 0.1}}, "baseline": None}
+    change = {"task": {"instances": 3, "goal": None}, "protocol": {"channel": {"loss": 0.1}}, "baseline": None}
     assert said(validator, {word: "networks/coloring", **change}) == []
     assert said(validator, {word: "networks/coloring", "task": {"use": "network", "constraints": {"apart": {}}}}) == []
     [(place, message)] = said(validator, {word: "networks/coloring", "task": {"use": "network", "sampels": 3}})

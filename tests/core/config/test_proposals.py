@@ -42,7 +42,7 @@ def test_what_the_spec_has_stays() -> None:
 
 
 def test_scored_options_have_their_own_prompts_and_all_their_metrics() -> None:
-    scored = parse({**QUESTIONS, "task": {"use": "mmlu_pro", "scored": "loglikelihood"}}, builtin())
+    scored = parse({**QUESTIONS, "task": {"use": "mmlu_pro", "scoring": "loglikelihood"}}, builtin())
     names = [metric if isinstance(metric, str) else metric["of"] for metric in scored.data["metrics"]]
     assert scored.data["prompts"] == "qa/scored" and names == ["score", "acc_norm", "brier_score", "engine_errors"]
 

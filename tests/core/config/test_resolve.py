@@ -119,16 +119,22 @@ def test_who_sits_where_can_be_swept(project: Project) -> None:
 
 def test_what_is_true_or_false_can_be_swept(project: Project) -> None:
     agents = {"o": {"agents": ["S0"], "scored": "${f}"}}
-    result = plan(project, matrix={"agents": [2], "f": [True, False]}, constrained="${f}", agents=agents)
-    assert [condition.constrained for condition in result.conditions] == [True, False]
+    result = plan(project, matrix={"agents": [2], "f": [True, False]}, structured_output="${f}", agents=agents)
+    assert [condition.structured_output for condition in result.conditions] == [True, False]
     assert [{group.name: group.scored for group in c.groups}["o"] for c in result.conditions] == [True, False]
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("matrix: {f: [true, maybe]}\nconstrained: ${f}", "3:20: 'constrained' must be true or false, found 'maybe'"),
-        ("constrained: maybe", "3:14: 'constrained' is 'maybe'; it must be true, false or the ${variable} of a matrix"),
+        (
+            "matrix: {f: [true, maybe]}\nstructured_output: ${f}",
+            "3:20: 'structured_output' must be true or false, found 'maybe'",
+        ),
+        (
+            "structured_output: maybe",
+            "3:20: 'structured_output' is 'maybe'; it must be true, false or the ${variable} of a matrix",
+        ),
         (
             "matrix: {f: [1]}\nagents: {o: {agents: [S0], scored: '${f}'}}",
             "4:36: group 'o': 'scored' must be true or false, found the number 1",

@@ -44,7 +44,7 @@ def test_extends_merges_mappings_and_replaces_the_rest(tmp_path: Path) -> None:
     ("text", "place"),
     [
         ("tables:\n  - {title: Mine, rows: model}", "s.yaml:4:5"),
-        ("tables:\n  - {title: Mine, rows: model, cell: agreed}\n  - {title: Two, rows: model}", "s.yaml:5:5"),
+        ("tables:\n  - {title: Mine, rows: model, metrics: agreed}\n  - {title: Two, rows: model}", "s.yaml:5:5"),
         ("tables+:\n  - {title: Mine, rows: model}", "s.yaml:4:5"),
         ("tables:\n  - title: Mine", "s.yaml:4:5"),
         ("metrics: [{use: agreed, nam: x}]", "s.yaml:3:"),
@@ -183,13 +183,15 @@ def test_a_name_picks_the_mapping_that_the_base_sweeps(tmp_path: Path) -> None:
 
 def test_a_swept_mapping_can_be_like_another(tmp_path: Path) -> None:
     text = GOOD.replace("task: pick", "task: {use: pick, agents: '${n.agents}', letters: '${n.letters}'}")
-    matrix = "matrix: {n: [{name: a, agents: 2, letters: ab}, {name: b, like: a, agents: 9}, {name: c, like: b}]}\n"
+    matrix = (
+        "matrix: {n: [{name: a, agents: 2, letters: ab}, {name: b, inherits: a, agents: 9}, {name: c, inherits: b}]}\n"
+    )
     results = [
         (v.id, v.data["task"]["agents"], v.data["task"]["letters"]) for v in load(tmp_path, text + matrix).variants()
     ]
     assert results == [("n=a", 2, "ab"), ("n=b", 9, "ab"), ("n=c", 9, "ab")]
     with pytest.raises(SpecError, match="no value before this one is called 'c'") as error:
-        load(tmp_path, text + matrix.replace("like: a", "like: c"))
+        load(tmp_path, text + matrix.replace("inherits: a", "inherits: c"))
     assert "s.yaml:6:" in str(error.value) and "Available: a" in str(error.value)
 
 
@@ -199,14 +201,15 @@ def test_a_swept_mapping_can_be_like_one_of_the_base(tmp_path: Path) -> None:
     base = text + "matrix: {n: [{name: a, agents: 2, letters: ab}, {name: b, agents: 3, letters: abc}]}\n"
     (tmp_path / "base.yaml").write_text(base)
     child = load(
-        tmp_path, "extends: base.yaml\nname: child\nmatrix: {n: [{like: b, agents: 7}, a, {name: c, like: a}]}\n"
+        tmp_path,
+        "extends: base.yaml\nname: child\nmatrix: {n: [{inherits: b, agents: 7}, a, {name: c, inherits: a}]}\n",
     )
     results = [(v.id, v.data["task"]["agents"], v.data["task"]["letters"]) for v in child.variants()]
     assert results == [("n=b", 7, "abc"), ("n=a", 2, "ab"), ("n=c", 2, "ab")]
-    changed = load(tmp_path, base, "matrix.n=[{like: a, letters: xyz}]")
+    changed = load(tmp_path, base, "matrix.n=[{inherits: a, letters: xyz}]")
     assert [v.data["task"] for v in changed.variants()] == [{"use": "pick", "agents": 2, "letters": "xyz"}]
     with pytest.raises(SpecError, match="no value before this one is called 'd'\n  Available: a, b"):
-        load(tmp_path, base, "matrix.n=[{like: d}]")
+        load(tmp_path, base, "matrix.n=[{inherits: d}]")
 
 
 def test_mappings_within_a_swept_mapping_merge_and_nothing_is_a_value(tmp_path: Path) -> None:
@@ -214,8 +217,8 @@ def test_mappings_within_a_swept_mapping_merge_and_nothing_is_a_value(tmp_path: 
         matrix:
           n:
             - {name: a, task: {use: pick, agents: 2, letters: ab}, hint: x}
-            - {name: b, like: a, task: {agents: 3}, hint: null}
-            - {name: c, like: b, task: {use: other, agents: 4}}
+            - {name: b, inherits: a, task: {agents: 3}, hint: null}
+            - {name: c, inherits: b, task: {use: other, agents: 4}}
         """
     loaded = load(
         tmp_path, GOOD.replace("task: pick", "task: '${n.task}'\ndescription: '${n.hint}'") + textwrap.dedent(matrix)
@@ -407,15 +410,15 @@ def completed(data: dict[str, Any]) -> spec.Spec:
 def test_a_headline_is_taken_over_as_far_as_its_metrics_are_there() -> None:
     base = complete(spec.load("dpbench", find()), find())
     beside = ["dpbench/deadlock_rate", "dpbench/throughput", "dpbench/fairness", "parse_failures"]
-    assert base.data["headline"]["beside"] == beside
+    assert base.data["headline"]["also_show"] == beside
     body = {"extends": "dpbench", "name": "mine"}
     fewer = completed({**body, "metrics": ["dpbench/success", "parse_failures"]})
-    assert fewer.data["headline"] == {**base.data["headline"], "beside": ["parse_failures"]}
+    assert fewer.data["headline"] == {**base.data["headline"], "also_show": ["parse_failures"]}
     other = completed({**body, "metrics": ["messages"], "tables": []})
     assert "headline" not in other.data
     own = completed({**body, "headline": {"title": "Stuck"}})
     assert own.data["headline"]["title"] == "Stuck"
-    assert own.data["headline"]["cell"] == "dpbench/success"
+    assert own.data["headline"]["metric"] == "dpbench/success"
     assert len({made.digest() for made in (base, own)}) == 1
 
 
@@ -423,14 +426,14 @@ def test_a_headline_is_taken_over_as_far_as_its_metrics_are_there() -> None:
 @pytest.mark.parametrize(
     ("headline", "problems"),
     [
-        ("{cell: solvd}", ["s.yaml:3:12: headline: cell: unknown metric 'solvd'. Did you mean solved?"]),
+        ("{metric: solvd}", ["s.yaml:3:12: headline: metrics: unknown metric 'solvd'. Did you mean solved?"]),
         (
             "{where: {problm: coloring}}",
             ["s.yaml:3:12: headline: where: unknown label 'problm'. Did you mean problem?"],
         ),
         ("{floor: randm}", ["s.yaml:3:12: there is no policy 'randm'", "Did you mean random"]),
         ("{better: up}", ["s.yaml:3:12: 'better' is 'up'. Available: higher, lower."]),
-        ("{cell: score, where: {problem: coloring}}", []),
+        ("{metric: score, where: {problem: coloring}}", []),
     ],
 )
 def test_validate_checks_a_specs_own_headline(
@@ -447,13 +450,14 @@ def test_validate_checks_a_specs_own_headline(
 def test_metrics_set_by_an_option_leave_the_headline_out() -> None:
     other = spec.load("agentsnet_quick", find(), ["metrics=[messages]", "tables=[]"])
     assert "headline" not in complete(other, find()).data
-    kept = spec.load("agentsnet_quick", find(), ["headline.cell=score"])
-    assert kept.data["headline"]["cell"] == "score"
+    kept = spec.load("agentsnet_quick", find(), ["headline.metric=score"])
+    assert kept.data["headline"]["metric"] == "score"
 
 
 def test_tables_take_over_the_specs_clusters() -> None:
     mine = spec.parse(
-        {"extends": "dpbench", "name": "mine", "tables": [{"title": "T", "rows": "model", "cell": "messages"}]}, find()
+        {"extends": "dpbench", "name": "mine", "tables": [{"title": "T", "rows": "model", "metrics": "messages"}]},
+        find(),
     )
     assert [table["cluster"] for table in mine.tables] == ["episode"]
     own = spec.parse({"extends": "mas_bench", "name": "mine", "cluster": None}, find())

@@ -19,7 +19,7 @@ from tests.helpers.commands import invoke
 BUILTIN = builtin()
 BASE = spec.load("dpbench_quick", BUILTIN)
 LENGTH = {"use": "latency", "kind": "total", "name": "length"}
-TABLE = {"title": "More", "rows": "condition", "cell": ["length", "calls"]}
+TABLE = {"title": "More", "rows": "condition", "metrics": ["length", "calls"]}
 
 
 def extended(**keys: Any) -> spec.Spec:
@@ -50,9 +50,9 @@ def test_additions_keep_the_rest(how: str) -> None:
 
 def test_an_entry_of_the_same_name_takes_its_place() -> None:
     other = {"use": "calls", "over": "case", "name": "calls"}
-    loaded = extended(**{"metrics+": [other], "tables+": [{**TABLE, "title": titles(BASE)[0], "cell": "calls"}]})
+    loaded = extended(**{"metrics+": [other], "tables+": [{**TABLE, "title": titles(BASE)[0], "metrics": "calls"}]})
     assert names(loaded) == names(BASE) and other in loaded.get("metrics")
-    assert titles(loaded) == titles(BASE) and loaded.tables[0]["cell"] == "calls"
+    assert titles(loaded) == titles(BASE) and loaded.tables[0]["metrics"] == "calls"
 
 
 def test_additions_add_up_over_several_specs(tmp_path: Path) -> None:

@@ -239,7 +239,7 @@ def counted() -> tuple[Mock, Counter[Any]]:
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("width", [1, 2, 256])
 def test_a_shared_call_is_asked_and_counted_once(tmp_path: Path, width: int) -> None:
-    data = {**QA, "share_calls": True}
+    data = {**QA, "dedupe_calls": True}
     calm, _ = counted()
     expected = harness.evaluate(data, calm, output_path=tmp_path / "calm").scores
     engine, requests = counted()
@@ -324,8 +324,8 @@ class Big(Engine):
         return Completion("The answer is 1", input_tokens=1, output_tokens=1)
 
 
-@pytest.mark.parametrize("one_engine_at_a_time", [True, False])
-def test_engines_share_a_budget_and_none_is_started_for_nothing(tmp_path: Path, one_engine_at_a_time: bool) -> None:
+@pytest.mark.parametrize("sequential_engines", [True, False])
+def test_engines_share_a_budget_and_none_is_started_for_nothing(tmp_path: Path, sequential_engines: bool) -> None:
     data = {
         **QA,
         "matrix": {"how": QA["matrix"]["how"][1:2]},
@@ -336,11 +336,11 @@ def test_engines_share_a_budget_and_none_is_started_for_nothing(tmp_path: Path, 
     plan = resolve.plan(spec.parse(data, BUILTIN), BUILTIN, one)
     plan = replace(plan, engines={"model": one, "bb": two})
     with pytest.raises(BudgetReachedError):
-        execute(plan, Options(output_path=tmp_path / "r", one_engine_at_a_time=one_engine_at_a_time, max_calls=10))
+        execute(plan, Options(output_path=tmp_path / "r", sequential_engines=sequential_engines, max_calls=10))
     assert one.asked + two.asked == 10
-    if one_engine_at_a_time:  # two calls of each of five episodes, then nobody may ask the other model
+    if sequential_engines:  # two calls of each of five episodes, then nobody may ask the other model
         assert (one.asked, two.asked, two.started) == (10, 0, 0)
-    done = execute(plan, Options(output_path=tmp_path / "r", one_engine_at_a_time=one_engine_at_a_time, max_calls=15))
+    done = execute(plan, Options(output_path=tmp_path / "r", sequential_engines=sequential_engines, max_calls=15))
     assert not done.failed and (one.asked, two.asked) == (10, 5)
 
 
@@ -348,11 +348,11 @@ def test_engines_share_a_budget_and_none_is_started_for_nothing(tmp_path: Path, 
 def test_a_second_phase_goes_on_in_the_middle(tmp_path: Path) -> None:
     data = {
         "name": "x",
-        "task": {"use": "agentsnet/consensus", "graphs": "ring", "size": 4, "samples": 2, "source": "seeded"},
+        "task": {"use": "agentsnet/consensus", "graphs": "ring", "size": 4, "instances": 2, "source": "seeded"},
         "protocol": {"use": "local_rounds", "rounds": 2, "channel": "neighbors", "parse_retries": 1, "phases": "two"},
         "prompts": "agentsnet/standard",
         "metrics": ["solved", "calls", "parse_retries"],
-        "tables": [{"title": "T", "rows": "model", "cell": "calls"}],
+        "tables": [{"title": "T", "rows": "model", "metrics": "calls"}],
     }
     counts: Counter[str] = Counter()
 

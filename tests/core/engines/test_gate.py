@@ -163,7 +163,7 @@ def test_a_gate_is_all_that_stands_between_player_and_engine(tmp_path: Path, opt
 
 
 def test_caches_stand_before_the_gate(tmp_path: Path) -> None:
-    caches = {"use_cache": tmp_path / "c", "overrides": ["share_calls=true"]}
+    caches = {"use_cache": tmp_path / "c", "overrides": ["dedupe_calls=true"]}
     assert calls_between(tmp_path, **caches) == ["cache.py", "cache.py", "gate.py"]
 
 

@@ -38,7 +38,7 @@ def spec(prompts: str = "toy/base", **task: Any) -> dict[str, Any]:
         "protocol": {"use": "rounds", "rounds": 2},
         "prompts": prompts,
         "metrics": ["agreed"],
-        "tables": [{"title": "Agreed", "rows": "model", "columns": "number", "cell": "agreed"}],
+        "tables": [{"title": "Agreed", "rows": "model", "columns": "number", "metrics": "agreed"}],
     }
 
 

@@ -51,7 +51,7 @@ def answers(run: Any) -> dict[str, list[Any]]:
 @pytest.mark.parametrize("share", [True, False])
 def test_equal_calls_are_asked_once_and_billed_to_every_agent(tmp_path: Path, share: bool) -> None:
     model = Counted()
-    run = harness.evaluate({**SPEC, "share_calls": share}, Mock(function=model), output_path=tmp_path / "run")
+    run = harness.evaluate({**SPEC, "dedupe_calls": share}, Mock(function=model), output_path=tmp_path / "run")
     assert sum(model.asked.values()) == (15 if share else 45)
     assert {score.numbers["tokens"] for score in run.scores} == {45}, "three calls of 15 tokens, as if alone"
     text = answers(run)
@@ -65,14 +65,14 @@ def test_equal_calls_are_asked_once_and_billed_to_every_agent(tmp_path: Path, sh
 
 def test_agents_and_repeats_keep_answers_of_their_own(tmp_path: Path) -> None:
     model = Counted()
-    one = {**SPEC, "matrix": {"how": SPEC["matrix"]["how"][:1]}, "share_calls": True, "repeats": 2}
+    one = {**SPEC, "matrix": {"how": SPEC["matrix"]["how"][:1]}, "dedupe_calls": True, "repeats": 2}
     harness.evaluate(one, Mock(function=model), output_path=tmp_path / "run")
     assert sum(model.asked.values()) == 30 and set(model.asked.values()) == {1}
 
 
 def test_a_run_that_was_cut_shares_with_what_it_had_asked(tmp_path: Path) -> None:
     whole, model = Counted(), Counted()
-    data = {**SPEC, "share_calls": True}
+    data = {**SPEC, "dedupe_calls": True}
     first = harness.evaluate(data, Mock(function=whole), output_path=tmp_path / "whole")
     model.dies_at = 7
     with pytest.raises(harness.api.errors.UserError, match="the run stopped"):
@@ -115,7 +115,7 @@ def test_an_engines_bug_fails_episodes_and_not_the_run(tmp_path: Path) -> None:
     def breaks(request: Request) -> Completion:
         raise ValueError("a bug")
 
-    run = harness.evaluate({**SPEC, "share_calls": True}, Mock(function=breaks), output_path=tmp_path / "run")
+    run = harness.evaluate({**SPEC, "dedupe_calls": True}, Mock(function=breaks), output_path=tmp_path / "run")
     assert len(run.failed) == len(run.scores) == 15 and "a bug" in str(run.failed[0].error)
 
 
@@ -201,7 +201,7 @@ def plan_with(*engines: Big) -> Any:
 
 def test_one_engine_at_a_time_with_few_changes(tmp_path: Path) -> None:
     engines = Big("a"), Big("bb"), Big("ccc")
-    run = execute(plan_with(*engines), Options(output_path=tmp_path / "run", one_engine_at_a_time=True))
+    run = execute(plan_with(*engines), Options(output_path=tmp_path / "run", sequential_engines=True))
     assert not run.failed and len(run.scores) == 5 and Big.started == []
     assert {str(moves) for moves in answers(run).values()} == {"[('Agent-0', 1), ('Agent-1', 2), ('Agent-2', 3)]"}
     assert [engine.log for engine in engines] == [["start", "close"]] * 3, "all episodes are open at once"
@@ -211,7 +211,7 @@ def test_one_engine_at_a_time_with_few_changes(tmp_path: Path) -> None:
 def test_many_episodes_and_little_room(tmp_path: Path) -> None:
     engines = Big("a"), Big("bb"), Big("ccc")
     run = execute(
-        plan_with(*engines), Options(output_path=tmp_path / "run", one_engine_at_a_time=True, max_concurrency=1)
+        plan_with(*engines), Options(output_path=tmp_path / "run", sequential_engines=True, max_concurrency=1)
     )
     assert not run.failed and Big.started == []
     assert [engine.log.count("start") for engine in engines] == [5, 3, 3], "who is there goes on first"
@@ -220,10 +220,10 @@ def test_many_episodes_and_little_room(tmp_path: Path) -> None:
 def test_an_engine_that_cannot_start_stops_the_run(tmp_path: Path) -> None:
     engines = Big("a"), Big("bb", fails=True), Big("ccc")
     with pytest.raises(harness.api.errors.UserError, match="bb cannot be started: too large"):
-        execute(plan_with(*engines), Options(output_path=tmp_path / "run", one_engine_at_a_time=True))
+        execute(plan_with(*engines), Options(output_path=tmp_path / "run", sequential_engines=True))
     assert Big.started == []
     again = Big("a"), Big("bb"), Big("ccc")
-    assert not execute(plan_with(*again), Options(output_path=tmp_path / "run", one_engine_at_a_time=True)).failed
+    assert not execute(plan_with(*again), Options(output_path=tmp_path / "run", sequential_engines=True)).failed
 
 
 @pytest.mark.parametrize("where", ["start", "close"])
@@ -242,7 +242,7 @@ def test_an_engine_that_breaks_in_its_turn_stops_the_run(tmp_path: Path, where: 
 
     engines = Big("a"), Broken("bb"), Big("ccc")
     with pytest.raises(harness.api.errors.UserError, match="no memory"):
-        execute(plan_with(*engines), Options(output_path=tmp_path / "run", one_engine_at_a_time=True))
+        execute(plan_with(*engines), Options(output_path=tmp_path / "run", sequential_engines=True))
     Big.started.clear()
 
 

@@ -109,7 +109,7 @@ def test_a_total_is_of_the_cells_episodes_and_mean_of_conditions_averages_totals
     ]
 
     def shown(**entry: str) -> list[tuple[float | None, int | None]]:
-        spec = TableSpec.parse({"title": "T", "rows": "model", "columns": "condition", "cell": "calls", **entry})
+        spec = TableSpec.parse({"title": "T", "rows": "model", "columns": "condition", "metrics": "calls", **entry})
         return [(cell.value, cell.n) for cell in build(spec, scores, metrics).rows[0].cells]
 
     totals = [(30.0, 2), (50.0, 1), (None, 0)]

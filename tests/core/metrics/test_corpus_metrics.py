@@ -39,9 +39,9 @@ SPEC = """
 extends: toy
 name: corpus
 metrics: [agreed, {use: f1, name: F1}]
-headline: {cell: F1}
+headline: {metric: F1}
 tables:
-  - {title: Both, rows: model, columns: metric, cell: [agreed, F1], aggregate: pooled, error: {F1: sem}}
+  - {title: Both, rows: model, columns: metric, metrics: [agreed, F1], aggregate: pooled, uncertainty: {F1: sem}}
 """
 
 
@@ -113,6 +113,6 @@ def test_records_are_any_json_value() -> None:
     scores = [EpisodeScore(f"c/{i}/0", "c", {"model": "m"}, {"t": CorpusRecord({"x": [i]})}) for i in range(3)]
     scores.append(EpisodeScore("c/3/0", "c", {"model": "m"}, {"t": CorpusRecord("lost")}, error="it failed"))
     assert [EpisodeScore.from_json(json.loads(json.dumps(score.to_json()))) for score in scores] == scores
-    table = TableSpec.parse({"title": "T", "rows": "model", "cell": "t", "aggregate": "pooled"})
+    table = TableSpec.parse({"title": "T", "rows": "model", "metrics": "t", "aggregate": "pooled"})
     cell = build(table, scores, {"t": Texts()}).rows[0].cells[0]
     assert (cell.value, cell.n, cell.failed, scores[0].number("t")) == (3.0, 3, 1, None)

@@ -92,9 +92,9 @@ MISTAKES = [
     (f'{TOP}[tables]\ntally = {{run = "a:b", key = "yes"}}', "tables.tally.key: expected true or false, found 'yes'"),
     (f"{TOP}[tables]\ntally = {{key = true}}", "tables.tally: missing required key 'run'"),
     (f'{TOP}[tables]\nrating = "a:b"', "tables.rating: the extension games ("),
-    (f'{TOP}[after]\necho = "a:b"', "after.echo: expected a table with run"),
-    (f'{TOP}[after.echo]\nrun = "a:b"\nparameters = "x"', "after.echo.parameters: expected a list of names"),
-    (f'{TOP}[after.echo]\nrun = "a:b"\nparameters = ["judge"]', "after.parameters.judge: the extension judges ("),
+    (f'{TOP}[post_run]\necho = "a:b"', "post_run.echo: expected a table with run"),
+    (f'{TOP}[post_run.echo]\nrun = "a:b"\nparameters = "x"', "post_run.echo.parameters: expected a list of names"),
+    (f'{TOP}[post_run.echo]\nrun = "a:b"\nparameters = ["judge"]', "post_run.parameters.judge: the extension judges ("),
     (f'{TOP}[engines]\nloud = "a:b"', "engines.loud: expected the name of a module"),
     (f'{TOP}[keys]\ntwice = "key"', "keys.twice: expected module:attribute, such as command:run, found 'key'"),
     (f'{TOP}[keys]\ntask = "a:b"', "keys.task: the harness has one of that name"),
@@ -256,17 +256,17 @@ RUN = ("eval", "--spec", "arithmetic", "--limit", "1", "--quiet", "--output_path
         ),
         (
             '[table_keys]\nodd = "kinds:Bare"',
-            "tables: [{title: T, rows: model, cell: score, odd: 1}]",
+            "tables: [{title: T, rows: model, metrics: score, odd: 1}]",
             "table_keys.odd: expected a subclass of harness.tables.keys.TableKey",
         ),
         (
             '[table_keys]\nodd = "kinds:Odd"',
-            "tables: [{title: T, rows: model, cell: score, odd: 1}]",
+            "tables: [{title: T, rows: model, metrics: score, odd: 1}]",
             "table_keys.odd: the class Odd has no `entry`",
         ),
         (
             '[table_keys]\nodd = "kinds:Unread"',
-            "tables: [{title: T, rows: model, cell: score, odd: 1}]",
+            "tables: [{title: T, rows: model, metrics: score, odd: 1}]",
             "table_keys.odd: the class Unread has no `read`",
         ),
         (
@@ -299,7 +299,7 @@ def test_keys_of_tables_may_be_called_as_the_core_calls_something_within(
         source += f"class {name.title()}(Odd):\n    entry = TypedDict('Entry', {{{name!r}: int}})\n"
     install(f"{TOP}[table_keys]\n{keys}[tables]\ntally = 'kinds:Tally'\n", {"kinds.py": source})
     spec = tmp_path / "spec.yaml"
-    plain = "{title: A, rows: model, cell: score, added: 1, derived: 1, cells: 1}"
+    plain = "{title: A, rows: model, metrics: score, added: 1, derived: 1, cells: 1}"
     spec.write_text(f"extends: arithmetic\ntables: [{plain}, {{title: B, kind: tally, of: score, summed: 1}}]\n")
     assert main(["validate", str(spec)]) == 0, capsys.readouterr().err
 
@@ -338,7 +338,7 @@ def test_findings_that_raise_cost_no_transcript(
 def test_options_that_an_extension_cannot_add_do_not_stop_a_run(
     install: Install, tmp_path: Path, capsys: Capture
 ) -> None:
-    manifest = f'{TOP}[after.echo]\nrun = "after:Echo"\nparameters = ["echo"]\neval = "after:options"\n'
+    manifest = f'{TOP}[post_run.echo]\nrun = "after:Echo"\nparameters = ["echo"]\neval = "after:options"\n'
     install(manifest, {"after.py": "def options(command): command.add_argument('--model')\n"})
     assert main([*RUN, str(tmp_path / "run")]) == 0
     assert "echo" not in capsys.readouterr().err, "options of extensions are not asked for"

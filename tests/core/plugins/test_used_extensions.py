@@ -124,9 +124,9 @@ def test_a_run_whose_extension_is_gone_prints_its_scores(package: Path, capsys: 
 @pytest.mark.parametrize(
     "tables",
     [
-        "[{title: T, rows: model, cell: length}]",
-        "[{title: T, rows: model, cell: [score, length], unit: {length: thousands}, labels: {length: Long}}]",
-        "[{title: T, rows: model, cell: [score, quotient], ratio: {quotient: [length, score]}}]",
+        "[{title: T, rows: model, metrics: length}]",
+        "[{title: T, rows: model, metrics: [score, length], unit: {length: thousands}, labels: {length: Long}}]",
+        "[{title: T, rows: model, metrics: [score, quotient], ratio: {quotient: [length, score]}}]",
     ],
 )
 @pytest.mark.parametrize("headline", ["length", "score"])
@@ -134,7 +134,7 @@ def test_a_run_whose_metric_is_gone_prints_the_others(
     package: Path, tables: str, headline: str, capsys: Capture
 ) -> None:
     bring(package, {"metrics/length.py": METRIC})
-    head = f"metrics: [score, length], headline: {{cell: {headline}}}"
+    head = f"metrics: [score, length], headline: {{metric: {headline}}}"
     spec = f"{{extends: arithmetic, name: loud, {head}, tables: {tables}}}"
     Path("loud.yaml").write_text(spec)
     assert play("r") == 0 and capsys.readouterr().out

@@ -16,7 +16,7 @@ ROOMS = Choice(tuple("12345"), MARKER)
 @pytest.mark.parametrize("between", [" ", "\n", ": "])
 def test_a_single_number_is_read_whatever_its_noun(noun: str, between: str) -> None:
     """A form does not know the nouns of its task: "Room 3" answers which room, "Value 1" which value. AgentsNet asks
-    for "0" or "1" alone; `score --readers all` shows what the strict rule reads."""
+    for "0" or "1" alone; `score --parsers all` shows what the strict rule reads."""
     for said in (f"{noun}1", f"{noun}1.", f"**{noun}1**", f"{noun}1 (4 neighbors agree)", f"{noun}1, not {noun}0"):
         assert BIT.parse(f"We agree.\n{MARKER}{between}{said}").action == "1", said
 

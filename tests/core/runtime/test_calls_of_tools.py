@@ -1,4 +1,4 @@
-"""Replies given as arguments of a tool: `calls: tools`, for every form, every protocol and a single seat."""
+"""Replies given as arguments of a tool: `reply_via: tool_calls`, for every form, every protocol and a single seat."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_a_run_is_resumed_and_replayed_and_peers_read_lines(tmp_path: Path) -> N
         assert request.tools[0]["name"] == TOOL and ("tool" in roles) == (roles.count("user") > 1)
         return stand_in(request)
 
-    changes = ["calls=tools", "prompts=ensembles/standard", "protocol={use: debate, agents: 2, rounds: 2}"]
+    changes = ["reply_via=tool_calls", "prompts=ensembles/standard", "protocol={use: debate, agents: 2, rounds: 2}"]
     options: dict[str, Any] = {"overrides": changes, "limit": 1}
     run = harness.evaluate("arithmetic", Mock(function=answer), output_path=tmp_path / "run", **options)
     assert len(asked) == 3 * 4 and asked[-1].count("The answer is ") > 1 and f"{TOOL}(" not in asked[-1]
@@ -185,7 +185,8 @@ def test_a_group_alone_gives_its_replies_by_tool(tmp_path: Path) -> None:
         return Completion("The answer is 7.") if not request.tools else calls(call(TOOL, {"answer": 7}))
 
     changes = [
-        "calls={seat: tools}", "agents={seat: {model: model, agents: [Agent-1]}}", "prompts=ensembles/standard",
+        "reply_via={seat: tool_calls}",
+        "agents={seat: {model: model, agents: [Agent-1]}}", "prompts=ensembles/standard",
         "protocol={use: vote, agents: 3}",
     ]  # fmt: skip
     run = harness.evaluate(
@@ -197,26 +198,26 @@ def test_a_group_alone_gives_its_replies_by_tool(tmp_path: Path) -> None:
 
 def test_a_group_without_an_agent_in_the_example_is_offered_tools(tmp_path: Path) -> None:
     agents = "agents={default: model, few: {model: model, share: 0.1}}"
-    plan = planned("networks/coloring", "calls={few: tools}", agents)
+    plan = planned("networks/coloring", "reply_via={few: tool_calls}", agents)
     assert plan.conditions
 
 
 def test_text_and_tools_are_compared_by_a_matrix() -> None:
-    plan = planned("arithmetic", "matrix={form: [text, tools]}", "calls=${form}", "task.terms=2")
+    plan = planned("arithmetic", "matrix={form: [text, tool_calls]}", "reply_via=${form}", "task.terms=2")
     offering = {
         condition.labels["form"]: any(
             turn.reply.tools for turn in drive(condition.protocol, condition.task, condition.task.example()).turns()
         )
         for condition in plan.conditions
     }
-    assert offering == {"text": False, "tools": True}
+    assert offering == {"text": False, "tool_calls": True}
 
 
 def test_a_frozen_protocol_offers_tools() -> None:
     condition = planned("arithmetic").conditions[0]
     frozen = replace(condition, protocol=Frozen())
-    spec = parse({"name": "one", "task": "arithmetic", "protocol": "single", "calls": "tools"}, builtin())
-    [called] = CallsKey("calls", "tools", spec).conditions(frozen, 0)
+    spec = parse({"name": "one", "task": "arithmetic", "protocol": "single", "reply_via": "tool_calls"}, builtin())
+    [called] = CallsKey("reply_via", "tool_calls", spec).conditions(frozen, 0)
     assert called.protocol is not frozen.protocol
     assert any(turn.reply.tools for turn in drive(called.protocol, called.task, called.task.example()).turns())
 
@@ -234,22 +235,22 @@ def planned(spec: str, *changes: str) -> Plan:
     return resolve.plan(load(spec, builtin(), changes), builtin(), Mock(text="7"))
 
 
-@pytest.mark.parametrize("calls", ["text", "tools"])
+@pytest.mark.parametrize("calls", ["text", "tool_calls"])
 def test_a_protocol_with_calls_of_its_own_is_told_once(calls: str) -> None:
-    with pytest.raises(SpecError, match="calls: is said twice"):
-        planned("mas_calls", f"calls={calls}")
+    with pytest.raises(SpecError, match="reply_via: is said twice"):
+        planned("mas_calls", f"reply_via={calls}")
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (["calls={seats: tools}"], "there is no group 'seats'"),
-        (["calls=${form}", "matrix.form=[1]"], "must be text or tools, found 1"),
-        (["calls=tool"], "must be text or tools, found 'tool'"),
-        (["calls=tools", "constrained=true"], "calls tools"),
+        (["reply_via={seats: tool_calls}"], "there is no group 'seats'"),
+        (["reply_via=${form}", "matrix.form=[1]"], "must be text or tool_calls, found 1"),
+        (["reply_via=tool"], "must be text or tool_calls, found 'tool'"),
+        (["reply_via=tool_calls", "structured_output=true"], "calls tools"),
         (
-            ["calls={few: tools}", "agents.few={policy: calculator, count: 1}"],
-            "--set calls={few: tools}: a policy plays 'few': it calls no tools\n  Leave it out, or",
+            ["reply_via={few: tool_calls}", "agents.few={policy: calculator, count: 1}"],
+            "--set reply_via={few: tool_calls}: a policy plays 'few': it calls no tools\n  Leave it out, or",
         ),
     ],
 )
@@ -260,7 +261,7 @@ def test_what_cannot_be_is_refused(changes: list[str], message: str, tmp_path: P
 
 def test_a_group_that_a_baseline_plays_without_a_model_may_call() -> None:
     few = "agents={default: model, few: {model: model, count: 1, baseline: calculator}}"
-    spec = load("arithmetic", builtin(), ["calls={default: tools, few: tools}", few])
+    spec = load("arithmetic", builtin(), ["reply_via={default: tool_calls, few: tool_calls}", few])
     assert resolve.plan(spec, builtin()).conditions
 
 
@@ -345,7 +346,7 @@ def test_no_key_that_decoding_may_write_has_an_escape() -> None:
 
 
 def test_the_bounds_of_a_number_are_those_of_the_argument() -> None:
-    [condition, *_] = planned("networks/shared_rooms", "calls=tools").conditions
+    [condition, *_] = planned("networks/shared_rooms", "reply_via=tool_calls").conditions
     *_, last = drive(condition.protocol, condition.task, condition.task.example()).turns()
     answer = last.reply.tools[0]["parameters"]["properties"]["answer"]
     assert (answer["type"], answer["minimum"], answer["maximum"]) == ("integer", 0, last.reply.options[-1])
@@ -376,7 +377,7 @@ def test_groups_submit_answers_with_fields(form: str, tmp_path: Path) -> None:
             return calls(*({"id": "1", **one} for one in request.reply.calls_of([action[-1]])))
         return Completion(request.reply.written(request.reply.examples[-2]))
 
-    changes = [f"protocol.calls={form}", "task.reply={confidence: {number: [0, 1]}}"]
+    changes = [f"protocol.reply_via={form}", "task.reply={confidence: {number: [0, 1]}}"]
     run = harness.evaluate(
         "sharded/inventory", Mock(function=answer), overrides=changes, limit=1, output_path=tmp_path / "run"
     )
@@ -387,7 +388,7 @@ def test_groups_submit_answers_with_fields(form: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("said", ["**MESSAGE**: I wait.\n**ACTION**: WAIT", calls(call(TOOL, {"action": "WAIT"}))])
 def test_a_strict_reader_takes_calls_and_no_other_text_than_was_asked_for(said: Any, tmp_path: Path) -> None:
     model = Mock(function=lambda request: said)
-    harness.evaluate("dpbench_quick", model, overrides=["calls=tools"], limit=1, output_path=tmp_path / "run")
-    assert main(["score", str(tmp_path / "run"), "--readers", "strict"]) == 0
-    strict = json.loads((tmp_path / "run" / "run.json").read_text())["readers"]["strict"]
+    harness.evaluate("dpbench_quick", model, overrides=["reply_via=tool_calls"], limit=1, output_path=tmp_path / "run")
+    assert main(["score", str(tmp_path / "run"), "--parsers", "strict"]) == 0
+    strict = json.loads((tmp_path / "run" / "run.json").read_text())["parsers"]["strict"]
     assert strict["read"] == (0 if isinstance(said, str) else strict["asked"]) and strict["asked"]

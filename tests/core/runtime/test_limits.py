@@ -126,7 +126,7 @@ def test_metrics_tell_limits_from_errors(tmp_path: Path) -> None:
         "matrix": {"most": [2, 3]},
         "limits": {"calls_per_episode": "${most}"},
         "metrics": ["limited", "engine_errors", "parse_failures", "calls"],
-        "tables": [{"title": "T", "rows": "most", "cell": ["limited", "calls"]}],
+        "tables": [{"title": "T", "rows": "most", "metrics": ["limited", "calls"]}],
     }
     done = harness.evaluate(data, Mock(text="The answer is 1"), output_path=tmp_path, project=BUILTIN)
     assert [list(score.numbers.values()) for score in done.scores] == 4 * [[1, 0, 0, 2]] + 4 * [[0, 0, 0, 3]]
@@ -243,7 +243,7 @@ def test_a_shared_call_is_billed_to_every_episode(tmp_path: Path) -> None:
         "matrix": {"ties": ["none", "first"]},
         "limits": {"calls_per_episode": 2},
         "metrics": ["calls", "limited"],
-        "share_calls": True,
+        "dedupe_calls": True,
     }
     counts: Counter[int] = Counter()
 
@@ -258,7 +258,7 @@ def test_a_shared_call_is_billed_to_every_episode(tmp_path: Path) -> None:
 def test_both_phases_are_one_episode(tmp_path: Path) -> None:
     data = {
         "name": "x",
-        "task": {"use": "agentsnet/consensus", "graphs": "ring", "size": 4, "samples": 2, "source": "seeded"},
+        "task": {"use": "agentsnet/consensus", "graphs": "ring", "size": 4, "instances": 2, "source": "seeded"},
         "protocol": {"use": "local_rounds", "rounds": 2, "channel": "neighbors", "parse_retries": 0, "phases": "two"},
         "prompts": "agentsnet/standard",
         "limits": {"calls_per_agent": 4},

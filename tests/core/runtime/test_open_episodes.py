@@ -204,9 +204,9 @@ def test_engines_that_are_started_in_turn_end_with_the_first_that_is_dead(tmp_pa
         return "a"
 
     with pytest.raises(RunStoppedError, match="the engine is gone"):
-        play(tmp_path / "r", die, answer, max_concurrency=1, one_engine_at_a_time=True)
+        play(tmp_path / "r", die, answer, max_concurrency=1, sequential_engines=True)
     assert requests == []
-    assert not play(tmp_path / "r", say, answer, one_engine_at_a_time=True).failed
+    assert not play(tmp_path / "r", say, answer, sequential_engines=True).failed
 
 
 def test_what_other_engines_are_answering_when_the_run_stops_is_kept(tmp_path: Path) -> None:

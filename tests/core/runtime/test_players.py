@@ -29,8 +29,8 @@ TASK = TOY.load("tasks", "pick")()
 CASE = TASK.example()
 
 
-def player(answer: Callable[[Request], str | Completion], constrained: bool = False) -> ModelPlayer:
-    return ModelPlayer(Mock(function=answer), TOY.prompts("toy/base"), {"temperature": 1}, constrained, "e/S0", 7)
+def player(answer: Callable[[Request], str | Completion], structured_output: bool = False) -> ModelPlayer:
+    return ModelPlayer(Mock(function=answer), TOY.prompts("toy/base"), {"temperature": 1}, structured_output, "e/S0", 7)
 
 
 def turn(i: int = 0, parse_retries: int = 1, fresh: bool = False) -> Turn:
@@ -128,7 +128,7 @@ def test_requests_are_named_and_seeded_by_turn_and_attempt() -> None:
         return "?"
 
     for _ in range(2):
-        who = player(answer, constrained=True)
+        who = player(answer, structured_output=True)
         act(who, turn(0))
         act(who, turn(1))
     ids = [request.id for request in seen]
@@ -136,7 +136,7 @@ def test_requests_are_named_and_seeded_by_turn_and_attempt() -> None:
     seeds = [request.seed for request in seen]
     assert seeds[:4] == seeds[4:] and len(set(seeds)) == 4
     assert seen[0].constraint == {"choice": ["a", "b"]}
-    assert player(answer).constrained is False
+    assert player(answer).structured_output is False
 
 
 def test_reasoning_never_enters_the_conversation() -> None:

@@ -189,14 +189,14 @@ def test_a_default_said_in_so_many_words_goes_on_with_the_run(tmp_path: Path) ->
 
 def test_tables_may_change_and_reports_show_the_new_ones(tmp_path: Path) -> None:
     run(tmp_path / "r")
-    table = "{title: Other, rows: agents, cell: agreed}"
+    table = "{title: Other, rows: agents, metrics: agreed}"
     run(tmp_path / "r", overrides=(f"tables=[{table}]",))
     assert [t.title for t in harness.load_run(tmp_path / "r", TOY).tables] == ["Other"]
 
 
 def test_a_table_that_cannot_be_made_is_refused_before_anything_is_played(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match=r"--set tables.*unknown label 'sets'. Did you mean agents"):
-        run(tmp_path / "r", overrides=("tables=[{title: T, rows: sets, cell: agreed}]",))
+        run(tmp_path / "r", overrides=("tables=[{title: T, rows: sets, metrics: agreed}]",))
     assert not (tmp_path / "r").exists()
 
 

@@ -32,11 +32,11 @@ from tests.helpers.journals import as_killed
 NOTE = "simulated: players knew the right answer"
 PANEL = {"use": "simulated", "label": "weak experts", "accuracy": 0.6}
 TABLES = [
-    {"title": "One", "rows": "model", "columns": "terms", "cell": "score", "aggregate": "pooled"},
-    {"title": "Two", "rows": "terms", "cell": "score", "labels": {"simulated (weak experts)": "GPT-9", "2": "two"}},
-    {"title": "Renamed", "rows": "model", "cell": "score", "labels": {"simulated (weak experts)": "GPT-9"}},
-    {"title": "Figure", "rows": ["model", "terms"], "cell": "score", "figure": "bar"},
-    {"title": "Tests", "rows": "model", "cell": "score", "compare": {"label": "terms", "base": 2, "with": 3}},
+    {"title": "One", "rows": "model", "columns": "terms", "metrics": "score", "aggregate": "pooled"},
+    {"title": "Two", "rows": "terms", "metrics": "score", "labels": {"simulated (weak experts)": "GPT-9", "2": "two"}},
+    {"title": "Renamed", "rows": "model", "metrics": "score", "labels": {"simulated (weak experts)": "GPT-9"}},
+    {"title": "Figure", "rows": ["model", "terms"], "metrics": "score", "figure": "bar"},
+    {"title": "Tests", "rows": "model", "metrics": "score", "compare": {"label": "terms", "base": 2, "with": 3}},
 ]
 
 
@@ -179,8 +179,8 @@ def named_as(score: EpisodeScore, run: Run) -> EpisodeScore:
 def test_columns_and_tests_between_both_are_marked_cell_by_cell(run: Run, tmp_path: Path) -> None:
     real = played(tmp_path / "real", Mock(text="The answer is 3.", model="a-model"), baseline=None)
     entries = [
-        {"title": "Columns", "rows": "terms", "columns": "model", "cell": "score"},
-        {"title": "T", "rows": "terms", "cell": "score",
+        {"title": "Columns", "rows": "terms", "columns": "model", "metrics": "score"},
+        {"title": "T", "rows": "terms", "metrics": "score",
          "compare": {"label": "model", "base": "a-model", "with": "simulated (weak experts)"}},
     ]  # fmt: skip
     tables = [TableSpec.parse(entry) for entry in entries]
@@ -201,7 +201,7 @@ def test_a_real_model_beside_simulated_ones_is_marked_too(tmp_path: Path) -> Non
 
 def test_in_a_mixed_run_only_simulated_rows_are_marked(tmp_path: Path) -> None:
     who = [{"name": "told", "player": PANEL}, {"name": "not", "player": "calculator"}]
-    tables = [{"title": "T", "rows": "who", "cell": "score"}, {"title": "A", "rows": "model", "cell": "score"}]
+    tables = [{"title": "T", "rows": "who", "metrics": "score"}, {"title": "A", "rows": "model", "metrics": "score"}]
     task = {"use": "arithmetic", "size": 8}
     both = played(tmp_path / "run", baseline="${who.player}", matrix={"who": who}, task=task, tables=tables)
     assert both.meta["model"] == "calculator + simulated (weak experts)"

@@ -73,7 +73,7 @@ task: guess
 protocol: once
 prompts: plain
 metrics: [right]
-tables: [{title: T, rows: model, cell: right}]
+tables: [{title: T, rows: model, metrics: right}]
 """
 TASK_FILE, MARKS, METRIC_FILE = "registry/tasks/guess.py", "registry/tasks/_marks.py", "metrics/right.py"
 PROTOCOL_FILE = "registry/protocols/once.py"

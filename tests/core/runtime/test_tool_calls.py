@@ -268,7 +268,12 @@ def test_every_schema_of_arguments_is_shown() -> None:
 
 # ------------------------------------------------------------------------------------------- runs
 
-SMALL = ["protocol.calls=tools", "matrix.agents=[2]", "matrix.problem=[global_maximum]", "protocol.max_rounds=4"]
+SMALL = [
+    "protocol.reply_via=tool_calls",
+    "matrix.agents=[2]",
+    "matrix.problem=[global_maximum]",
+    "protocol.max_rounds=4",
+]
 
 
 def talking(request: Request) -> Completion:
@@ -347,7 +352,7 @@ def test_a_response_cache_knows_tools_from_texts(tmp_path: Path) -> None:
         asked.append(bool(request.tools))
         return talking(request) if request.tools else Completion("<submit_result>12</submit_result>")
 
-    for folder, more in (("one", ()), ("two", ()), ("text", ("protocol.calls=text",))):
+    for folder, more in (("one", ()), ("two", ()), ("text", ("protocol.reply_via=text",))):
         run = evaluate(tmp_path / folder, Mock(function=answer), *more, use_cache=tmp_path / "answers.sqlite")
         assert not run.failed
         if folder != "text":
@@ -368,7 +373,7 @@ def test_mas_bench_gives_each_result_to_its_call_and_asks_nothing_beside(backend
 
     more = ["matrix.condition=[CAMOC]", "matrix.agents=[3]", f"matrix.backend=[{backend}]", "protocol.max_rounds=2"]
     run = harness.evaluate(
-        "mas_quick", Mock(function=answer), overrides=["protocol.calls=tools", *more], output_path=tmp_path
+        "mas_quick", Mock(function=answer), overrides=["protocol.reply_via=tool_calls", *more], output_path=tmp_path
     )
     assert not run.failed and run.scores[0].numbers["parse_failures"] == 0
     last = max(seen, key=len)
@@ -380,9 +385,9 @@ def test_mas_bench_gives_each_result_to_its_call_and_asks_nothing_beside(backend
 
 @pytest.mark.slow
 def test_policies_play_on_as_before(tmp_path: Path) -> None:
-    for spec, more in (("silo_quick", SMALL), ("mas_quick", ["protocol.calls=tools", "matrix.agents=[3]"])):
+    for spec, more in (("silo_quick", SMALL), ("mas_quick", ["protocol.reply_via=tool_calls", "matrix.agents=[3]"])):
         runs = [
-            harness.evaluate(spec, overrides=[*more, f"protocol.calls={how}"], output_path=tmp_path / spec / how)
+            harness.evaluate(spec, overrides=[*more, f"protocol.reply_via={how}"], output_path=tmp_path / spec / how)
             for how in ("text", "tools")
         ]
         assert [s.numbers for s in runs[0].scores] == [s.numbers for s in runs[1].scores]
@@ -403,13 +408,13 @@ class Plain(Engine):
 def test_an_engine_without_tools_ends_the_run_before_it_begins(tmp_path: Path) -> None:
     plain = Plain()
     for engine, why in ((plain, "the engine of plain offers none"), (VLLM(pretrained="m"), "tool_parser is not set")):
-        with pytest.raises(SpecError, match=f"turn 'round' offers tools .calls: tools.; .*{why}") as caught:
+        with pytest.raises(SpecError, match=f"turn 'round' offers tools .reply_via: tool_calls.; .*{why}") as caught:
             evaluate(tmp_path / "run", engine)
         assert caught.value.place is not None and "silo" in str(caught.value.place.file)
-        assert ("Engines that can: " if engine is plain else "say calls: text") in str(caught.value)
+        assert ("Engines that can: " if engine is plain else "say reply_via: text") in str(caught.value)
     assert plain.asked == 0 and not (tmp_path / "run").exists()
     assert VLLM(pretrained="m", tool_parser="hermes").tools_problem is None
-    assert not evaluate(tmp_path / "text", plain, "protocol.calls=text").failed and plain.asked
+    assert not evaluate(tmp_path / "text", plain, "protocol.reply_via=text").failed and plain.asked
 
 
 @pytest.mark.slow
@@ -466,7 +471,7 @@ def test_a_prompt_with_tools_asks_for_no_syntax(prompts: str) -> None:
     mas = prompts.startswith("mas/")
     task, channel = ("mas/sorting", "mas/shared_kv") if mas else ("silo/prefix_sum", "store")
     protocol = BUILTIN.load("protocols", "command_rounds" if mas else "action_rounds")(
-        channel=BUILTIN.load("channels", channel)(), max_rounds=2, calls="tools"
+        channel=BUILTIN.load("channels", channel)(), max_rounds=2, reply_via="tool_calls"
     )
     source = BUILTIN.load("tasks", task)(agents=3)
     turns = list(drive(protocol, source, source.example()).turns())

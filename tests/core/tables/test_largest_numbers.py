@@ -22,8 +22,8 @@ class Huge(Metric):
 SPEC = """extends: arithmetic
 name: x
 metrics: [{use: huge, name: huge, value: VALUE}, score]
-headline: {cell: huge}
-tables: [{title: T, rows: model, cell: huge}]
+headline: {metric: huge}
+tables: [{title: T, rows: model, metrics: huge}]
 """
 
 

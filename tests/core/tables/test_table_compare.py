@@ -32,7 +32,7 @@ class Mean(Metric):
 
 METRICS: dict[str, Metric] = {"solved": Mean(), "tokens": Mean()}
 COMPARE = {"label": "condition", "base": "Base", "with": "CAMOC"}
-ENTRY = {"title": "T", "rows": "backend", "cell": "solved", "compare": COMPARE}
+ENTRY = {"title": "T", "rows": "backend", "metrics": "solved", "compare": COMPARE}
 BASE, CAMOC = [0.1, 0.4, 0.2, 0.5], [0.9, 0.6, 0.8, 0.3, 0.7]
 
 
@@ -142,14 +142,14 @@ def test_what_is_no_test_does_not_count_in_the_correction() -> None:
 
 def test_metrics_and_values_compared_make_rows() -> None:
     scores = [*BOTH, *episodes("Alone", [0.0, 0.1])]
-    table = made(scores, {"with": ["CAMOC", "Alone"]}, cell=["tokens", "solved"], labels={"Alone": "N = 1"})
+    table = made(scores, {"with": ["CAMOC", "Alone"]}, metrics=["tokens", "solved"], labels={"Alone": "N = 1"})
     assert table.row_labels == ("backend", "metric", "condition")
     result = values(table)
     assert list(result) == [("p2p", x, y) for x in ("tokens", "solved") for y in ("CAMOC", "N = 1")]
     assert [result[key]["with"] for key in result] == [pytest.approx(x) for x in (65, 5, 0.65, 0.05)]
     assert [result[key]["base"] for key in result] == [pytest.approx(x) for x in (30, 25, 0.3, 0.25)]
     assert [column.names for column in table.columns][:3] == [("Base",), ("with",), ("difference",)]
-    placed = made(scores, cell=["tokens", "solved"], rows=["metric", "backend"])
+    placed = made(scores, metrics=["tokens", "solved"], rows=["metric", "backend"])
     assert [row.names for row in placed.rows] == [("tokens", "p2p"), ("solved", "p2p")]
 
 
@@ -286,17 +286,17 @@ def test_hostile_values_stay_data(form: str) -> None:
         ({"overall": "pooled"}, "compare: overall cannot stand beside it"),
         ({"figure": "bar"}, "compare: figure cannot stand beside it: tests are shown as a table"),
         ({"published": "x/t"}, "compare: published cannot stand beside it: published figures are not tested"),
-        ({"error": "sem"}, "compare: error cannot stand beside it: the tests say how sure a difference is"),
+        ({"uncertainty": "sem"}, "compare: uncertainty cannot stand beside it: the tests say how sure a difference is"),
         ({"aggregate": "mean_of_conditions"}, "compare: it is made of episodes, not of conditions: aggregate can"),
         (
-            {"cell": "each", "ratio": {"each": ["tokens", "solved"]}},
+            {"metrics": "each", "ratio": {"each": ["tokens", "solved"]}},
             "compare: 'each' is a ratio, which episodes have no numbers of: compare takes its metrics",
         ),
-        ({"cell": "lost", "loss": {"lost": ["tokens", "solved"]}}, "compare: 'lost' is a loss"),
-        ({"cell": "usd", "cost": {"usd": {"input": "tokens"}}}, "compare: 'usd' is a cost"),
+        ({"metrics": "lost", "relative_drop": {"lost": ["tokens", "solved"]}}, "compare: 'lost' is a relative_drop"),
+        ({"metrics": "usd", "cost": {"usd": {"input": "tokens"}}}, "compare: 'usd' is a cost"),
         ({"rows": ["backend", "condition"]}, "compare: rows must not have 'condition'"),
         ({"rows": "statistic"}, "a table cannot group by 'statistic': the name is taken"),
-        ({"cell": "sovled"}, "cell: unknown metric 'sovled'. Did you mean solved?"),
+        ({"metrics": "sovled"}, "metrics: unknown metric 'sovled'. Did you mean solved?"),
         ({"where": {"condition": "Base"}}, "compare: where leaves out condition 'CAMOC'"),
         ({"compare": ["Base", "CAMOC"]}, "'compare' must be a mapping, found a list"),
         ({"compare": {"label": "condition", "base": "Base"}}, "'compare': missing required key 'with'"),
@@ -309,8 +309,11 @@ def test_hostile_values_stay_data(form: str) -> None:
         ({"compare": {**COMPARE, "with": ["CAMOC", "Base"]}}, "compare: 'Base' is compared with itself"),
         ({"compare": {**COMPARE, "with": ["CAMOC", "CAMOC"]}}, "compare: with has 'CAMOC' twice"),
         ({"compare": {**COMPARE, "paired_by": "condition"}}, "compare: no pair can agree in 'condition'"),
-        ({"compare": {**COMPARE, "paired_by": "metric"}}, "compare: use cell to choose metrics"),
-        ({"compare": {**COMPARE, "label": "metric", "base": "a", "with": "b"}}, "compare: use cell to choose metrics"),
+        ({"compare": {**COMPARE, "paired_by": "metric"}}, "compare: use metrics: to choose metrics"),
+        (
+            {"compare": {**COMPARE, "label": "metric", "base": "a", "with": "b"}},
+            "compare: use metrics: to choose metrics",
+        ),
         ({"compare": {"label": "value", "base": "a", "with": "b"}}, "a table cannot group by 'value'"),
     ],
 )
@@ -320,7 +323,7 @@ def test_what_makes_no_sense_is_refused_in_words(entry: dict[str, Any], problem:
 
 
 def test_a_right_entry_has_no_problems() -> None:
-    entry = {**ENTRY, "aggregate": "pooled", "error": None, "compare": {**COMPARE, "paired_by": ["agents"]}}
+    entry = {**ENTRY, "aggregate": "pooled", "uncertainty": None, "compare": {**COMPARE, "paired_by": ["agents"]}}
     assert check(entry, {"backend": [], "agents": [], "condition": ["Base", "CAMOC"]}, METRICS) == []
     sizes = {"label": "size", "base": 4, "with": [8, "16"]}
     assert check({**ENTRY, "compare": sizes}, {"backend": [], "size": [4, 8, 16]}, METRICS) == []

@@ -39,7 +39,7 @@ COST = {
     "low": {"input": "tokens_total"},
     "high": {"output": "tokens_total"},
 }
-ENTRY = {"title": "T", "rows": "backend", "cell": list(COST), "cost": COST}
+ENTRY = {"title": "T", "rows": "backend", "metrics": list(COST), "cost": COST}
 PRICES = {"m": Price(0.15, 0.75), "n": Price(0.02, 0.10)}
 
 
@@ -80,10 +80,12 @@ def test_a_cost_is_a_total_over_all_conditions_whatever_aggregate_says() -> None
 def test_every_model_is_billed_at_its_own_price_and_an_overall_column_adds_up() -> None:
     scores = [*TWO, episode(1_000_000, 1_000_000, model="n")]
     assert list(grid(made(scores))) == [("m", "p2p"), ("n", "p2p")]
-    across = made(scores, columns="model", cell="cost", cost={"cost": COST["cost"]}, overall="pooled")
+    across = made(scores, columns="model", metrics="cost", cost={"cost": COST["cost"]}, overall="pooled")
     assert grid(across) == {("p2p",): [pytest.approx(0.405), pytest.approx(0.12), pytest.approx(0.525)]}
     assert across.notes == ("Prices in USD per million tokens: m 0.15 in, 0.75 out; n 0.02 in, 0.1 out.",)
-    part = made(scores, {"m": PRICES["m"]}, columns="model", cell="cost", cost={"cost": COST["cost"]}, overall="pooled")
+    part = made(
+        scores, {"m": PRICES["m"]}, columns="model", metrics="cost", cost={"cost": COST["cost"]}, overall="pooled"
+    )
     assert grid(part) == {("p2p",): [pytest.approx(0.405), None, None]}  # a part of the sum is not the sum
 
 
@@ -106,7 +108,7 @@ def test_what_costs_nothing_is_0_and_who_used_no_tokens_needs_no_price() -> None
 
 def test_episodes_without_tokens_are_left_out_and_reported() -> None:
     failed = EpisodeScore("c/9/0", "c", TWO[0].labels, TWO[0].numbers, "boom")
-    table = made([*TWO, failed, episode(500, None)], cell=["cost", "tokens_input"], cost={"cost": COST["cost"]})
+    table = made([*TWO, failed, episode(500, None)], metrics=["cost", "tokens_input"], cost={"cost": COST["cost"]})
     cell = table.rows[0].cells[0]
     assert (cell.value, cell.n, cell.failed, cell.missing) == (pytest.approx(0.405), 2, 1, 1)
     assert "cost leaves out 1 of 3 episodes: no tokens_input or tokens_output." in table.notes
@@ -128,7 +130,10 @@ def test_the_cost_lies_between_all_input_and_all_output(tokens: list[tuple[int, 
         ({"cost": {"cost": {"inptu": "tokens_input"}}}, "cost: unknown key 'inptu'. Did you mean input"),
         ({"cost": {"cost": {}}}, "cost: 'cost' must not be empty"),
         ({"cost": {"cost": ["tokens_input"]}}, "cost: 'cost' must be a mapping, found a list"),
-        ({"cost": {"cost": {"input": "tokens_input"}, "more": {"input": "tokens_input"}}}, "cost: cell does not use"),
+        (
+            {"cost": {"cost": {"input": "tokens_input"}, "more": {"input": "tokens_input"}}},
+            "cost: metrics does not use",
+        ),
         (
             {"cost": {"cost": {"input": "tokens_input"}}, "ratio": {"cost": ["tokens_input", "tokens_total"]}},
             "'cost' is derived twice",
@@ -136,13 +141,13 @@ def test_the_cost_lies_between_all_input_and_all_output(tokens: list[tuple[int, 
     ],
 )
 def test_a_wrong_cost_is_explained(entry: dict[str, Any], problem: str) -> None:
-    problems = check({**ENTRY, "cell": "cost", **entry}, ["backend"], METRICS)
+    problems = check({**ENTRY, "metrics": "cost", **entry}, ["backend"], METRICS)
     assert [text[: len(problem)] for text in problems] == [problem]
 
 
 def test_building_refuses_a_metric_that_is_not_there() -> None:
     with pytest.raises(SpecError, match=r"unknown metric 'tokens'"):
-        made(TWO, cell="cost", cost={"cost": {"input": "tokens"}})
+        made(TWO, metrics="cost", cost={"cost": {"input": "tokens"}})
 
 
 # ------------------------------------------------------------------------------------------- specs
@@ -185,14 +190,14 @@ def test_prices_merge_are_set_by_any_models_name_and_define_no_benchmark(tmp_pat
         ("prices: {m: 3}", "'m' must be a mapping, found the number 3", "s.yaml:3:13"),
         ("prices: [m]", "'prices' must be a mapping, found a list", "s.yaml:3:9"),
         (
-            "tables: [{title: t, rows: model, cell: c, cost: {c: {inputs: agreed}}}]",
+            "tables: [{title: t, rows: model, metrics: c, cost: {c: {inputs: agreed}}}]",
             "unknown key 'inputs'. Did you mean input",
-            "s.yaml:3:54",
+            "s.yaml:3:57",
         ),
         (
-            "tables: [{title: t, rows: model, cell: agreed, compare: {label: agents, base: 2, wiht: 3}}]",
+            "tables: [{title: t, rows: model, metrics: agreed, compare: {label: agents, base: 2, wiht: 3}}]",
             "unknown key 'wiht'. Did you mean with",
-            "s.yaml:3:82",
+            "s.yaml:3:85",
         ),
     ],
 )
@@ -210,13 +215,16 @@ def test_what_is_set_is_named_as_it_was_set(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("table", "says"),
     [
-        ("cell: c, cost: {c: {input: agred}}", "bad.yaml:3:10: cost: unknown metric 'agred'. Did you mean agreed"),
-        ("cell: agreed, compare: {label: agents, base: 2, with: 4}", "bad.yaml:3:10: compare: agents is never '4'"),
+        ("metrics: c, cost: {c: {input: agred}}", "bad.yaml:3:10: cost: unknown metric 'agred'. Did you mean agreed"),
+        ("metrics: agreed, compare: {label: agents, base: 2, with: 4}", "bad.yaml:3:10: compare: agents is never '4'"),
         (
-            "cell: agreed, compare: {label: agent, base: 2, with: 3}",
+            "metrics: agreed, compare: {label: agent, base: 2, with: 3}",
             "compare: unknown label 'agent'. Did you mean agents",
         ),
-        ("cell: agreed, compare: {label: agents, base: 2, with: 3}, error: sem", "compare: error cannot stand beside"),
+        (
+            "metrics: agreed, compare: {label: agents, base: 2, with: 3}, uncertainty: sem",
+            "compare: uncertainty cannot stand beside",
+        ),
     ],
 )
 def test_validate_finds_it_before_anything_runs(
@@ -231,8 +239,8 @@ def test_validate_finds_it_before_anything_runs(
 # ------------------------------------------------------------------------------------- whole runs
 
 SETS = (
-    "tables=[{title: Cost, rows: agents, cell: usd, cost: {usd: {input: agreed}}},"
-    " {title: Tests, rows: model, cell: agreed, compare: {label: agents, base: 2, with: 3}}]",
+    "tables=[{title: Cost, rows: agents, metrics: usd, cost: {usd: {input: agreed}}},"
+    " {title: Tests, rows: model, metrics: agreed, compare: {label: agents, base: 2, with: 3}}]",
 )
 
 
@@ -273,7 +281,7 @@ def test_reports_and_leaderboards_show_costs_and_tests(capsys: pytest.CaptureFix
 
 
 def board(*runs: tuple[str, str, dict[str, Price]], **entry: Any) -> Table:
-    table = TableSpec.parse({"title": "T", "rows": "model", "cell": "low", "cost": {"low": COST["low"]}, **entry})
+    table = TableSpec.parse({"title": "T", "rows": "model", "metrics": "low", "cost": {"low": COST["low"]}, **entry})
     entries = [
         RunScores({"run": name, "spec_digest": "d"}, [episode(10**6, 0, model)], [table], METRICS, prices)
         for name, model, prices in runs
@@ -289,7 +297,7 @@ def test_a_leaderboard_bills_a_model_at_one_price_under_all_its_names() -> None:
     calm = board(("r1", "m", {"m": one, "x": one}), ("r2", "n", {"m": one, "n": two, "x": two}))
     assert grid(calm) == {("m",): [1], ("n",): [2]}
     assert calm.notes == ("Prices in USD per million tokens: m 1 in, 1 out; n 2 in, 2 out.",)
-    bare = board(("r1", "m", {"m": one}), ("r2", "n", {"m": two}), cell="tokens_total", cost={})
+    bare = board(("r1", "m", {"m": one}), ("r2", "n", {"m": two}), metrics="tokens_total", cost={})
     assert bare.notes == ()
 
 

@@ -16,7 +16,7 @@ from harness.plugins.parameters import fields
 from harness.tables import EpisodeScore, TableEntry, TableSpec, check, load_scores, text
 
 METRICS = ("solved", "score")
-SOLVED: dict[Any, Any] = {"title": "Solved", "rows": "model", "columns": "problem", "cell": "solved"}
+SOLVED: dict[Any, Any] = {"title": "Solved", "rows": "model", "columns": "problem", "metrics": "solved"}
 SCORES = [
     EpisodeScore("c/0/0", "c", {"model": "m", "size": 4}, {"solved": 1.0, "tokens": None}),
     EpisodeScore("c/1/0", "c", {"model": "m", "size": 4}, {}, "boom"),
@@ -91,50 +91,53 @@ def test_text_makes_equal_what_yaml_and_json_tell_apart() -> None:
 @pytest.mark.parametrize(
     ("entry", "problem"),
     [
-        ("solved", "a table must be a mapping with title, rows and cell, found text 'solved'"),
-        (3, "a table must be a mapping with title, rows and cell, found the number 3"),
-        ({"rows": "model", "cell": "solved"}, "missing required key 'title'"),
+        ("solved", "a table must be a mapping with title, rows and metrics, found text 'solved'"),
+        (3, "a table must be a mapping with title, rows and metrics, found the number 3"),
+        ({"rows": "model", "metrics": "solved"}, "missing required key 'title'"),
         ({**SOLVED, "colums": "size"}, "unknown key 'colums'. Did you mean columns"),
         ({**SOLVED, 4: "x"}, "unknown key '4'. Available:"),
         ({**SOLVED, "rows": []}, "'rows' must not be empty"),
         ({**SOLVED, "rows": ["model", "model"]}, "'rows' has 'model' twice"),
         (
-            {**SOLVED, "error": "sd"},
-            "'error' must be sem or std or interval or wilson or t or a mapping or empty, found text 'sd'. Did you",
+            {**SOLVED, "uncertainty": "sd"},
+            "'uncertainty' must be sem or std or interval or wilson or t or a mapping or empty, found text 'sd'",
         ),
-        ({**SOLVED, "error": {"solved": "sd"}}, "error: 'solved' is 'sd'. Did you mean std?"),
+        ({**SOLVED, "uncertainty": {"solved": "sd"}}, "uncertainty: 'solved' is 'sd'. Did you mean std?"),
         (
-            {**SOLVED, "error": ["sem"]},
-            "'error' must be sem or std or interval or wilson or t or a mapping or empty, found a list",
+            {**SOLVED, "uncertainty": ["sem"]},
+            "'uncertainty' must be sem or std or interval or wilson or t or a mapping or empty, found a list",
         ),
-        ({**SOLVED, "error": {4: "sem"}}, "error: cell has no metric '4'. Available: solved."),
-        ({**SOLVED, "error": {"sloved": "sem"}}, "error: cell has no metric 'sloved'. Did you mean solved?"),
-        ({**SOLVED, "error": {"score": "sem"}}, "error: cell has no metric 'score'. Available: solved."),
+        ({**SOLVED, "uncertainty": {4: "sem"}}, "uncertainty: metrics has no '4'. Available: solved."),
+        ({**SOLVED, "uncertainty": {"sloved": "sem"}}, "uncertainty: metrics has no 'sloved'. Did you mean solved?"),
+        ({**SOLVED, "uncertainty": {"score": "sem"}}, "uncertainty: metrics has no 'score'. Available: solved."),
         ({**SOLVED, "digits": True}, "'digits' must be an integer or a mapping, found the truth value True"),
         ({**SOLVED, "title": {1}}, "a table is plain data: Object of type set"),
         ({**SOLVED, "digits": 11}, "'digits' must be ≤ 10, found 11"),
         ({**SOLVED, "where": ["size"]}, "'where' must be a mapping, found a list"),
         ({**SOLVED, "where": {4: 1}}, "where: unknown label '4'."),
-        ({**SOLVED, "where": {"metric": "solved"}}, "where: use cell to choose metrics"),
+        ({**SOLVED, "where": {"metric": "solved"}}, "where: use metrics: to choose metrics"),
         ({**SOLVED, "columns": "model"}, "label 'model' is both in rows and in columns"),
         ({**SOLVED, "columns": "value"}, "a table cannot group by 'value'"),
         ({**SOLVED, "columns": "std"}, "a table cannot group by 'std'"),
-        ({**SOLVED, "error": "std"}, "a standard deviation describes pooled numbers: set aggregate (and overall) to"),
         (
-            {**SOLVED, "error": "std", "aggregate": "pooled", "overall": "mean_of_conditions"},
+            {**SOLVED, "uncertainty": "std"},
+            "a standard deviation describes pooled numbers: set aggregate (and overall) to",
+        ),
+        (
+            {**SOLVED, "uncertainty": "std", "aggregate": "pooled", "overall": "mean_of_conditions"},
             "a standard deviation describes pooled numbers",
         ),
-        ({"title": "t", "rows": "model", "cell": "solved", "overall": "pooled"}, "overall needs a column label"),
+        ({"title": "t", "rows": "model", "metrics": "solved", "overall": "pooled"}, "overall needs a column label"),
         ({**SOLVED, "figure": "line", "overall": "pooled"}, "a figure has no overall column"),
-        ({**SOLVED, "figure": "stacked", "cell": ["solved", "score"]}, "a stacked figure needs one metric"),
+        ({**SOLVED, "figure": "stacked", "metrics": ["solved", "score"]}, "a stacked figure needs one metric"),
         (
-            {"title": "t", "rows": "model", "cell": "solved", "figure": "stacked"},
+            {"title": "t", "rows": "model", "metrics": "solved", "figure": "stacked"},
             "and a column label to stack, or several",
         ),
         ({**SOLVED, "hide_empty": "yes"}, "'hide_empty' must be true or false, found text 'yes'"),
         ({**SOLVED, "rows": "modell"}, "rows: unknown label 'modell'. Did you mean model?"),
         ({**SOLVED, "columns": "problm"}, "columns: unknown label 'problm'. Did you mean problem?"),
-        ({**SOLVED, "cell": ["solved", "scor"]}, "cell: unknown metric 'scor'. Did you mean score?"),
+        ({**SOLVED, "metrics": ["solved", "scor"]}, "metrics: unknown metric 'scor'. Did you mean score?"),
         ({**SOLVED, "where": {"size": [4, 5]}}, "where: size is never '5'. Available: 16, 4, 8."),
         ({**SOLVED, "order": {"size": [4, 32]}}, "order: size is never '32'."),
     ],
@@ -150,27 +153,35 @@ def test_all_problems_are_reported_at_once_and_parsing_raises_them() -> None:
     wrong = {"rows": 3, "digits": "two", "colour": "red"}
     assert len(check(wrong, [], [])) == 5
     with pytest.raises(
-        SpecError, match=r"'rows' must be.*'digits' must be.*missing required key 'title'.*colour.*required key 'cell'"
+        SpecError,
+        match=r"'rows' must be.*'digits' must be.*missing required key 'title'.*colour.*required key 'metrics'",
     ):
         TableSpec.parse(wrong)
 
 
 def test_a_right_entry_has_no_problems_whatever_is_known() -> None:
-    entry = {**SOLVED, "where": {"size": 4}, "order": {"size": [8]}, "published": "x", "figure": False, "error": None}
+    entry = {
+        **SOLVED,
+        "where": {"size": 4},
+        "order": {"size": [8]},
+        "published": "x",
+        "figure": False,
+        "uncertainty": None,
+    }
     assert check(entry, ["problem", "size"], METRICS) == []
     assert check(TableSpec.parse(entry), {"problem": ["a"], "size": [4, 8]}, METRICS) == []
 
 
 @pytest.mark.parametrize("error", [None, {}, "sem", "interval", {"solved": "sem"}])
 def test_standard_errors_and_intervals_need_no_pooling(error: Any) -> None:
-    assert check({**SOLVED, "error": error}, ["problem"], METRICS) == []
+    assert check({**SOLVED, "uncertainty": error}, ["problem"], METRICS) == []
 
 
 @pytest.mark.parametrize("error", ["std", "interval", {"solved": "interval", "score": "std"}])
 def test_every_other_error_is_right_for_pooled_numbers(error: Any) -> None:
-    entry = {**SOLVED, "cell": ["solved", "score"], "aggregate": "pooled", "overall": "pooled", "error": error}
+    entry = {**SOLVED, "metrics": ["solved", "score"], "aggregate": "pooled", "overall": "pooled", "uncertainty": error}
     assert check(entry, ["problem"], METRICS) == []
-    assert TableSpec.parse(entry).error == error
+    assert TableSpec.parse(entry).uncertainty == error
 
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)

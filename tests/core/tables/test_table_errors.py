@@ -51,7 +51,7 @@ SEQ = episodes("seq", {"deadlock": 1.0, "meals": 5.0, "fair": 5.0, "calls": 5.0}
 
 
 def made(scores: Sequence[EpisodeScore], papers: Sequence[PublishedTable] = (), **entry: Any) -> Table:
-    basic = {"title": "T", "rows": "code", "cell": list(METRICS), "aggregate": "pooled"}
+    basic = {"title": "T", "rows": "code", "metrics": list(METRICS), "aggregate": "pooled"}
     return build(cited(TableSpec.parse({**basic, **entry}), papers), scores, METRICS)
 
 
@@ -62,17 +62,17 @@ def line(table: Table, row: int = 0) -> list[str]:
 
 
 def test_std_is_the_population_standard_deviation_of_the_pooled_numbers() -> None:
-    table = made([*SIM, *SEQ], rows="model", cell="meals", error="std")
+    table = made([*SIM, *SEQ], rows="model", metrics="meals", uncertainty="std")
     cell = table.rows[0].cells[0]
     assert (cell.value, cell.std) == (3.0, pytest.approx(2**0.5))  # (4 + 1 + 0 + 1 + 4) / 5
     assert (cell.low, cell.high) == (None, None)
     assert line(table) == ["3.00 (1.41)"]
-    assert line(made(SIM, cell="meals", error="std", error_style="plus_minus")) == ["2.50 ± 1.12"]
+    assert line(made(SIM, metrics="meals", uncertainty="std", error_style="plus_minus")) == ["2.50 ± 1.12"]
     assert table.notes == ("In parentheses: population standard deviation.",)
 
 
 def test_t_is_students_interval_of_the_mean() -> None:
-    table = made(SIM, cell="meals", error="t")
+    table = made(SIM, metrics="meals", uncertainty="t")
     cell = table.rows[0].cells[0]
     assert (cell.low, cell.high) == (pytest.approx(0.44574, abs=1e-5), pytest.approx(4.55426, abs=1e-5))
     assert cell.std is None
@@ -81,62 +81,62 @@ def test_t_is_students_interval_of_the_mean() -> None:
 
 
 def test_an_overall_column_pools_the_rows_numbers() -> None:
-    table = made([*SIM, *SEQ], rows="model", columns="code", cell="meals", error="std", overall="pooled")
+    table = made([*SIM, *SEQ], rows="model", columns="code", metrics="meals", uncertainty="std", overall="pooled")
     assert line(table) == ["2.50 (1.12)", "5.00 (0.00)", "3.00 (1.41)"]
 
 
 def test_each_metric_shows_its_own_kind_and_the_others_none() -> None:
-    table = made(SIM, error=MIXED, labels={"deadlock": "DL", "meals": "TP"})
+    table = made(SIM, uncertainty=MIXED, labels={"deadlock": "DL", "meals": "TP"})
     assert line(table) == ["0.25 [0.05, 0.70]", "2.50 (1.12)", "2.50 [0.45, 4.55]", "10.00"]
     assert table.notes == (
         "In brackets: 95 % Wilson interval (DL), 95 % t interval of the mean (fair); "
         "in parentheses: population standard deviation (TP).",
     )
-    down = made(SIM, error=MIXED, rows=["code", "metric"], columns="model")
+    down = made(SIM, uncertainty=MIXED, rows=["code", "metric"], columns="model")
     assert [line(down, i)[1] for i in range(4)] == line(table)
 
 
 def test_standard_errors_stand_beside_other_kinds() -> None:
-    table = made(SIM, cell=["meals", "fair"], error={"meals": "sem", "fair": "std"}, error_style="plus_minus")
+    table = made(SIM, metrics=["meals", "fair"], uncertainty={"meals": "sem", "fair": "std"}, error_style="plus_minus")
     assert line(table) == ["2.50 ± 0.65", "2.50 ± 1.12"]
     assert table.notes == ("After ±: standard error (meals), population standard deviation (fair).",)
 
 
 @pytest.mark.parametrize("error", [None, "sem", "wilson"])
 def test_what_parentheses_and_brackets_always_meant_needs_no_note(error: str | None) -> None:
-    assert made(SIM, cell="deadlock", error=error).notes == ()
+    assert made(SIM, metrics="deadlock", uncertainty=error).notes == ()
 
 
 def test_tidy_rows_carry_what_was_asked_for() -> None:
     def keys(error: Any) -> set[str]:
-        return {"low", "high", "std"} & made(SIM, error=error).long()[0].keys()
+        return {"low", "high", "std"} & made(SIM, uncertainty=error).long()[0].keys()
 
     assert [keys(error) for error in (None, "sem", {"meals": "sem"})] == [set()] * 3
     assert [keys(error) for error in ("std", "t", "wilson")] == [{"std"}, {"low", "high"}, {"low", "high"}]
-    tidy = {row["metric"]: row for row in made(SIM, error=MIXED).long()}
+    tidy = {row["metric"]: row for row in made(SIM, uncertainty=MIXED).long()}
     assert {metric: [x for x in ("low", "high", "std") if row[x] is not None] for metric, row in tidy.items()} == {
         "deadlock": ["low", "high"],
         "meals": ["std"],
         "fair": ["low", "high"],
         "calls": [],
     }
-    items = list(csv.DictReader(io.StringIO(render(made(SIM, error=MIXED), "csv"))))
+    items = list(csv.DictReader(io.StringIO(render(made(SIM, uncertainty=MIXED), "csv"))))
     assert float(items[1]["std"]) == pytest.approx(1.25**0.5)
     assert (items[0]["std"], items[1]["low"]) == ("", "")
 
 
 def test_json_says_kinds_and_has_std_only_where_asked() -> None:
-    data = json.loads(render(made(SIM, error=MIXED), "json"))
+    data = json.loads(render(made(SIM, uncertainty=MIXED), "json"))
     assert data["error"] == MIXED
     assert data["rows"][0]["cells"][1]["std"] == pytest.approx(1.25**0.5)
-    plain = json.loads(render(made(SIM, error="sem"), "json"))
+    plain = json.loads(render(made(SIM, uncertainty="sem"), "json"))
     assert plain["error"] == "sem"
     assert list(plain["rows"][0]["cells"][0]) == ["value", "stderr", "n", "failed", "missing", "low", "high"]
 
 
 def test_no_label_can_take_the_name_of_a_tidy_rows_field() -> None:
     lines = [replace(score, uses_ground_truth=True) for score in SIM]
-    own = {key for error in ("std", "t") for row in made(lines, error=error).long() for key in row}
+    own = {key for error in ("std", "t") for row in made(lines, uncertainty=error).long() for key in row}
     assert (own | {"best", "group"}) - {"code", "metric"} == RESERVED  # standings and groups of rows have these
 
 
@@ -152,13 +152,13 @@ def test_no_label_can_take_the_name_of_a_tidy_rows_field() -> None:
 )
 def test_a_total_has_none_of_these_errors(error: str, shown: str, why: str) -> None:
     scores = episodes("sim", *({"calls": x} for x in FOUR))
-    table = made(scores, cell="calls", error=error)
+    table = made(scores, metrics="calls", uncertainty=error)
     assert line(table) == [shown]
     assert f"calls is not the mean of its episodes' numbers: {why}." in table.notes
 
 
 def test_a_single_number_has_no_interval_and_no_deviation() -> None:
-    table = made([*SIM, *SEQ], cell=["meals", "fair"], error={"meals": "std", "fair": "t"})
+    table = made([*SIM, *SEQ], metrics=["meals", "fair"], uncertainty={"meals": "std", "fair": "t"})
     assert line(table, 1) == ["5.00 (0.00)", "5.00"]
     assert table.notes[1:] == (
         "1 of 2 cells have a single number for meals: its standard deviation is 0.",
@@ -167,11 +167,13 @@ def test_a_single_number_has_no_interval_and_no_deviation() -> None:
 
 
 def test_the_numbers_decide_which_interval_they_have() -> None:
-    table = made(SIM, cell=["meals", "deadlock"], error="interval")
+    table = made(SIM, metrics=["meals", "deadlock"], uncertainty="interval")
     assert line(table) == ["2.50 [0.45, 4.55]", "0.25 [0.05, 0.70]"]
     assert table.notes == ("In brackets: 95 % t interval of the mean (meals), 95 % Wilson interval (deadlock).",)
     bounded = [replace(score, numbers={"share": x}) for score, x in zip(SIM, (0.7, 1.0, 1.0, 1.0), strict=True)]
-    entry = TableSpec.parse({"title": "T", "rows": "code", "cell": "share", "aggregate": "pooled", "error": "interval"})
+    entry = TableSpec.parse(
+        {"title": "T", "rows": "code", "metrics": "share", "aggregate": "pooled", "uncertainty": "interval"}
+    )
     shares = build(entry, bounded, {"share": Share()})
     assert line(shares) == ["0.93 [0.47, 0.99]"]
     assert shares.notes == ("In brackets: 95 % interval of the mean.",)
@@ -188,7 +190,7 @@ def test_equal_numbers_are_no_certainty(
 ) -> None:
     scores = [score for code in ("sim", "seq") for score in episodes(code, *[{"fair": value}] * count)]
     drawn: dict[str, Any] = {"figure": figure} if figure else {}
-    table = made(scores, rows="model", cell="fair", error=error, aggregate=aggregate, **drawn)
+    table = made(scores, rows="model", metrics="fair", uncertainty=error, aggregate=aggregate, **drawn)
     cell, shown = table.rows[0].cells[0], render(table)
     assert cell.stderr == 0 and cell.equal, "the data keep what was computed"
     share = error == "interval" and aggregate == "pooled" and value in (0, 1)
@@ -203,21 +205,26 @@ def test_equal_numbers_are_no_certainty(
 
 
 def test_one_number_more_that_differs_is_an_error_again() -> None:
-    table = made(episodes("sim", *[{"fair": 1.0}] * 3, {"fair": 2.0}), cell="fair", error="sem")
+    table = made(episodes("sim", *[{"fair": 1.0}] * 3, {"fair": 2.0}), metrics="fair", uncertainty="sem")
     assert line(table) == ["1.25 (0.25)"] and not table.notes
 
 
 def test_a_paper_stands_as_it_was_printed() -> None:
     paper = PublishedTable("p", "Paper", "T", (PublishedFigure({"model": "them"}, "fair", 1.0, 0.0, n=9),))
     table = made(
-        episodes("sim", *[{"fair": 1.0}] * 3), (paper,), rows="model", cell="fair", error="sem", published=["p"]
+        episodes("sim", *[{"fair": 1.0}] * 3),
+        (paper,),
+        rows="model",
+        metrics="fair",
+        uncertainty="sem",
+        published=["p"],
     )
     assert [line(table, i) for i in range(2)] == [["1.00 (–)"], ["1.00 (0.00)"]]
 
 
 @pytest.mark.parametrize("word", ["wilson", "t"])
 def test_older_words_for_an_interval_mean_the_same(word: str) -> None:
-    assert made(SIM, error=word) == made(SIM, error="interval")
+    assert made(SIM, uncertainty=word) == made(SIM, uncertainty="interval")
 
 
 # ------------------------------------------------------------------------------------------ clusters
@@ -230,7 +237,7 @@ SHARED = [
 
 
 def shared(**entry: Any) -> Table:
-    return made(SHARED, rows="model", cell="meals", error="sem", **entry)
+    return made(SHARED, rows="model", metrics="meals", uncertainty="sem", **entry)
 
 
 def test_repeats_of_a_case_are_one_observation() -> None:
@@ -256,13 +263,13 @@ def test_a_table_says_what_else_is_one_observation() -> None:
 
 
 def test_a_single_cluster_has_no_error() -> None:
-    table = made(SHARED[:2], rows="model", cell="meals", error="interval")
+    table = made(SHARED[:2], rows="model", metrics="meals", uncertainty="interval")
     assert (table.rows[0].cells[0].stderr, table.rows[0].cells[0].low) == (None, None)
     assert table.notes[-1] == "1 of 1 cells have a single observation of meals: it has no interval."
 
 
 def test_mistakes_in_clusters_are_reported() -> None:
-    entry = {"title": "T", "rows": "code", "cell": "meals"}
+    entry = {"title": "T", "rows": "code", "metrics": "meals"}
     assert check({**entry, "cluster": "grap"}, ["code", "graph"], METRICS) == [
         "cluster: unknown label 'grap'. Did you mean graph? Available: code, graph, metric, model."
     ]
@@ -275,7 +282,7 @@ def test_mistakes_in_clusters_are_reported() -> None:
 
 def test_cells_without_numbers_stay_empty_whatever_the_error() -> None:
     silent = [EpisodeScore("sim/0/0", "sim", {"model": "m", "code": "sim"})]
-    assert line(made(silent, error=MIXED)) == ["–"] * 4
+    assert line(made(silent, uncertainty=MIXED)) == ["–"] * 4
 
 
 numbers = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=12)
@@ -283,7 +290,7 @@ numbers = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=12)
 
 @given(numbers, st.sampled_from(["std", "t"]))
 def test_errors_enclose_the_mean_and_are_never_negative(values: list[float], kind: str) -> None:
-    cell = made(episodes("sim", *({"meals": x} for x in values)), cell="meals", error=kind).rows[0].cells[0]
+    cell = made(episodes("sim", *({"meals": x} for x in values)), metrics="meals", uncertainty=kind).rows[0].cells[0]
     assert cell.value is not None
     if kind == "std":
         assert cell.std is not None
@@ -311,24 +318,24 @@ PAPER = PublishedTable(
 
 def test_published_deviations_are_shown_where_the_table_shows_deviations() -> None:
     cell = ["deadlock", "meals", "fair"]
-    table = made(SIM, [PAPER], rows=["model", "code"], cell=cell, error=MIXED, published="paper/t4")
+    table = made(SIM, [PAPER], rows=["model", "code"], metrics=cell, uncertainty=MIXED, published="paper/t4")
     assert line(table, 1)[1:] == ["0.65", "0.45 (0.15)", "0.53"]  # published rates and means have no interval
     assert [cell.std for cell in table.rows[1].cells] == [None, 0.15, None]
     errors = {"deadlock": "std", "fair": "sem"}
-    other = made(SIM, [PAPER], rows=["model", "code"], cell=cell, error=errors, published="paper/t4")
+    other = made(SIM, [PAPER], rows=["model", "code"], metrics=cell, uncertainty=errors, published="paper/t4")
     assert line(other, 1)[1:] == ["0.65 (–)", "0.45", "0.53 (0.05)"]
 
 
 def test_a_ratio_is_sum_over_sum_of_the_episodes_that_have_both() -> None:
     scores = [*SIM, *episodes("sim", {"meals": 7.0})]
-    table = made(scores, cell=["each", "calls"], ratio={"each": ["meals", "deadlock"]}, error={"calls": "std"})
+    table = made(scores, metrics=["each", "calls"], ratio={"each": ["meals", "deadlock"]}, uncertainty={"calls": "std"})
     each, calls = table.rows[0].cells
     assert (each.value, each.n, each.missing) == (10.0, 4, 1) and calls.value == 10.0
 
 
 def test_a_ratio_without_a_denominator_is_none() -> None:
     nothing = made(
-        [*episodes("sim", {"deadlock": 0.0, "meals": 1.0})], cell="each", ratio={"each": ["meals", "deadlock"]}
+        [*episodes("sim", {"deadlock": 0.0, "meals": 1.0})], metrics="each", ratio={"each": ["meals", "deadlock"]}
     )
     assert nothing.rows[0].cells[0].value is None
 
@@ -337,10 +344,10 @@ def test_a_ratio_of_unknown_metrics_is_reported() -> None:
     entry = {
         "title": "T",
         "rows": "code",
-        "cell": ["each"],
+        "metrics": ["each"],
         "ratio": {"each": ["meals", "call"], "other": ["calls", "meals"]},
     }
-    assert check(entry, ["code"], METRICS) == ["ratio: cell does not use 'other'"]
+    assert check(entry, ["code"], METRICS) == ["ratio: metrics does not use 'other'"]
     del entry["ratio"]["other"]  # type: ignore[attr-defined]
     assert check(entry, ["code"], METRICS) == [
         "ratio: unknown metric 'call'. Did you mean calls? Available: calls, deadlock, fair, meals."
@@ -349,10 +356,12 @@ def test_a_ratio_of_unknown_metrics_is_reported() -> None:
 
 def test_a_loss_is_one_minus_mean_over_mean_of_episodes_that_need_not_be_the_same() -> None:
     scores = episodes("sim", {"meals": 0.8}, {"meals": 0.4}, {"fair": 0.2}, {"fair": 0.4}, {"fair": 0.3})
-    table = made(scores, cell=["meals", "fair", "lost"], loss={"lost": ["meals", "fair"]})
+    table = made(scores, metrics=["meals", "fair", "lost"], relative_drop={"lost": ["meals", "fair"]})
     meals, fair, lost = table.rows[0].cells
     assert (meals.value, fair.value, lost.value) == (pytest.approx(0.6), pytest.approx(0.3), pytest.approx(0.5))
-    nothing = made(episodes("sim", {"meals": 0.0, "fair": 0.5}), cell="lost", loss={"lost": ["meals", "fair"]})
+    nothing = made(
+        episodes("sim", {"meals": 0.0, "fair": 0.5}), metrics="lost", relative_drop={"lost": ["meals", "fair"]}
+    )
     assert nothing.rows[0].cells[0].value is None
-    unknown = {"title": "T", "rows": "code", "cell": "lost", "loss": {"lost": ["meals", "far"]}}
-    assert check(unknown, ["code"], METRICS)[0].startswith("loss: unknown metric 'far'. Did you mean fair?")
+    unknown = {"title": "T", "rows": "code", "metrics": "lost", "relative_drop": {"lost": ["meals", "far"]}}
+    assert check(unknown, ["code"], METRICS)[0].startswith("relative_drop: unknown metric 'far'. Did you mean fair?")

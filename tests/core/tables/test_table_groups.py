@@ -41,7 +41,7 @@ class Largest(Right):
 
 
 METRICS: dict[str, Metric] = {"right": Right(), "share": Share(), "largest": Largest()}
-TABLE: dict[str, Any] = {"title": "Tasks", "rows": "task", "cell": "right", "error": "sem", "digits": 4}
+TABLE: dict[str, Any] = {"title": "Tasks", "rows": "task", "metrics": "right", "uncertainty": "sem", "digits": 4}
 MMLU = {"title": "mmlu", "of": ["law", "algebra", "logic"]}
 
 
@@ -112,7 +112,7 @@ def test_groups_of_groups_have_the_rows_of_all_of_them_once() -> None:
 
 
 def test_ratios_and_metrics_of_the_whole_corpus_are_combined_from_their_rows() -> None:
-    table = made({"cell": ["share", "largest"], "groups": [MMLU, {**MMLU, "title": "macro", "weight": "equal"}]})
+    table = made({"metrics": ["share", "largest"], "groups": [MMLU, {**MMLU, "title": "macro", "weight": "equal"}]})
     share, largest = cells(table)[("mmlu",)]
     assert share.value == pytest.approx(7 / 24)
     assert largest.value == 1.0
@@ -130,17 +130,21 @@ def test_a_group_has_a_row_for_each_model_and_a_cell_for_each_column() -> None:
     assert any("mmlu: no right of logic" in note for note in by_model.notes)
     in_columns = made({"columns": "model", "groups": [MMLU]}, episodes)
     assert [cell.value for cell in cells(in_columns)[("mmlu",)]] == [pytest.approx(7 / 12), pytest.approx(4 / 6)]
-    metrics_in_rows = made({"rows": ["task", "metric"], "cell": ["right", "largest"], "groups": [MMLU]})
+    metrics_in_rows = made({"rows": ["task", "metric"], "metrics": ["right", "largest"], "groups": [MMLU]})
     assert cells(metrics_in_rows)[("mmlu", "largest")][0].value == 1.0
 
 
 def test_a_group_may_leave_metrics_out_and_costs_have_no_mean() -> None:
     table = made(
-        {"cell": ["right", "lost"], "loss": {"lost": ["right", "largest"]}, "groups": [{**MMLU, "cells": ["right"]}]}
+        {
+            "metrics": ["right", "lost"],
+            "relative_drop": {"lost": ["right", "largest"]},
+            "groups": [{**MMLU, "metrics": ["right"]}],
+        }
     )
     assert [cell.value is None for cell in cells(table)[("mmlu",)]] == [False, True]
-    entry = {**TABLE, "cell": ["right", "lost"], "loss": {"lost": ["right", "largest"]}}
-    assert check({**entry, "groups": [{**MMLU, "cells": ["lost"]}]}, ["task"], METRICS) == [
+    entry = {**TABLE, "metrics": ["right", "lost"], "relative_drop": {"lost": ["right", "largest"]}}
+    assert check({**entry, "groups": [{**MMLU, "metrics": ["lost"]}]}, ["task"], METRICS) == [
         "groups: 'lost' has no mean over rows"
     ]
 
@@ -153,7 +157,7 @@ def test_a_single_observation_leaves_the_group_without_an_error() -> None:
 
 
 def test_intervals_of_groups_stay_within_the_metrics_bounds() -> None:
-    table = made({"error": "interval", "groups": [MMLU]}, scores(law="1110", algebra="11111111111111111110"))
+    table = made({"uncertainty": "interval", "groups": [MMLU]}, scores(law="1110", algebra="11111111111111111110"))
     cell = cells(table)[("mmlu",)][0]
     assert cell.value is not None
     assert cell.low is not None
@@ -186,7 +190,7 @@ def test_every_format_sets_groups_apart() -> None:
         ({"groups": [{"title": "x"}]}, "missing required key 'of'"),
         ({"groups": [{"title": "x", "of": ["y"]}, {"title": "y", "of": ["x"]}]}, "part of itself: x → y → x"),
         ({"groups": [MMLU, MMLU]}, "two groups have one title"),
-        ({"groups": [{**MMLU, "cells": ["rihgt"]}]}, "cell has no 'rihgt'. Did you mean right?"),
+        ({"groups": [{**MMLU, "metrics": ["rihgt"]}]}, "metrics has no 'rihgt'. Did you mean right?"),
         ({"groups": [{**MMLU, "weight": "n"}]}, "groups"),
         ({"rows": "model", "groups": [MMLU]}, "rows need a label besides model and metric"),
         ({"figure": "bar", "groups": [MMLU]}, "a figure has no groups"),

@@ -40,7 +40,7 @@ class Largest(Solved):
 
 
 METRICS: dict[str, Metric] = {"solved": Solved(), "score": Solved(), "largest": Largest()}
-SOLVED = {"title": "Solved", "rows": "model", "columns": "problem", "cell": "solved"}
+SOLVED = {"title": "Solved", "rows": "model", "columns": "problem", "metrics": "solved"}
 
 
 CASES = itertools.count()
@@ -93,12 +93,12 @@ def test_overall_runs_over_the_rows_conditions_or_episodes() -> None:
 
 
 def test_the_metrics_own_aggregation_is_used() -> None:
-    assert grid(made(UNEVEN, cell="largest", aggregate="pooled")) == {("m",): [1.0, 1.0]}
-    assert grid(made(UNEVEN, cell="largest")) == {("m",): [0.5, 1.0]}  # largest of each condition, then the mean
+    assert grid(made(UNEVEN, metrics="largest", aggregate="pooled")) == {("m",): [1.0, 1.0]}
+    assert grid(made(UNEVEN, metrics="largest")) == {("m",): [0.5, 1.0]}  # largest of each condition, then the mean
 
 
 def test_wilson_intervals_of_rates() -> None:
-    rates = made(UNEVEN, error="interval", aggregate="pooled", overall="pooled")
+    rates = made(UNEVEN, uncertainty="interval", aggregate="pooled", overall="pooled")
     cell = rates.rows[0].cells[1]
     assert (cell.low, cell.high) == (pytest.approx(2 / (2 + 1.959964**2), abs=1e-6), 1.0)
     assert rates.notes == ()
@@ -132,15 +132,15 @@ def test_rows_and_columns_stand_as_first_seen_and_are_grouped_by_their_first_lab
 
 
 def test_several_metrics_make_a_level_of_their_own_wherever_it_is_put() -> None:
-    last = made(UNEVEN, cell=["score", "solved"])
+    last = made(UNEVEN, metrics=["score", "solved"])
     assert [c.names for c in last.columns][:2] == [("coloring", "score"), ("coloring", "solved")]
     assert [c.metric for c in last.columns][:2] == ["score", "solved"]
-    first = made(UNEVEN, cell=["score", "solved"], columns=["metric", "problem"], overall="pooled")
+    first = made(UNEVEN, metrics=["score", "solved"], columns=["metric", "problem"], overall="pooled")
     assert [c.names for c in first.columns][-2:] == [("score", "Overall"), ("solved", "Overall")]
-    down = made(UNEVEN, cell=["score", "solved"], rows=["model", "metric"], overall="pooled")
+    down = made(UNEVEN, metrics=["score", "solved"], rows=["model", "metric"], overall="pooled")
     assert [r.names for r in down.rows] == [("m", "score"), ("m", "solved")]
     assert [r.cells[-1].n for r in down.rows] == [8, 8]
-    flat = build(TableSpec.parse({"title": "t", "rows": "model", "cell": ["score", "solved"]}), UNEVEN, METRICS)
+    flat = build(TableSpec.parse({"title": "t", "rows": "model", "metrics": ["score", "solved"]}), UNEVEN, METRICS)
     assert [c.names for c in flat.columns] == [("score",), ("solved",)]
 
 
@@ -168,8 +168,8 @@ def test_cells_without_episodes_are_empty() -> None:
 @given(st.permutations(range(8)))
 def test_order_of_completion_changes_no_number(order: list[int]) -> None:
     names = {"model": ["m"], "problem": ["coloring", "consensus"]}
-    shuffled = made([UNEVEN[i] for i in order], order=names, overall="mean_of_conditions", error="sem")
-    assert shuffled == made(UNEVEN, order=names, overall="mean_of_conditions", error="sem")
+    shuffled = made([UNEVEN[i] for i in order], order=names, overall="mean_of_conditions", uncertainty="sem")
+    assert shuffled == made(UNEVEN, order=names, overall="mean_of_conditions", uncertainty="sem")
 
 
 # ----------------------------------------------------------------------------------------- failures
@@ -202,7 +202,7 @@ def test_many_failed_conditions_are_summed_up() -> None:
 
 
 def test_an_error_that_cannot_be_known_is_explained() -> None:
-    table = made([*UNEVEN, *condition("con-8", [1], problem="consensus", size=8)], error="sem")
+    table = made([*UNEVEN, *condition("con-8", [1], problem="consensus", size=8)], uncertainty="sem")
     assert [cell.stderr for cell in table.rows[0].cells] == [pytest.approx(12**-0.5 / 2), None]
     assert table.notes == ("1 of 4 conditions have a single number for solved: they have no standard error.",)
 
@@ -271,7 +271,7 @@ def test_columns_in_which_nothing_can_stand_are_left_out_where_the_table_wants_i
     """Some benchmarks have a second metric, others have not."""
     scores = [EpisodeScore(f"{c.id}{i}", c.condition, c.labels, {"solved": 1.0}) for i, c in enumerate(UNEVEN)]
     scores.append(with_program(problem="matching"))
-    entry: dict[str, Any] = {"columns": ["problem", "metric"], "cell": ["solved", "score"], "aggregate": "pooled"}
+    entry: dict[str, Any] = {"columns": ["problem", "metric"], "metrics": ["solved", "score"], "aggregate": "pooled"}
     whole, short = made(scores, **entry), made(scores, **entry, hide_empty=True)
     assert [column.names for column in whole.columns][:2] == [("coloring", "solved"), ("coloring", "score")]
     assert [column.names for column in short.columns] == [
@@ -318,7 +318,9 @@ def test_stacked_contributions_add_up_to_the_mean() -> None:
 
 
 def test_several_metrics_pile_up_to_their_sum() -> None:
-    table = made(UNEVEN, rows="size", columns="metric", cell=["solved", "score"], figure="stacked", aggregate="pooled")
+    table = made(
+        UNEVEN, rows="size", columns="metric", metrics=["solved", "score"], figure="stacked", aggregate="pooled"
+    )
     assert grid(table) == {("4",): [4 / 6, 4 / 6], ("8",): [0.0, 0.0]}
     assert [(r["x"], r["series"], r["metric"]) for r in table.long()[:2]] == [
         (4, "solved", "solved"),
@@ -328,7 +330,7 @@ def test_several_metrics_pile_up_to_their_sum() -> None:
 
 
 def test_long_rows_of_a_table_hold_every_cell_once() -> None:
-    table = made(UNEVEN, overall="pooled", aggregate="pooled", error="interval")
+    table = made(UNEVEN, overall="pooled", aggregate="pooled", uncertainty="interval")
     assert [(r.get("problem"), r["overall"], r["metric"], r["n"]) for r in table.long()] == [
         ("coloring", False, "solved", 6),
         ("consensus", False, "solved", 2),
@@ -364,7 +366,7 @@ def test_result_rows_are_one_per_model_condition_and_metric() -> None:
 
 def test_building_refuses_what_is_not_there() -> None:
     with pytest.raises(SpecError, match=r"unknown metric 'sovled'\n.*Did you mean solved"):
-        made(UNEVEN, cell="sovled")
+        made(UNEVEN, metrics="sovled")
     with pytest.raises(SpecError, match=r"no episode has the label 'sizes'\n.*Did you mean size"):
         made(UNEVEN, columns="sizes")
     assert made([]).rows == ()

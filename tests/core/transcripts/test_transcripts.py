@@ -155,7 +155,7 @@ def test_parameters_that_changed_are_named(tmp_path: Path) -> None:
     file = tmp_path / "p.json"
     protocol = {"use": "darkforest", "agents": 2, "confidence": "line", "coordinate": "never", "calibration": str(file)}
     body = {"name": "fitting", "task": {"use": "arithmetic", "size": 3, "terms": 2}, "protocol": protocol}
-    body |= {"prompts": "ensembles/standard", "baseline": panel, "fit": {"task": {"terms": 3}, "limit": 5}}
+    body |= {"prompts": "ensembles/standard", "baseline": panel, "calibrate": {"task": {"terms": 3}, "limit": 5}}
     body |= {"metrics": ["score"]}
     fit(parse(body, builtin()), builtin(), lambda: None, options=Options(output_path=tmp_path / "runs"))
     harness.evaluate(body, output_path=tmp_path / "r")

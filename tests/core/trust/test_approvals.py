@@ -337,7 +337,7 @@ def test_a_foreign_spec_names_no_program(stranger: Stranger, tmp_path: Path, nam
     if how == "judge":
         metric = {"use": "judge", "name": "liked", "model": "m", "prompt": "judges/helpfulness"}
         body = {"extends": "judged", "name": "x", "models": {"m": model}, "tables": []}
-        body |= {"metrics": [metric], "headline": {"cell": "liked", "beside": []}}
+        body |= {"metrics": [metric], "headline": {"metric": "liked", "also_show": []}}
     else:
         body["extends"] = "toy"
     file.write_text(yaml.safe_dump(body))

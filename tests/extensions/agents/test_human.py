@@ -224,7 +224,7 @@ def test_control_d_stops_also_where_the_keyboard_changes_hands(tmp_path: Path) -
 def test_a_hand_over_leaves_nothing_on_the_screen_behind_it_or_under_the_arrow_keys(tmp_path: Path) -> None:
     spec = tmp_path / "duel.yaml"
     spec.write_text(
-        "{name: duel, task: {use: openspiel, game: kuhn_poker, samples: 2}, protocol: steps, "
+        "{name: duel, task: {use: openspiel, game: kuhn_poker, instances: 2}, protocol: steps, "
         "models: {ann: {use: human, name: Ann}, bo: {use: human, name: Bo}}, "
         "agents: {default: {model: ann}, second: {model: bo, agents: [Player-1]}}}"
     )
@@ -324,7 +324,7 @@ def test_behind_the_end_of_a_game_the_keyboard_is_handed_over_also_to_whom_had_i
 ) -> None:
     """All have read the end; what comes next is for one of them alone."""
     (tmp_path / "duel.yaml").write_text(
-        "{name: duel, task: {use: openspiel, game: tic_tac_toe, samples: 2}, protocol: steps, "
+        "{name: duel, task: {use: openspiel, game: tic_tac_toe, instances: 2}, protocol: steps, "
         "models: {ann: {use: human, name: Ann}, bo: {use: human, name: Bo}}, "
         "agents: {default: {model: ann}, second: {model: bo, agents: [Player-1]}}}"
     )

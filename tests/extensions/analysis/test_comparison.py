@@ -223,7 +223,7 @@ def test_the_headlines_selection_applies_unless_the_options_choose_by_the_same_l
     spec = {
         "extends": "silo_quick",
         "name": "some",
-        "headline": {"cell": "silo/success", "title": "Right by mail", "where": {"protocol": "P2P"}},
+        "headline": {"metric": "silo/success", "title": "Right by mail", "where": {"protocol": "P2P"}},
     }
     for name in ("oracle", "silent"):
         evaluate(spec, overrides=[*SILO, f"baseline=silo/{name}"], output_path=tmp_path / name)
@@ -269,7 +269,7 @@ def runs_once(folder: Path, name: str) -> Path:
 def test_tables_of_a_spec_and_compare_have_the_same_p(tmp_path: Path, capsys: Capsys) -> None:
     spec = {
         "name": "two_players",
-        "task": {"use": "agentsnet/coloring", "graphs": "ring", "size": 6, "samples": 8, "source": "seeded"},
+        "task": {"use": "agentsnet/coloring", "graphs": "ring", "size": 6, "instances": 8, "source": "seeded"},
         "protocol": {"use": "local_rounds", "rounds": "paper", "channel": "neighbors", "parse_retries": 1},
         "prompts": "agentsnet/standard",
         "matrix": {"player": ["random", "agentsnet/classical"]},
@@ -279,7 +279,7 @@ def test_tables_of_a_spec_and_compare_have_the_same_p(tmp_path: Path, capsys: Ca
             {
                 "title": "T",
                 "rows": "model",
-                "cell": "score",
+                "metrics": "score",
                 "compare": {"label": "player", "base": "random", "with": "agentsnet/classical", "paired_by": "sample"},
             }
         ],

@@ -60,7 +60,7 @@ def test_a_folder_of_runs_gives_one_page_and_a_section_a_benchmark(runs: Path, c
 def test_a_title_that_begins_with_the_benchmark_does_not_name_it_twice(tmp_path: Path, capsys: Capsys) -> None:
     pool = [{"policy": "random"}, {"label": "first", "policy": {"use": "expression", "act": "options[0]"}}]
     for name, game in (("kuhn", "kuhn_poker"), ("dice", "liars_dice")):
-        task = {"use": "openspiel", "game": game, "samples": 2}
+        task = {"use": "openspiel", "game": game, "instances": 2}
         body = {"name": name, "task": task, "protocol": "steps", "tournament": {"pool": pool}}
         evaluate(body, output_path=tmp_path / name)
     code, out, err = board(capsys, tmp_path)
@@ -113,10 +113,10 @@ def test_a_headline_without_a_floor_learns_how_to_name_one(
     tmp_path: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    overrides = ["baseline=random", "task.size=2", "headline={cell: score}"]
+    overrides = ["baseline=random", "task.size=2", "headline={metric: score}"]
     evaluate("arithmetic", overrides=overrides, output_path=tmp_path / "run", project=find())
     code, _, err = board(capsys, tmp_path / "run", "--with_baselines")
-    assert code == 0 and "names no floor; its spec can: headline: {cell: …, floor: random}" in err
+    assert code == 0 and "names no floor; its spec can: headline: {metric: …, floor: random}" in err
 
 
 def test_what_cannot_be_shown_is_listed_in_a_line_each(copy: Path, capsys: Capsys) -> None:

@@ -21,8 +21,8 @@ class Solved(Metric):
 
 
 ENTRIES = (
-    {"title": "By problem", "rows": "model", "columns": "problem", "cell": "solved"},
-    {"title": "By size", "rows": "problem", "columns": "size", "cell": "solved", "published": "paper/t"},
+    {"title": "By problem", "rows": "model", "columns": "problem", "metrics": "solved"},
+    {"title": "By size", "rows": "problem", "columns": "size", "metrics": "solved", "published": "paper/t"},
 )
 TABLES = [TableSpec.parse(entry) for entry in ENTRIES]
 
@@ -82,7 +82,7 @@ def test_published_rows_can_stand_below() -> None:
 
 
 def test_models_of_different_runs_can_be_tested_against_each_other() -> None:
-    entry = {"title": "T", "rows": "problem", "cell": "solved"}
+    entry = {"title": "T", "rows": "problem", "metrics": "solved"}
     table = TableSpec.parse({**entry, "compare": {"label": "model", "base": "a", "with": "b"}})
     runs = [replace(run("r1", 0, 1, model="a"), tables=[table]), replace(run("r2", 1, 1, model="b"), tables=[table])]
     both, alone = board(*runs)[0], board(runs[0])[0]

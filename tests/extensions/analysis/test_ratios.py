@@ -55,7 +55,7 @@ def scored(*parts: Parts | None, **labels: Any) -> list[EpisodeScore]:
 
 
 def cell(scores: list[EpisodeScore], **entry: Any) -> Any:
-    spec = TableSpec.parse({"title": "T", "rows": "model", "cell": "share", "aggregate": "pooled", **entry})
+    spec = TableSpec.parse({"title": "T", "rows": "model", "metrics": "share", "aggregate": "pooled", **entry})
     return build(spec, scores, {"share": Share()}).rows[0].cells[0]
 
 
@@ -89,7 +89,7 @@ def test_the_error_is_that_of_resampled_episodes() -> None:
 
 
 def test_a_table_pools_decisions_not_episodes() -> None:
-    result = cell(scored((1, 1), (1, 9), None, (0, 0)), error="interval")
+    result = cell(scored((1, 1), (1, 9), None, (0, 0)), uncertainty="interval")
     assert result.value == pytest.approx(2 / 10)  # the mean of shares is .56
     assert (result.n, result.missing) == (2, 2)
     assert result.stderr == pytest.approx(statistics.stdev(linearised([(1, 1), (1, 9)])) / math.sqrt(2))
@@ -104,10 +104,10 @@ def test_the_quotient_of_two_metrics_in_a_table_has_the_same_error() -> None:
     entry = {
         "title": "T",
         "rows": "model",
-        "cell": "q",
+        "metrics": "q",
         "ratio": {"q": ["a", "b"]},
         "aggregate": "pooled",
-        "error": "interval",
+        "uncertainty": "interval",
     }
     result = build(TableSpec.parse(entry), scores, {"a": metric, "b": metric}).rows[0].cells[0]
     same = metric.aggregate(parts)
@@ -118,7 +118,7 @@ def test_the_quotient_of_two_metrics_in_a_table_has_the_same_error() -> None:
 @given(PARTS, PARTS)
 def test_a_comparison_tests_the_difference_of_the_pooled_ratios(base: list[Parts], other: list[Parts]) -> None:
     scores = scored(*base, side="base") + scored(*other, side="other")
-    entry = {"title": "T", "rows": "model", "cell": "share"}
+    entry = {"title": "T", "rows": "model", "metrics": "share"}
     compare = {"label": "side", "base": "base", "with": "other", "paired_by": "case"}
     table = build(TableSpec.parse({**entry, "compare": compare}), scores, {"share": Share()})
     mapping = {column.key["statistic"]: c.value for column, c in zip(table.columns, table.rows[0].cells, strict=True)}
@@ -135,7 +135,7 @@ def test_a_pair_with_several_episodes_is_one_cluster() -> None:
         for i, part in enumerate(parts)
     ]
     compare = {"label": "side", "base": "base", "with": "other", "paired_by": "case"}
-    spec = TableSpec.parse({"title": "T", "rows": "model", "cell": "share", "compare": compare})
+    spec = TableSpec.parse({"title": "T", "rows": "model", "metrics": "share", "compare": compare})
     table = build(spec, scores, {"share": Share()})
     mapping = {column.key["statistic"]: c.value for column, c in zip(table.columns, table.rows[0].cells, strict=True)}
     assert mapping["pairs"] == 2
@@ -150,7 +150,9 @@ def test_an_interval_of_a_share_stays_within_0_and_1(parts: list[Parts]) -> None
     class Bounded(Share):
         bounds = (0, 1)
 
-    spec = TableSpec.parse({"title": "T", "rows": "model", "cell": "share", "aggregate": "pooled", "error": "interval"})
+    spec = TableSpec.parse(
+        {"title": "T", "rows": "model", "metrics": "share", "aggregate": "pooled", "uncertainty": "interval"}
+    )
     result = build(spec, scored(*parts), {"share": Bounded()}).rows[0].cells[0]
     if result.low is not None and result.high is not None:
         assert 0 <= result.low <= result.value <= result.high <= 1  # type: ignore[operator]

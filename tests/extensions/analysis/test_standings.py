@@ -40,7 +40,7 @@ class Count(Metric):
 METRICS: Mapping[str, Metric] = {name: Share() for name in ("solved", "score")} | {
     name: Count() for name in ("parse_failures", "tokens_total", "tokens_input", "tokens_output")
 }
-SPEC: dict[str, Any] = {"headline": {"cell": "solved", "title": "Solved", "unit": "percent", "digits": 0}}
+SPEC: dict[str, Any] = {"headline": {"metric": "solved", "title": "Solved", "unit": "percent", "digits": 0}}
 
 
 def run(model: str, values: Sequence[float | None], spec: Mapping[str, Any] = SPEC, **meta: Any) -> RunScores:
@@ -77,7 +77,7 @@ def test_the_best_stands_first_and_models_that_do_not_differ_share_their_ranks()
 
 
 def test_where_lower_is_better_the_lowest_stands_first() -> None:
-    spec = {"headline": {"cell": "solved", "better": "lower"}}
+    spec = {"headline": {"metric": "solved", "better": "lower"}}
     board = standings([run("ones", ONES, spec), run("zeros", ZEROS, spec)])
     assert [(row.model, row.rank) for row in board.rows] == [("zeros", "1"), ("ones", "2")]
     assert board.table().columns[0].names == ("solved ↓",)
@@ -185,7 +185,7 @@ def test_published_figures_of_the_whole_benchmark_stand_among_the_models() -> No
         PublishedFigure({"model": "Other"}, "score", 0.2, overall=True),
     )
     paper = PublishedTable("paper/t", "Paper, Table 1", "T", records, warnings=("Mind this.",))
-    table = TableSpec.parse({"title": "T", "rows": "model", "cell": "solved", "published": "paper/t"})
+    table = TableSpec.parse({"title": "T", "rows": "model", "metrics": "solved", "published": "paper/t"})
     board = standings([replace(run("a", HALF), tables=[table])], published=[paper])
     assert [(row.rank, row.model, row.cell.value) for row in board.rows] == [("–", "Paper", 0.8), ("1", "a", 0.5)]
     lines = render(board.table(), "text").splitlines()
@@ -196,14 +196,14 @@ def test_published_figures_of_the_whole_benchmark_stand_among_the_models() -> No
 
 
 def test_only_the_headlines_episodes_count() -> None:
-    spec = {"headline": {"cell": "solved", "where": {"kind": 0}, "title": "Even"}}
+    spec = {"headline": {"metric": "solved", "where": {"kind": 0}, "title": "Even"}}
     board = standings([run("half", HALF, spec)])
     assert (board.rows[0].cell.value, board.rows[0].cell.n) == (1.0, 10)
     assert board.notes[0] == "Even ↑: solved, higher is better, with its 95 % interval over n episodes with kind 0."
 
 
 def test_a_spec_without_a_headline_is_ranked_by_its_first_metric() -> None:
-    board = standings([run("a", ONES, {"tables": [{"title": "T", "rows": "model", "cell": ["score", "solved"]}]})])
+    board = standings([run("a", ONES, {"tables": [{"title": "T", "rows": "model", "metrics": ["score", "solved"]}]})])
     assert (board.headline.metric, board.rows[0].rank) == ("score", "1")
     assert "The spec declares no `headline:`; its first metric stands for it." in board.notes
 
@@ -238,8 +238,8 @@ def test_what_is_one_observation_is_counted_and_said() -> None:
 
 
 def test_the_headline_does_not_stand_beside_itself() -> None:
-    spec = {"headline": {"cell": "solved", "beside": ["score", "solved"]}}
-    assert standings([run("a", HALF, spec)]).headline.beside == ("score",)
+    spec = {"headline": {"metric": "solved", "also_show": ["score", "solved"]}}
+    assert standings([run("a", HALF, spec)]).headline.also_show == ("score",)
 
 
 def test_episodes_that_reached_a_limit_have_a_column() -> None:
@@ -275,7 +275,7 @@ def test_rank_intervals_hold_the_plain_rank(samples: list[list[float]]) -> None:
 
 
 def boards() -> list[Any]:
-    lower = {"headline": {"cell": "solved", "better": "lower", "title": "Stuck"}}
+    lower = {"headline": {"metric": "solved", "better": "lower", "title": "Stuck"}}
     ends: list[Any] = [("floor", run("random", FIFTH))]
     first = standings([run("a", ONES), run("b", HALF), run("c", ZEROS)], ends, name="one")
     ends = [("floor", run("random", NEARLY, lower)), ("ceiling", run("clever", FIFTH, lower))]
@@ -349,7 +349,7 @@ def test_players_that_know_the_answer_are_marked_on_the_page_over_all() -> None:
 
 
 def test_numbers_without_a_scale_have_no_average() -> None:
-    tokens = standings([run("a", ONES, {"headline": {"cell": "parse_failures", "better": "lower"}})], name="two")
+    tokens = standings([run("a", ONES, {"headline": {"metric": "parse_failures", "better": "lower"}})], name="two")
     table = overall([boards()[0], tokens])
     assert [column.names[0] for column in table.columns] == ["one", "two"]
     assert any(note.startswith("No average") for note in table.notes)
@@ -397,10 +397,10 @@ def test_long_names_are_cut_for_readers_and_whole_in_data() -> None:
 @pytest.mark.parametrize(
     ("entry", "problem"),
     [
-        ({"cell": "sloved"}, "cell: unknown metric 'sloved'. Did you mean solved?"),
-        ({"cell": "solved", "beside": ["tokens"]}, "cell: unknown metric 'tokens'."),
-        ({"cell": "solved", "where": {"kin": 1}}, "where: unknown label 'kin'. Did you mean kind?"),
-        ({"cell": "solved", "where": {"kind": 3}}, "where: kind is never '3'."),
+        ({"metric": "sloved"}, "metrics: unknown metric 'sloved'. Did you mean solved?"),
+        ({"metric": "solved", "also_show": ["tokens"]}, "metrics: unknown metric 'tokens'."),
+        ({"metric": "solved", "where": {"kin": 1}}, "where: unknown label 'kin'. Did you mean kind?"),
+        ({"metric": "solved", "where": {"kind": 3}}, "where: kind is never '3'."),
     ],
 )
 def test_mistakes_in_a_headline_are_reported(entry: dict[str, Any], problem: str) -> None:
@@ -415,7 +415,7 @@ def test_ranks_of_many_models_take_every_pair() -> None:
 
 
 def test_a_mean_of_conditions_is_tested_as_one() -> None:
-    spec = {"headline": {"cell": "solved", "aggregate": "mean_of_conditions"}}
+    spec = {"headline": {"metric": "solved", "aggregate": "mean_of_conditions"}}
 
     def two(model: str, small: float, large: float) -> RunScores:
         plain = run(model, [small] * 6 + [large] * 30, spec)

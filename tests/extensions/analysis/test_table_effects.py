@@ -28,7 +28,7 @@ class Mean(Metric):
 
 
 METRICS: dict[str, Metric] = {"score": Mean(), "tokens": Mean()}
-ENTRY = {"title": "T", "effects": ["hears", "style"], "cell": "score"}
+ENTRY = {"title": "T", "effects": ["hears", "style"], "metrics": "score"}
 Cell = tuple[int, str, str]
 FULL: list[Cell] = list(itertools.product(range(4), ("all", "ring", "star"), ("free", "short")))
 # question → hears → (free, short)
@@ -175,7 +175,7 @@ def test_gaps_are_filled_by_the_model_and_not_by_the_means_of_what_there_is() ->
 
 def test_several_models_and_metrics_have_effects_of_their_own() -> None:
     both = [*episodes(), *episodes(model="other")]
-    table = made(both, cell=["score", "tokens"])
+    table = made(both, metrics=["score", "tokens"])
     assert table.row_labels == ("model", "metric", "factor", "level")
     assert len(table.rows) == 4 * 8
     as_factor = made(both, effects=["hears", "model"])
@@ -263,14 +263,14 @@ def test_what_counts_as_one_observation() -> None:
     [
         ({"effects": ["haers"]}, "effects: unknown label 'haers'. Did you mean hears?"),
         ({"effects": []}, "'effects' must not be empty"),
-        ({"effects": ["hears", "metric"]}, "effects: use cell to choose metrics"),
+        ({"effects": ["hears", "metric"]}, "effects: use metrics: to choose metrics"),
         ({"rows": "hears"}, "effects: 'hears' is in rows, and a row has one value of it"),
         ({"where": {"hears": "all"}}, "effects: where leaves hears one value: there is nothing to compare"),
         ({"columns": "question"}, "effects: columns cannot stand beside it: its columns are statistics"),
-        ({"error": "sem"}, "effects: error cannot stand beside it"),
+        ({"uncertainty": "sem"}, "effects: uncertainty cannot stand beside it"),
         ({"aggregate": "mean_of_conditions"}, "effects: it is made of episodes"),
         ({"effects": "hears", "interactions": True}, "interactions: effects needs two labels or more"),
-        ({"ratio": {"x": ["score", "tokens"]}, "cell": "x"}, "effects: 'x' is a ratio, which episodes have no numbers"),
+        ({"ratio": {"x": ["score", "tokens"]}, "metrics": "x"}, "effects: 'x' is a ratio, which episodes have no"),
         ({"compare": {"label": "model", "base": "a", "with": "b"}, "rows": "question"}, "compare: effects is another"),
         ({"effects": ["question"]}, "effects: question has 61 values, and 60 are the most"),
     ],
@@ -281,7 +281,7 @@ def test_mistakes_are_found_before_a_run(entry: dict[str, Any], problem: str) ->
 
 
 def test_a_table_without_rows_is_one_of_effects() -> None:
-    assert check({"title": "T", "cell": "score"}, {}, METRICS) == ["missing required key 'rows'"]
+    assert check({"title": "T", "metrics": "score"}, {}, METRICS) == ["missing required key 'rows'"]
     assert check(ENTRY, {"hears": ["all", "ring"], "style": []}, METRICS) == []
 
 

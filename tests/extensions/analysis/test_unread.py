@@ -99,7 +99,7 @@ def test_a_report_says_it_once(runs: dict[str, harness.Run], capsys: pytest.Capt
 def test_the_reason_stands_where_the_headline_would(
     tmp_path: Path, shown: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    tables = [{"title": text, "rows": "model", "cell": cell} for text, cell in (("A", "calls"), ("B", shown))]
+    tables = [{"title": text, "rows": "model", "metrics": cell} for text, cell in (("A", "calls"), ("B", shown))]
     changes = ("repeats=2", "protocol.parse_retries=0", f"tables={json.dumps(tables)}")
     run = played(tmp_path / "run", Mock(text=""), changes)
     assert reasons(run.tables) == ([0, 1] if shown == "dpbench/success" else [1, 0])

@@ -62,7 +62,7 @@ def check(found: Blame, faults: dict[str, dict[str, Any]]) -> None:
         pytest.param("agentsnet_quick", 1, ("matrix.size=[4]",), id="agentsnet"),
         pytest.param("silo_quick", 1, ("matrix.agents=[5]",), id="silo"),
         pytest.param("mas_quick", 0, ("matrix.agents=[3]",), id="mas"),
-        pytest.param("worlds/four_way_stop", 1, ("task.samples=3",), id="world"),
+        pytest.param("worlds/four_way_stop", 1, ("task.instances=3",), id="world"),
     ],
 )
 def test_a_planted_fault_is_found_with_its_turn(spec: str, at: int, overrides: tuple[str, ...], tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_a_planted_fault_is_found_with_its_turn(spec: str, at: int, overrides: t
 
 
 def four_way(folder: Path, faults: dict[str, dict[str, Any]]) -> Run:
-    return plant(folder, "worlds/four_way_stop", faults, "matrix.talk=[0]", "repeats=1", "task.samples=6")
+    return plant(folder, "worlds/four_way_stop", faults, "matrix.talk=[0]", "repeats=1", "task.instances=6")
 
 
 @pytest.mark.slow
@@ -146,7 +146,7 @@ def test_charts_and_reports_show_what_was_found_and_play_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(TOY.root)
-    headline = {"cell": "agreed", "ceiling": {"use": "coin", "bias": 1.0}}
+    headline = {"metric": "agreed", "ceiling": {"use": "coin", "bias": 1.0}}
     run(tmp_path / "run", overrides=("baseline.bias=0.5", "agents=null", f"headline={json.dumps(headline)}"))
     page, plot = ("report", "--format", "html", "-o"), ("plot", "--kind", "blame", "-o")
 
@@ -174,7 +174,7 @@ def test_charts_and_reports_show_what_was_found_and_play_nothing(
 
 def test_a_chart_is_about_the_condition_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(TOY.root)
-    headline = {"cell": "agreed", "ceiling": {"use": "coin", "bias": 1.0}}
+    headline = {"metric": "agreed", "ceiling": {"use": "coin", "bias": 1.0}}
     how = ("baseline.bias=0.5", "agents=null", f"headline={json.dumps(headline)}")
     played = run(tmp_path / "run", overrides=how)
     kept(blamed(played, project=TOY))
@@ -189,7 +189,7 @@ def test_a_chart_is_about_the_episode_asked_for_and_has_no_axis_to_choose(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(TOY.root)
-    headline = {"cell": "agreed", "ceiling": {"use": "coin", "bias": 1.0}}
+    headline = {"metric": "agreed", "ceiling": {"use": "coin", "bias": 1.0}}
     played = run(tmp_path / "run", overrides=("baseline.bias=0.5", "agents=null", f"headline={json.dumps(headline)}"))
     kept(blamed(played, project=TOY))
     read = material([load_run(tmp_path / "run")])
@@ -298,7 +298,7 @@ def test_tables_without_rows_are_left_out_and_their_notes_stay(
 ) -> None:
     monkeypatch.chdir(TOY.root)
     run(tmp_path / "run", resolve.engine({"use": "dice"}, TOY))
-    command = ("blame", str(tmp_path / "run"), "--by", "{use: coin, bias: 1.0}", "--quiet")
+    command = ("blame", str(tmp_path / "run"), "--reference", "{use: coin, bias: 1.0}", "--quiet")
     code, out, _ = invoke(capsys, *command)
     assert code == 0 and out.startswith("By round of the first decisive move") and "By agent" not in out
     assert "of 7 episodes: a model would have to be asked" in out and "Shapley" not in out
@@ -314,7 +314,7 @@ def test_the_command_prints_tables_or_all_it_knows(
     coins: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(TOY.root)
-    by = ("blame", str(coins.folder), "--by", "{use: coin, bias: 1.0}", "--quiet")
+    by = ("blame", str(coins.folder), "--reference", "{use: coin, bias: 1.0}", "--quiet")
     code, out, err = invoke(capsys, *by)
     assert (code, err) == (0, "") and out.startswith("By agent: what agreed lost, and coin would have kept")
     code, out, _ = invoke(capsys, *by, "--format", "json")
@@ -342,13 +342,13 @@ def test_what_would_be_ignored_is_refused_and_no_failure_is_json_too(
     coins: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(TOY.root)
-    command = ("blame", str(coins.folder), "--by", "{use: coin, bias: 1.0}", "--quiet")
-    for more, place in ((("--episode", "x", "--limit", "1"), "--episode"), (("--sample", "3"), "--by")):
+    command = ("blame", str(coins.folder), "--reference", "{use: coin, bias: 1.0}", "--quiet")
+    for more, place in ((("--episode", "x", "--limit", "1"), "--episode"), (("--sample", "3"), "--reference")):
         code, _, err = invoke(capsys, *command, *more)
         assert code == 2 and err.startswith(f"error: {place}: ")
     code, out, _ = invoke(capsys, *command, "--threshold", "-1", "--format", "json")
     assert code == 0 and json.loads(out)["episodes"] == []
-    code, out, _ = invoke(capsys, "blame", str(coins.folder), "--by", "{use: coin, bias: 0.5}", "--quiet")
+    code, out, _ = invoke(capsys, "blame", str(coins.folder), "--reference", "{use: coin, bias: 0.5}", "--quiet")
     assert code == 0 and f"with coin in all seats none of {len(coins.scores)} has a better agreed" in out
 
 
@@ -379,7 +379,7 @@ def test_a_plan_bounds_the_calls_of_a_model_and_makes_none(
 ) -> None:
     monkeypatch.chdir(TOY.root)
     played = run(tmp_path / "run", resolve.engine({"use": "dice"}, TOY))
-    by = ("blame", str(tmp_path / "run"), "--by", "{use: coin, bias: 1.0}", "--quiet", "--plan")
+    by = ("blame", str(tmp_path / "run"), "--reference", "{use: coin, bias: 1.0}", "--quiet", "--plan")
     code, out, err = invoke(capsys, *by, "--format", "json")
     plan = json.loads(out)
     assert (code, err) == (0, "")
@@ -396,7 +396,7 @@ def test_options_are_refused_where_they_change_nothing(
     coins: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(TOY.root)
-    by = ("blame", str(coins.folder), "--by", "{use: coin, bias: 1.0}", "--quiet", "--plan")
+    by = ("blame", str(coins.folder), "--reference", "{use: coin, bias: 1.0}", "--quiet", "--plan")
     for option, value in (("--labels", str(tmp_path / "none.csv")), ("--max_calls", "3"), ("--model", "dice")):
         code, out, err = invoke(capsys, *by, option, value)
         assert (code, out) == (2, "") and f"{option}: is of no use with --plan" in err and "Leave one" in err
@@ -406,7 +406,7 @@ def test_one_episode_is_no_plural(
     coins: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(TOY.root)
-    by = ("blame", str(coins.folder), "--by", "{use: coin, bias: 1.0}", "--quiet", "--plan")
+    by = ("blame", str(coins.folder), "--reference", "{use: coin, bias: 1.0}", "--quiet", "--plan")
     assert invoke(capsys, *by, "--limit", "1")[1].startswith("1 episode, ")
     assert invoke(capsys, *by, "--limit", "2")[1].startswith("2 episodes, ")
 
@@ -416,7 +416,7 @@ def test_where_no_episode_failed_the_file_is_written_too(
     form: str, coins: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(TOY.root)
-    by = ("blame", str(coins.folder), "--by", "{use: coin, bias: 0.5}", "--quiet", "--format", form)
+    by = ("blame", str(coins.folder), "--reference", "{use: coin, bias: 0.5}", "--quiet", "--format", form)
     code, out, err = invoke(capsys, *by, "-o", str(tmp_path / "out"))
     assert (code, out, err) == (0, "", f"wrote: {tmp_path / 'out'}\n") and (tmp_path / "out").is_file()
     if form in ("text", "markdown"):
@@ -472,7 +472,7 @@ def test_of_several_samples_the_means_and_their_spread_are_shown(
         planned(played, {"use": "coin", "bias": 1.0}, samples=2, project=TOY)
     few = blamed(played, "model", samples=50, model=resolve.engine({"use": "dice"}, TOY), max_calls=40, project=TOY)
     assert 1 <= len(few.samples) < 50
-    command = ("blame", str(tmp_path / "run"), "--by", "model", "--model", "dice", "--samples", "3", "--quiet")
+    command = ("blame", str(tmp_path / "run"), "--reference", "model", "--model", "dice", "--samples", "3", "--quiet")
     code, out, _ = invoke(capsys, *command)
     assert code == 0 and "Means over 3 samples; ±" in out and "of 3 samples" in out
     code, out, _ = invoke(capsys, *command, "--format", "json")
@@ -512,6 +512,6 @@ def test_a_run_whose_episodes_raised_says_so(
     )
     how = ("--set", "baseline=raises", "--set", "agents=null", "--output_path", "run", "--quiet")
     invoke(capsys, "eval", "--spec", "toy", *how)
-    code, out, _ = invoke(capsys, "blame", "run", "--by", "{use: coin, bias: 1.0}", "--quiet")
+    code, out, _ = invoke(capsys, "blame", "run", "--reference", "{use: coin, bias: 1.0}", "--quiet")
     assert code == 0 and "8 of 8 episodes raised and have no outcome" in out and "I cannot" in out
     assert "No episode failed" not in out and "errors.jsonl" in out

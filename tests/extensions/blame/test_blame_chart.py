@@ -47,7 +47,7 @@ def reply(request: Request) -> Completion:
 
 def test_the_chart_counts_kinds_of_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(TOY.root)
-    headline = {"cell": "agreed", "ceiling": {"use": "coin", "bias": 1.0}}
+    headline = {"metric": "agreed", "ceiling": {"use": "coin", "bias": 1.0}}
     played = run(tmp_path / "run", Mock(function=reply), overrides=("agents=null", f"headline={json.dumps(headline)}"))
     keep(played.folder, as_json(blamed(played)))
     read = material([load_run(tmp_path / "run")])

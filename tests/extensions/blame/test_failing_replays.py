@@ -115,5 +115,5 @@ def test_a_swapped_policy_that_cannot_play_is_refused_first(endless: Run, projec
             endless, EPISODE, swap={"S1": "silo/oracle"}, options=Options(output_path=tmp_path / "run"), project=project
         )
     assert not (tmp_path / "run").exists()
-    with pytest.raises(SpecError, match="--by: this policy cannot play agents=2"):
+    with pytest.raises(SpecError, match="--reference: this policy cannot play agents=2"):
         blamed(endless, "silo/oracle", episodes=[EPISODE], project=project)

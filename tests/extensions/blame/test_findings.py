@@ -36,7 +36,7 @@ def coins(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def blamed_run(coins: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.chdir(TOY.root)
     shutil.copytree(coins.folder, tmp_path / "run")
-    assert invoke(capsys, "blame", str(tmp_path / "run"), "--by", BY, "--quiet")[0] == 0
+    assert invoke(capsys, "blame", str(tmp_path / "run"), "--reference", BY, "--quiet")[0] == 0
     return load_run(tmp_path / "run", TOY)
 
 

@@ -55,7 +55,7 @@ def test_the_command_prints_the_table(
         "rater": "judge\x1b[1m",
     }
     (tmp_path / "labels.jsonl").write_text(json.dumps(line) + "\n")
-    by = ("blame", str(coins.folder), "--by", "{use: coin, bias: 1.0}", "--quiet")
+    by = ("blame", str(coins.folder), "--reference", "{use: coin, bias: 1.0}", "--quiet")
     code, out, err = invoke(capsys, *by, "--labels", str(tmp_path / "labels.jsonl"))
     assert (code, err) == (0, "") and out.lstrip().startswith("Opinions beside experiments") and "\x1b" not in out
     code, out, _ = invoke(capsys, *by, "--labels", str(tmp_path / "labels.jsonl"), "--format", "json")
@@ -70,7 +70,7 @@ def test_an_episode_that_is_left_over_or_did_not_fail_costs_no_result(
     played = run(tmp_path / "run", overrides=("baseline.bias=0.5", "agents=null"))
     lines = "".join(f"{score.id},S0,0,judge\n" for score in played.scores)
     (tmp_path / "labels.CSV").write_text(f"episode,agent,turn,rater\n{lines}")
-    by = ("blame", str(played.folder), "--by", "{use: coin, bias: 1.0}", "--quiet", "--limit", "2")
+    by = ("blame", str(played.folder), "--reference", "{use: coin, bias: 1.0}", "--quiet", "--limit", "2")
     code, out, err = invoke(capsys, *by, "--labels", str(tmp_path / "labels.CSV"))
     assert (code, err) == (0, "") and f"not looked at: {len(played.scores) - 2}." in out
 
@@ -81,7 +81,7 @@ def test_labels_are_checked_before_anything_is_played(
     monkeypatch.chdir(TOY.root)
     (tmp_path / "labels.csv").write_text("episode,agent\nagents=2/c9/0,S0\n")
     monkeypatch.setattr("harness.extensions.blame.blame_command.blamed", pytest.fail)
-    by = ("blame", str(coins.folder), "--by", "{use: coin, bias: 1.0}", "--quiet")
+    by = ("blame", str(coins.folder), "--reference", "{use: coin, bias: 1.0}", "--quiet")
     code, _, err = invoke(capsys, *by, "--labels", str(tmp_path / "labels.csv"))
     assert code == 2 and "labels.csv:2:1: the run has no episode 'agents=2/c9/0'" in err and "Did you mean" in err
 

@@ -102,7 +102,7 @@ def test_blame_json_that_is_no_file_is_named_by_all_that_read_it(
     run_folder = replaced(whole, tmp_path / "run", "blame.json", odd)
     where = str(run_folder / "blame.json")
     with nobody_waits(run_folder / "blame.json"):
-        code, out, err = invoke(capsys, "blame", str(run_folder), "--by", BY, "--quiet")
+        code, out, err = invoke(capsys, "blame", str(run_folder), "--reference", BY, "--quiet")
         assert code == 0 and "Episodes" in out and f"{where}: " in err, "what was found is printed all the same"
         code, _, err = invoke(capsys, "plot", str(run_folder), "--kind", "blame", "-o", str(tmp_path / "blame.svg"))
         assert code == 2 and f"{where}: " in err
@@ -123,7 +123,7 @@ READERS = [
     ("report", "RUN", "--format", "html", "-o", "PAGE"),
     ("score", "RUN"),
     ("compare", "RUN", "RUN"),
-    ("blame", "RUN", "--by", BY),
+    ("blame", "RUN", "--reference", BY),
     ("replay", "RUN", "--episode", "agents=2/c0/0"),
     ("plot", "RUN", "--kind", "failures", "-o", "PLOT"),
     ("export", "RUN", "--to", "csv", "-o", "OUT"),

@@ -81,7 +81,7 @@ task: {{use: dataset_qa, data_files: {file}, doc_to_text: q, doc_to_target: a, l
 protocol: single
 prompts: qa/standard
 metrics: [{{use: corpus, of: bleu, name: bleu}}]
-tables: [{{title: T, rows: kind, cell: bleu, error: sem, groups: [{{title: both, of: [a, b]}}]}}]
+tables: [{{title: T, rows: kind, metrics: bleu, uncertainty: sem, groups: [{{title: both, of: [a, b]}}]}}]
 """,
         encoding="utf-8",
     )

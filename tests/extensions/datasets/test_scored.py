@@ -1,4 +1,4 @@
-"""`scored: loglikelihood`: the options' log-likelihoods decide, and no model writes anything."""
+"""`scoring: loglikelihood`: the options' log-likelihoods decide, and no model writes anything."""
 
 import json
 import math
@@ -21,7 +21,7 @@ ROWS: list[dict[str, Any]] = [
     {"q": "Which is a fruit?", "options": ["a stone", "fig"], "gold": 1, "category": "food"},
     {"q": "Which is a city?", "options": ["Rome", "the Nile", "Alps"], "gold": 0, "category": "places"},
 ]
-KEYS = {"doc_to_text": "{{q}}", "doc_to_target": "gold", "doc_to_choice": "options", "scored": "loglikelihood"}
+KEYS = {"doc_to_text": "{{q}}", "doc_to_target": "gold", "doc_to_choice": "options", "scoring": "loglikelihood"}
 
 
 def task(tmp_path: Path, name: str = "dataset_qa", rows: Any = ROWS, **more: Any) -> Any:
@@ -61,7 +61,7 @@ def test_labels_are_scored_as_they_are(tmp_path: Path) -> None:
     first = cases(made)[0]
     assert texts(made.reply(first, "Agent-0")) == [("Yes", None), ("No", None)]
     assert graded(made, first, likely(-2, -1))["acc"] == 1
-    built_in = task_of("legalbench", data_files="tests/data/legalbench.jsonl", scored="loglikelihood")
+    built_in = task_of("legalbench", data_files="tests/data/legalbench.jsonl", scoring="loglikelihood")
     assert "acc" in built_in.grades and "exact_match" not in built_in.grades
     assert built_in.context(cases(built_in)[0], "Agent-0")["question"].endswith("Allowed answers: Yes, No\nAnswer:")
 
@@ -100,7 +100,7 @@ def test_the_first_metric_decides_what_a_vote_counts(tmp_path: Path) -> None:
     [
         ({"answer": {"form": "boxed"}}, "answers of the form 'boxed' have none"),
         ({"answer": {"form": "label", "labels": ["y", "n"]}, "continuation": "letter"}, "have no letters"),
-        ({"scored": None, "continuation": "text"}, "continuation says which texts are scored; nothing is"),
+        ({"scoring": None, "continuation": "text"}, "continuation says which texts are scored; nothing is"),
         ({"metric_list": ["exact_match"]}, "no metric 'exact_match' for log-likelihoods"),
         ({"metric_list": [{"metric": "acc", "ignore_case": True}]}, "no parameter 'ignore_case'"),
         ({"metric_list": ["acc", "acc"]}, "twice"),
@@ -120,7 +120,7 @@ def test_an_empty_option_names_its_row(tmp_path: Path) -> None:
 
 
 def test_mmlu_pro_asks_for_no_reasoning_where_it_is_scored() -> None:
-    more = {"data_files": "tests/data/mmlu_pro.jsonl", "scored": "loglikelihood", "num_fewshot": 1}
+    more = {"data_files": "tests/data/mmlu_pro.jsonl", "scoring": "loglikelihood", "num_fewshot": 1}
     shots = {"samples": [{"question": "1+1?", "options": ["2", "3"], "answer": "A", "category": "math"}]}
     made = task_of("mmlu_pro", **more, fewshot_config=shots)
     header = "The following are multiple choice questions (with answers) about math.\n\n"
@@ -142,7 +142,7 @@ def spec(tmp_path: Path, protocol: Any = "single", prompts: str = "qa/standard",
         "protocol": protocol,
         "prompts": prompts,
         "metrics": ["score", {"use": "grade", "of": "acc_norm", "name": "acc_norm"}],
-        "tables": [{"title": "Score", "rows": "model", "columns": "metric", "cell": ["score"]}],
+        "tables": [{"title": "Score", "rows": "model", "columns": "metric", "metrics": ["score"]}],
         **more,
     }
 
@@ -216,7 +216,7 @@ def test_a_confidence_cannot_be_stated_where_nothing_is_written(tmp_path: Path) 
 
 
 def test_the_shipped_spec_scored_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    changes = ["task.scored=loglikelihood", "task.data_files=tests/data/mmlu_pro.jsonl", "task.num_fewshot=0"]
+    changes = ["task.scoring=loglikelihood", "task.data_files=tests/data/mmlu_pro.jsonl", "task.num_fewshot=0"]
     options = [word for change in changes for word in ("--set", change)]
     assert (
         main(["eval", "--spec", "mmlu_pro", *options, "--model", "mock", "--output_path", str(tmp_path / "run")]) == 0
@@ -226,4 +226,4 @@ def test_the_shipped_spec_scored_from_the_command_line(tmp_path: Path, capsys: p
     assert ", 0 out" in capsys.readouterr().out
     assert main(["show", "--spec", "mmlu_pro", *options, "--case", "0"]) == 0
     assert "Answer:" in capsys.readouterr().out
-    assert plan_of({"use": "mmlu_pro", "scored": "loglikelihood"}).conditions
+    assert plan_of({"use": "mmlu_pro", "scoring": "loglikelihood"}).conditions

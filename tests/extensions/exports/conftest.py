@@ -22,7 +22,7 @@ def answer(request: Request) -> str:
 @pytest.fixture(scope="session")
 def done(tmp_path_factory: pytest.TempPathFactory) -> harness.Run:
     # Five of its six texts are unreadable: the run has no headline.
-    overrides = ("headline.cell=agreed",)
+    overrides = ("headline.metric=agreed",)
     return run(tmp_path_factory.mktemp("export") / "r", Mock(function=answer), overrides=overrides)
 
 

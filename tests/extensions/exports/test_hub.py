@@ -99,7 +99,7 @@ def test_model_cards_can_state_the_results(done: harness.Run, tmp_path: Path) ->
 
 
 def test_policies_are_no_model(tmp_path: Path) -> None:
-    headline = ("headline.cell=agreed", "headline.title=Same letter")
+    headline = ("headline.metric=agreed", "headline.title=Same letter")
     files = export(run(tmp_path / "r", overrides=headline), "hub", tmp_path / "x").files
     assert "model-index.yaml" not in {file.name for file in files}
     card = (tmp_path / "x" / "README.md").read_text()

@@ -228,7 +228,12 @@ def test_calls_of_tools_are_inspects_own_with_what_they_returned(tmp_path: Path)
         ]  # fmt: skip
         return Completion("so", finish_reason="tool_calls", tool_calls=calls)
 
-    one = ["protocol.calls=tools", "matrix.agents=[2]", "matrix.problem=[global_maximum]", "matrix.protocol=[P2P]"]
+    one = [
+        "protocol.reply_via=tool_calls",
+        "matrix.agents=[2]",
+        "matrix.problem=[global_maximum]",
+        "matrix.protocol=[P2P]",
+    ]
     log = Log(
         harness.evaluate(
             "silo_quick", Mock(function=calling), overrides=one, output_path=tmp_path / "run", project=builtin()

@@ -34,7 +34,7 @@ FACTS: dict[str, Any] = {
         {
             "title": "Capitals",
             "rows": "task",
-            "cell": "score",
+            "metrics": "score",
             "groups": [
                 {"title": "all", "of": ["rivers", "towns"]},
                 {"title": "even", "of": ["all"], "weight": "equal"},

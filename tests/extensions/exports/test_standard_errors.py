@@ -46,7 +46,9 @@ def played(folder: Path, cluster: Any) -> harness.Run:
         },
         "protocol": "single",
         "repeats": 3,
-        "tables": [{"title": "Right", "rows": "model", "cell": "score", "aggregate": "pooled", "error": "sem"}],
+        "tables": [
+            {"title": "Right", "rows": "model", "metrics": "score", "aggregate": "pooled", "uncertainty": "sem"}
+        ],
         **({} if cluster is None else {"cluster": cluster}),
     }
     return harness.evaluate(spec, Mock(function=right_about_rivers), output_path=folder / "run", project=builtin())

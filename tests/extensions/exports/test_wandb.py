@@ -91,7 +91,7 @@ def test_a_headline_is_there_where_enough_turns_were_read(offline: Offline, done
     (started,) = offline.of("run")
     config = {update.key: json.loads(update.value_json) for update in started.config.update}
     assert config["headline"]["missing"] == done.headline_missing
-    summary = Offline(run(tmp_path / "r", overrides=("headline.cell=agreed",)), tmp_path / "x").values()
+    summary = Offline(run(tmp_path / "r", overrides=("headline.metric=agreed",)), tmp_path / "x").values()
     assert summary["headline"] == summary["agreed"] and summary["headline/low"] <= summary["headline"]
 
 

@@ -75,13 +75,13 @@ def played(task: EnvironmentTask, actions: str, case: Case) -> Any:
 
 
 def test_conformance(capfd: pytest.CaptureFixture[str]) -> None:
-    task = DiceTask(samples=2)
+    task = DiceTask(instances=2)
     assert check_task(task) == [] == check_world(task) == check_protocol(STEPS(), task)
     assert capfd.readouterr().out == ""
 
 
 def test_an_older_state_goes_on_as_it_would_have() -> None:
-    task = DiceTask(samples=1)
+    task = DiceTask(instances=1)
     case = first(task)
     world = task.world(case, random.Random(0))
     trail = [world]
@@ -99,7 +99,7 @@ def test_an_older_state_goes_on_as_it_would_have() -> None:
 
 
 def test_games_draw_from_their_case_alone() -> None:
-    task = DiceTask(samples=2)
+    task = DiceTask(instances=2)
     one, two = task.cases(2, 0)
     random.seed(5)
     numpy.random.seed(5)
@@ -114,9 +114,9 @@ def test_games_draw_from_their_case_alone() -> None:
 
 
 def test_an_invalid_action_is_replaced_or_forfeits() -> None:
-    drawn = played(DiceTask(samples=1), "-", first(DiceTask(samples=1)))
+    drawn = played(DiceTask(instances=1), "-", first(DiceTask(instances=1)))
     assert drawn.facts()["invalid"] == {"Player-0": 1, "Player-1": 0} and not drawn.over
-    task = DiceTask(samples=1, invalid="forfeit")
+    task = DiceTask(instances=1, invalid="forfeit")
     lost = played(task, "r-", first(task))
     assert lost.over and lost.facts()["returns"]["Player-1"] == -1.0 and lost.facts()["returns"]["Player-0"] > 0
     grades = task.grade(first(task), Outcome(facts=lost.facts()))
@@ -139,8 +139,8 @@ def test_each_start_makes_the_environment_anew() -> None:
         def environment(self, agents: Sequence[str]) -> Environment:
             return Counting(agents)
 
-    case = first(Task(samples=1))
-    world = played(Task(samples=1), "r", case)
+    case = first(Task(instances=1))
+    world = played(Task(instances=1), "r", case)
     later = world.step({"Player-1": "roll"}, random.Random(0))
     again = world.step({"Player-1": "roll"}, random.Random(0))
     assert later.observation("Player-0")["state"] == again.observation("Player-0")["state"] == "2"
@@ -167,13 +167,13 @@ def test_each_start_makes_the_environment_anew() -> None:
 def test_wrong_answers_are_named(monkeypatch: pytest.MonkeyPatch, method: str, wrong: Any, message: str) -> None:
     monkeypatch.setattr(Dice, method, lambda *_: wrong)
     with pytest.raises(PluginError) as caught:
-        DiceTask(samples=1).world(first(DiceTask(samples=1)), random.Random(0))
+        DiceTask(instances=1).world(first(DiceTask(instances=1)), random.Random(0))
     assert f"Dice.{method}() must return " in caught.value.message and message in caught.value.message
 
 
 @pytest.mark.slow
 def test_games_in_two_threads_do_not_disturb_one_another() -> None:
-    task = DiceTask(samples=2)
+    task = DiceTask(instances=2)
     cases = list(task.cases(2, 0))
     alone = [played(task, "rrrrrr", case).facts() for case in cases]
     with ThreadPoolExecutor(2) as pool:
@@ -258,7 +258,7 @@ def zoo() -> Iterator[Any]:
     import pettingzoo
 
     pettingzoo.register("aec", "mine/countdown_v0", countdown)
-    yield ZOO(env="mine/countdown_v0", samples=1)
+    yield ZOO(env="mine/countdown_v0", instances=1)
     del pettingzoo.aec_registry["mine/countdown-v0"]
 
 
@@ -297,7 +297,7 @@ def test_an_environment_of_pettingzoo_shows_its_text_and_numbers(zoo: Any) -> No
 )
 def test_the_rules_of_an_environment_are_its_own_documentation(env: str, says: list[str]) -> None:
     """What the numbers of actions mean, and nothing for programmers."""
-    task = ZOO(env=env, samples=1)
+    task = ZOO(env=env, instances=1)
     context = task.context(first(task), "Player-0")
     text = "\n".join([context["rules"], *context["about"]])
     assert all(" ".join(one.split()) in " ".join(text.split()) for one in says), text
@@ -347,7 +347,7 @@ LONG = ["chess_v6", "go_v5"]
 @pytest.mark.filterwarnings("ignore:.*precision lowered")
 @pytest.mark.parametrize("name", [*CLASSIC, *(pytest.param(name, marks=pytest.mark.slow) for name in LONG)])
 def test_classic_games_are_played_as_in_pettingzoos_loop(name: str) -> None:
-    same_as_the_loop(ZOO(env=f"classic/{name}", samples=1), 1)
+    same_as_the_loop(ZOO(env=f"classic/{name}", instances=1), 1)
 
 
 def test_mistakes_about_pettingzoo(zoo: Any, monkeypatch: pytest.MonkeyPatch) -> None:

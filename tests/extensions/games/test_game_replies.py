@@ -36,7 +36,7 @@ def test_bad_replies_are_told_what_is_legal(tmp_path: Path, text: str, said: str
     other = {"policy": "random", "agents": ["Player-1"], "scored": False}
     source = {
         "name": "x",
-        "task": {"use": "openspiel", "game": "tic_tac_toe", "samples": 1},
+        "task": {"use": "openspiel", "game": "tic_tac_toe", "instances": 1},
         "protocol": {"use": "steps", "parse_retries": 1},
         "agents": {"default": "model", "other": other},
     }

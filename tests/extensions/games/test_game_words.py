@@ -319,7 +319,7 @@ def test_squares_of_colored_trails_have_numbers() -> None:
 
 @pytest.mark.parametrize("players", [3, 4])
 def test_tarok_says_who_bid_and_played_what(players: int) -> None:
-    task = task_of(f"tarok(players={players})", samples=8)
+    task = task_of(f"tarok(players={players})", instances=8)
     for number, case in enumerate(task.cases(None, 0)):
         rng, done = random.Random(number), list[str]()
         world: Any = task.world(case, rng)
@@ -334,7 +334,7 @@ def test_tarok_says_who_bid_and_played_what(players: int) -> None:
 
 
 def test_point_cards_of_goofspiel_stand_apart() -> None:
-    task = task_of("goofspiel", samples=6)
+    task = task_of("goofspiel", instances=6)
     for case in task.cases(None, 0):
         world, rng, left = task.world(case, random.Random(0)), random.Random(1), {*range(1, 14)}
         while not world.over:

@@ -94,7 +94,7 @@ def plain_loop(text: str, history: list[int], seed: int) -> list[float]:
 
 
 def same_as_openspiel(text: str, episodes: int) -> None:
-    task = task_of(text, samples=episodes)
+    task = task_of(text, instances=episodes)
     for number, case in enumerate(task.cases(episodes, 7)):
         world, moves = random_game(task, case, number)
         again = task.world(case, random.Random(1))
@@ -127,7 +127,7 @@ def test_every_game_is_that_of_openspiels_own_loop(text: str) -> None:
 def test_every_game_replays_from_the_journal(tmp_path: Path, text: str) -> None:
     source = {
         "name": "x",
-        "task": {"use": "openspiel", "game": text, "samples": 2},
+        "task": {"use": "openspiel", "game": text, "instances": 2},
         "protocol": {"use": "steps", "max_timesteps": MOST},
     }
     run = harness.evaluate(source, output_path=tmp_path / "run")
@@ -139,7 +139,7 @@ def test_every_game_replays_from_the_journal(tmp_path: Path, text: str) -> None:
 
 
 def test_a_case_has_the_same_chance_whatever_else_is_random() -> None:
-    task = task_of("leduc_poker", samples=50)
+    task = task_of("leduc_poker", instances=50)
     cases = list(task.cases(None, 3))
     texts = [[task.world(case, random.Random(s)).observation("Player-0")["state"] for case in cases] for s in (0, 1)]
     assert texts[0] == texts[1] and len(set(texts[0])) == 6, "six cards"
@@ -148,7 +148,7 @@ def test_a_case_has_the_same_chance_whatever_else_is_random() -> None:
 
 
 def test_a_game_that_draws_by_itself_draws_by_the_cases_seed() -> None:
-    task = task_of("negotiation", samples=8)
+    task = task_of("negotiation", instances=8)
     pools = [task.world(case, random.Random(0)).observation("Player-0")["state"] for case in task.cases(None, 0)]
     assert pools == [
         task.world(case, random.Random(5)).observation("Player-0")["state"] for case in task.cases(None, 0)
@@ -157,7 +157,7 @@ def test_a_game_that_draws_by_itself_draws_by_the_cases_seed() -> None:
 
 
 def test_limiting_the_samples_changes_no_case() -> None:
-    task = task_of("kuhn_poker", samples=30)
+    task = task_of("kuhn_poker", instances=30)
     assert list(task.cases(4, 1)) == list(task.cases(None, 1))[:4]
 
 
@@ -185,7 +185,7 @@ def test_an_agent_sees_its_own_text_only(text: str, observes: str) -> None:
 
 
 def test_two_deals_that_differ_in_the_others_card_look_the_same() -> None:
-    task = task_of("kuhn_poker", samples=40)
+    task = task_of("kuhn_poker", instances=40)
     seen: dict[int, set[str]] = {}
     hidden: dict[int, set[int]] = {}
     for case in task.cases(None, 0):
@@ -304,7 +304,7 @@ def test_simultaneous_games_play_in_both_orders(order: str) -> None:
 
 
 def test_backgammon_lists_each_move_once_and_without_numbers() -> None:
-    task = task_of("backgammon", samples=3)
+    task = task_of("backgammon", instances=3)
     for case in task.cases(None, 0):
         world, rng = task.world(case, random.Random(0)), random.Random(1)
         for _ in range(12):
@@ -393,7 +393,7 @@ def test_without_the_package_specs_validate_and_runs_say_what_to_install(tmp_pat
 def versus(policy: Any, game: str, folder: Path) -> Any:
     source = {
         "name": "x",
-        "task": {"use": "openspiel", "game": game, "samples": 6},
+        "task": {"use": "openspiel", "game": game, "instances": 6},
         "protocol": "steps",
         "agents": {
             "default": {"policy": policy},
@@ -478,7 +478,12 @@ def test_known_strategies_answer_as_they_should(tmp_path: Path) -> None:
 
 def test_an_agreement_is_found_whoever_agrees(tmp_path: Path) -> None:
     agree = {"use": "expression", "act": "'Agree' if 'Agree' in options else options[0]"}
-    source = {"extends": "negotiation", "name": "x", "baseline": agree, "matrix": {"game": [{"like": "bargaining"}]}}
+    source = {
+        "extends": "negotiation",
+        "name": "x",
+        "baseline": agree,
+        "matrix": {"game": [{"inherits": "bargaining"}]},
+    }
     run = harness.evaluate(source, limit=3, output_path=tmp_path)
     assert [score.numbers["agreement"] for score in run.scores] == [1.0] * 6
     assert all(score.numbers["points"] == 5 for score in run.scores), (
@@ -490,7 +495,7 @@ def test_a_plan_counts_games_that_are_played_even_where_idle_players_forfeit(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     (tmp_path / "s.yaml").write_text(
-        "name: x\ntask: {use: openspiel, game: tic_tac_toe, samples: 1, invalid: forfeit}\nprotocol: steps\n"
+        "name: x\ntask: {use: openspiel, game: tic_tac_toe, instances: 1, invalid: forfeit}\nprotocol: steps\n"
     )
     _, out, _ = invoke(capsys, "plan", "--spec", str(tmp_path / "s.yaml"))
     calls = next(line for line in out.splitlines() if line.startswith("model calls"))

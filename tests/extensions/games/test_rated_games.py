@@ -13,7 +13,7 @@ name: rated
 task:
   use: world
   agents: 3
-  samples: 4
+  instances: 4
   rules: Say high or low.
   own: {last: 0}
   actions:
@@ -32,7 +32,7 @@ baseline: random
 metrics: [score, games/results]
 tables:
   - {title: Ratings, kind: rating, of: games/results, model: MODEL, labels: {default: luck}}
-  - {title: Each against each, kind: cross_play, of: games/results, figure: heat, error: interval}
+  - {title: Each against each, kind: cross_play, of: games/results, figure: heat, uncertainty: interval}
 """
 
 

@@ -471,9 +471,9 @@ def test_names_are_data_in_every_form() -> None:
         ({"kind": "cross_play", "figure": "bar"}, "figure: cross_play is drawn as heat"),
         ({"figure": "bar"}, "kind: figure cannot stand beside it"),
         ({"figure": "heat"}, "kind: figure cannot stand beside it: it is shown as a table; cross_play can be drawn as"),
-        ({"error": "sem"}, "kind: error cannot stand beside it: it has 95 % intervals"),
+        ({"uncertainty": "sem"}, "kind: uncertainty cannot stand beside it: it has 95 % intervals"),
         ({"columns": "game"}, "kind: columns cannot stand beside it"),
-        ({"cell": "score"}, "cell: this kind of table has its own columns; of names the metric"),
+        ({"metrics": "score"}, "metrics: this kind of table has its own columns; of names the metric"),
         ({"aggregate": "mean_of_conditions"}, "kind: it is made of episodes, not of conditions"),
         ({"effects": "game"}, "kind: effects is another kind of table"),
         ({"rows": "contestant"}, "a table cannot group by 'contestant': the name is taken"),
@@ -487,7 +487,7 @@ def test_mistakes_are_found_before_a_run(entry: dict[str, Any], problem: str) ->
 
 
 def test_other_tables_have_no_keys_of_games() -> None:
-    entry = {"title": "T", "rows": "game", "cell": "score", "of": "score", "anchor": 3}
+    entry = {"title": "T", "rows": "game", "metrics": "score", "of": "score", "anchor": 3}
     assert check(entry, {"game": []}, METRICS) == [
         "of: it belongs to kind: cross_play, kind: rating, kind: self_play",
         "anchor: it belongs to kind: rating",
@@ -511,13 +511,13 @@ def test_twenty_contestants_and_every_pair() -> None:
 @pytest.mark.parametrize(
     "entry, place, words",
     [
-        ("comapre: {}, rows: model, cell: score", "4:5", "unknown key 'comapre'. Did you mean compare?"),
+        ("comapre: {}, rows: model, metrics: score", "4:5", "unknown key 'comapre'. Did you mean compare?"),
         ("kind: ratng, of: score", "4:11", "'kind' is 'ratng'. Did you mean rating?"),
         ("kind: null, of: score", "4:11", "'kind' must be a name, found nothing. Available: cross_play, rating"),
-        ("kind: 3, rows: model, cell: score", "4:11", "'kind' must be a name, found 3. Available: cross_play"),
+        ("kind: 3, rows: model, metrics: score", "4:11", "'kind' must be a name, found 3. Available: cross_play"),
         ("kind: [rating], of: score", "4:11", "'kind' must be a name, found ['rating']. Available: cross_play"),
-        ("kind: compare, cell: score", "4:11", "'kind' is 'compare', which an entry takes by a key of that name"),
-        ("of: score, rows: model, cell: score", "4:5", "of: it belongs to kind: cross_play, kind: rating"),
+        ("kind: compare, metrics: score", "4:11", "'kind' is 'compare', which an entry takes by a key of that name"),
+        ("of: score, rows: model, metrics: score", "4:5", "of: it belongs to kind: cross_play, kind: rating"),
         ("effects: game, kind: rating, of: score", "4:14", "kind: effects is another kind of table"),
     ],
 )

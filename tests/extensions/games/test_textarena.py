@@ -232,7 +232,7 @@ def test_games_with_data_of_nltk_ask_no_network_and_start_alike(tmp_path: Path) 
 
 
 def test_conformance(capfd: pytest.CaptureFixture[str]) -> None:
-    task = TASK(env="SecretMafia-v0", players=6, samples=2)
+    task = TASK(env="SecretMafia-v0", players=6, instances=2)
     assert check_task(task) == []
     assert check_world(task) == []
     play(LiveGame("LogicPuzzle-v0", 1, 0, {}), moves(), 0)
@@ -240,7 +240,7 @@ def test_conformance(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_reply_full_of_blanks_does_not_occupy_an_environment_for_minutes() -> None:
-    task = TASK(env="SimpleNegotiation-v0-raw", samples=1)
+    task = TASK(env="SimpleNegotiation-v0-raw", instances=1)
     world = task.world(next(iter(task.cases(1, 0))), random.Random(0))
     world = world.step({"Player-0": "[Offer " + " \n" * 1500 + "I give 1 Wheat"}, random.Random(0))
     assert world.position.actions() == ["[Offer" + (" " + " \n" * 25)[:50] + "I give 1 Wheat"]
@@ -306,7 +306,7 @@ def test_games_of_more_players_are_those_of_the_package() -> None:
 def run(folder: Path, model: Any = None, **task: Any) -> harness.Run:
     spec = {
         "name": "t",
-        "task": {"use": "textarena", "env": "SecretMafia-v0", "samples": 3, **task},
+        "task": {"use": "textarena", "env": "SecretMafia-v0", "instances": 3, **task},
         "protocol": "steps",
     }
     return harness.evaluate(spec, model, output_path=folder, project=BUILTIN)
@@ -330,7 +330,7 @@ def test_a_model_reads_the_games_own_words_and_its_text_is_what_counts(tmp_path:
         listed = re.findall(r"alid(?: targets)?: (\[\d+\])|: (\[\d+\]), \[", str(prompts[-1][-1]["content"]))
         return f"I say {next(filter(None, listed[-1]))}" if listed else "hello"
 
-    done = run(tmp_path / "r", Mock(function=answer), samples=1, options={"discussion_rounds": 1})
+    done = run(tmp_path / "r", Mock(function=answer), instances=1, options={"discussion_rounds": 1})
     assert [message["role"] for message in prompts[0]] == ["system", "user"]
     assert "always follow the required format" in str(prompts[0][0]["content"])
     assert str(prompts[0][1]["content"]).startswith("[GAME] Welcome to Secret Mafia! You are Player ")
@@ -347,11 +347,11 @@ def test_only_what_stands_after_message_reaches_others(tmp_path: Path) -> None:
         return f"I am a wolf, [0].\nMESSAGE: I say {next(filter(None, listed[-1]))}" if listed else "MESSAGE: hello"
 
     public = {"public": "after MESSAGE:", "options": {"discussion_rounds": 1}}
-    done = run(tmp_path / "r", Mock(function=answer), samples=1, **public)
+    done = run(tmp_path / "r", Mock(function=answer), instances=1, **public)
     assert not done.failed and sum(filter(None, numbers(done, "parse_failures"))) == 0
     assert any("] I say [" in prompt for prompt in prompts) and not any("wolf" in prompt for prompt in prompts)
     assert all("Then write MESSAGE: and behind it" in prompt for prompt in prompts)
-    silent = run(tmp_path / "silent", Mock(function=lambda request: "I am a wolf, [0]."), samples=1, **public)
+    silent = run(tmp_path / "silent", Mock(function=lambda request: "I am a wolf, [0]."), instances=1, **public)
     assert not silent.failed and all(numbers(silent, "parse_failures"))
     with pytest.raises(PluginError, match="public says what of a reply is for others; found 'behind X'"):
         TASK(env="SecretMafia-v0", public="behind X")
@@ -365,7 +365,7 @@ def test_a_model_that_says_nothing_costs_no_episode(tmp_path: Path) -> None:
 def test_a_game_that_is_cut_off_has_no_returns(tmp_path: Path) -> None:
     spec = {
         "name": "t",
-        "task": {"use": "textarena", "env": "SecretMafia-v0", "samples": 1},
+        "task": {"use": "textarena", "env": "SecretMafia-v0", "instances": 1},
         "protocol": {"use": "steps", "max_timesteps": 3},
     }
     done = harness.evaluate(spec, None, output_path=tmp_path / "r", project=BUILTIN)
@@ -381,7 +381,7 @@ def test_one_conversation_with_what_is_new(tmp_path: Path) -> None:
 
     spec = {
         "name": "t",
-        "task": {"use": "textarena", "env": "SecretMafia-v0-raw", "samples": 1},
+        "task": {"use": "textarena", "env": "SecretMafia-v0-raw", "instances": 1},
         "protocol": {"use": "steps", "memory": "thread"},
     }
     harness.evaluate(spec, Mock(function=answer), output_path=tmp_path / "r", project=BUILTIN)

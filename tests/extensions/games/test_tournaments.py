@@ -127,9 +127,9 @@ def test_a_matrix_plays_the_tournament_in_each_of_its_games() -> None:
     ("task", "limit", "games", "cases"),
     [
         ({}, None, [1] * 7, 7),
-        ({"samples": 3}, None, [3, 2, 2], 3),
+        ({"instances": 3}, None, [3, 2, 2], 3),
         ({}, 2, [1, 1], 2),
-        ({"samples": 20}, None, [1] * 7, 7),
+        ({"instances": 20}, None, [1] * 7, 7),
     ],
 )
 def test_games_are_cases_some_of_them_played_again(
@@ -364,7 +364,7 @@ def test_a_tournament_that_names_no_metrics_rates_its_contestants() -> None:
     assert "games/results" in rated.data["metrics"]
     assert [table.get("kind") for table in rated.data["tables"]] == ["rating", "cross_play", None]
     assert rated.data["tables"][1]["figure"] == "heat"
-    assert "games/results" not in rated.data["tables"][-1]["cell"]
+    assert "games/results" not in rated.data["tables"][-1]["metrics"]
     assert "games/results" not in complete(spec.parse(body, BUILTIN), BUILTIN).data["metrics"]
 
 
@@ -409,7 +409,7 @@ def test_a_tournament_is_ranked_by_what_the_model_under_test_gets(tmp_path: Path
         half = 3.182446 * (sum((mean - cell.value) ** 2 for mean in means) / 3 / 4) ** 0.5
         assert len(means) == 4 and cell.high == pytest.approx(cell.value + half)
     others = complete(spec.parse({**body, "tournament": {"pool": many(3)}}, BUILTIN), BUILTIN)
-    assert others.data["headline"]["cell"] == "score"
+    assert others.data["headline"]["metric"] == "score"
 
 
 def test_ratings_call_the_model_under_test_by_its_name(tmp_path: Path) -> None:

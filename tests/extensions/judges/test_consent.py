@@ -80,7 +80,7 @@ def test_a_judge_that_runs_programs_is_refused_before_the_run(
         "models": judges,
         "metrics": [metric],
         "tables": [],
-        "headline": {"cell": "liked", "beside": []},
+        "headline": {"metric": "liked", "also_show": []},
     }
     with pytest.raises(SetupError, match=r"runner, a model of the spec, runs \./greet"):
         harness.evaluate(

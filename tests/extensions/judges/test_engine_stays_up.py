@@ -1,4 +1,4 @@
-"""One start of an engine serves all runs of a command: play, its judges, every run of `harness fit`."""
+"""One start of an engine serves all runs of a command: play, its judges, every run of `harness calibrate`."""
 
 from pathlib import Path
 from typing import Any

@@ -21,8 +21,13 @@ SPECS = {
     "agentsnet_quick": ("matrix.problem=[coloring, matching]",),
     "dpbench_quick": ("matrix.condition=[seq3c]", "repeats=2"),
     "silo_quick": ("protocol.max_rounds=4", "matrix.agents=[2]", "matrix.problem=[global_maximum]"),
-    "repeated_dilemmas": ("protocol.max_timesteps=6", "matrix.stage=[{like: stag hunt}]"),
-    "discussion_quick": ("matrix.hears=[star]", "matrix.drafts=[one]", "matrix.style=[{like: critical}]", "tables=[]"),
+    "repeated_dilemmas": ("protocol.max_timesteps=6", "matrix.stage=[{inherits: stag hunt}]"),
+    "discussion_quick": (
+        "matrix.hears=[star]",
+        "matrix.drafts=[one]",
+        "matrix.style=[{inherits: critical}]",
+        "tables=[]",
+    ),
     "judged": (),
 }
 

@@ -220,7 +220,7 @@ def test_facts_are_drawn_from_the_seed_and_known_to_their_agents() -> None:
         "hidden": {"secret": "choice(agents)"},
     }
     problem = task(
-        **facts, size=6, samples=2, goal="Load {{ load }} of {{ total }}.{% if first %} You start.{% endif %}"
+        **facts, size=6, instances=2, goal="Load {{ load }} of {{ total }}.{% if first %} You start.{% endif %}"
     )
     cases = list(problem.cases(None, 1))
     assert cases == list(problem.cases(None, 1)) and cases[0].private != next(iter(problem.cases(1, 2))).private
@@ -291,7 +291,7 @@ GENERATORS: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize(("name", "parameters"), GENERATORS)
 def test_random_families_of_networkx(name: str, parameters: dict[str, Any]) -> None:
-    problem = task(graphs={"random": name, "parameters": parameters}, size=10, samples=3)
+    problem = task(graphs={"random": name, "parameters": parameters}, size=10, instances=3)
     networks = list(problem.networks(0))
     assert networks == list(problem.networks(0)) and len({n.id for n in networks}) == 3
     assert len({tuple(map(len, n.adjacency.values())) + tuple(n.adjacency) for n in networks}) == 3
@@ -311,7 +311,7 @@ def test_edge_lists(tmp_path: Path) -> None:
     assert [len(others) for others in (one_case(numbered).topology or {}).values()] == [1, 2, 1]
     assert read.inputs(0) == (f"{tmp_path / 'office.csv'}: 3 agents, 2 edges: Ann–Bo, Bo–Cy",)
     assert len(list(own.cases(None, 0))) == 1  # the same thing each time
-    drawn = list(task(graphs=PATH, known={"load": "randint(1, 99)"}, samples=2).cases(None, 0))
+    drawn = list(task(graphs=PATH, known={"load": "randint(1, 99)"}, instances=2).cases(None, 0))
     assert len({case.id for case in drawn}) == 2 and drawn[0].private != drawn[1].private
 
 

@@ -110,11 +110,11 @@ def test_a_truth_sees_data_in_the_order_before_the_cut() -> None:
 
 
 def test_instances_are_drawn_from_their_seed_alone() -> None:
-    three = list(build(samples=3).cases(None, 7))
-    assert three[:2] == list(build(samples=2).cases(None, 7)) and three[0].private != three[1].private
+    three = list(build(instances=3).cases(None, 7))
+    assert three[:2] == list(build(instances=2).cases(None, 7)) and three[0].private != three[1].private
     random.seed(1)
-    assert list(build(samples=3).cases(None, 7)) == three
-    again = pickle.loads(pickle.dumps(build(samples=3)))
+    assert list(build(instances=3).cases(None, 7)) == three
+    again = pickle.loads(pickle.dumps(build(instances=3)))
     assert list(again.cases(None, 7)) == three
 
 
@@ -254,14 +254,14 @@ def test_perfect_teams_solve_what_is_declared(changes: dict[str, Any], tmp_path:
         topology = {"topology": "ring"} if protocol["use"] == "local_rounds" else {}
         whole = {**SPEC, "protocol": protocol, "prompts": prompts, "baseline": baseline}
         run = harness.evaluate(
-            {**whole, "task": {**TASK, **changes, **topology, "samples": 2}}, output_path=tmp_path / str(number)
+            {**whole, "task": {**TASK, **changes, **topology, "instances": 2}}, output_path=tmp_path / str(number)
         )
         assert [score.numbers["silo/success"] for score in run.scores] == [1, 1], (protocol, baseline)
 
 
 def test_without_communication_hardly_anything_is_solved(tmp_path: Path) -> None:
     run = harness.evaluate(
-        {**SPEC, "baseline": "silo/silent", "task": {**TASK, "samples": 20}}, output_path=tmp_path / "run"
+        {**SPEC, "baseline": "silo/silent", "task": {**TASK, "instances": 20}}, output_path=tmp_path / "run"
     )
     assert {score.numbers["silo/success"] for score in run.scores} == {0}
 

@@ -44,7 +44,7 @@ def test_flooding_solves_every_network(family: str) -> None:
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["silo/prefix_sum", "silo/any_match", "silo/list_ranking"])
 def test_what_is_far_away_takes_as_many_rounds(name: str, tmp_path: Path) -> None:
-    task = {"use": name, "agents": 9, "topology": "ring", "samples": 2}
+    task = {"use": name, "agents": 9, "topology": "ring", "instances": 2}
     enough = numbers(task, tmp_path / "enough", rounds=4)
     assert enough == {"silo/success": 1, "rounds": 4, "messages": 9 * 2 * 4}
     if name == "silo/list_ranking":  # needs all data; an agent four hops away is not heard of in time
@@ -82,7 +82,7 @@ def test_losses_break_a_flood_and_not_gossip(tmp_path: Path) -> None:
         for plan in ("flood", "gossip"):
             spec = {**SPEC, "protocol": lossy}
             spec |= {"baseline": {"use": "silo/oracle", "plan": plan}}
-            spec |= {"task": {"use": "silo/list_ranking", "agents": 6, "topology": "tree", "samples": 10}}
+            spec |= {"task": {"use": "silo/list_ranking", "agents": 6, "topology": "tree", "instances": 10}}
             scores = harness.evaluate(spec, output_path=tmp_path / use / plan).scores
             rates: list[Any] = [score.numbers["silo/success"] for score in scores]
             success[plan] = sum(rates) / len(rates)

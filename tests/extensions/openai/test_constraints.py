@@ -69,17 +69,17 @@ def test_each_form_travels_in_llamas_words() -> None:
 def test_a_plan_whose_forms_a_server_cannot_keep_to_asks_it_nothing(spec: str, tmp_path: Path) -> None:
     with FakeOpenAI() as server:
         engine = OpenAI(model="fake", base_url=server.url, api_key_env="NO_SUCH_KEY")
-        overrides = ["constrained=true"]
+        overrides = ["structured_output=true"]
         with pytest.raises(SpecError, match=r"turn '\w+' is held to its form.*structured=llama\.cpp") as caught:
             harness.evaluate(spec, engine, overrides=overrides, output_path=tmp_path / "r", project=builtin(), limit=1)
-    assert server.bodies == [] and "constrained" in str(caught.value.place)
+    assert server.bodies == [] and "structured_output" in str(caught.value.place)
 
 
 @pytest.mark.parametrize("structured", ["vllm", "llama.cpp", "none"])
 def test_servers_that_can_are_asked(structured: str, tmp_path: Path) -> None:
     with FakeOpenAI(lambda body: "ACTION: WAIT") as server:
         engine = OpenAI(model="fake", base_url=server.url, api_key_env="NO_SUCH_KEY", structured=structured)  # type: ignore[arg-type]
-        overrides, folder = ["constrained=true"], tmp_path / "r"
+        overrides, folder = ["structured_output=true"], tmp_path / "r"
         harness.evaluate("dpbench_quick", engine, overrides=overrides, output_path=folder, project=builtin(), limit=1)
     words = {"vllm": "structured_outputs", "llama.cpp": "grammar"}
     assert all((words.get(structured, "") in body) is (structured != "none") for body in server.bodies)

@@ -408,14 +408,14 @@ def _renamed(data: Body) -> Body:
 
 def test_a_data_set_is_scored_by_a_server(tmp_path: Path) -> None:
     rows = [{"q": f"Is {i} odd?", "options": ["yes", "never"], "gold": i % 2} for i in range(6)]
-    keys = {"doc_to_text": "q", "doc_to_target": "gold", "doc_to_choice": "options", "scored": "loglikelihood"}
+    keys = {"doc_to_text": "q", "doc_to_target": "gold", "doc_to_choice": "options", "scoring": "loglikelihood"}
     what = {
         "name": "served",
         "task": {"use": "dataset_qa", "data_files": str(jsonl(tmp_path / "test.jsonl", rows)), **keys},
         "protocol": "single",
         "prompts": "qa/scored",
         "metrics": ["score"],
-        "tables": [{"title": "Score", "rows": "model", "columns": "metric", "cell": ["score"]}],
+        "tables": [{"title": "Score", "rows": "model", "columns": "metric", "metrics": ["score"]}],
     }
     with FakeOpenAI(echoed) as server:
         model = OpenAI(base_url=server.url, model="fake", api_key_env="NO_SUCH_KEY")

@@ -115,7 +115,7 @@ def test_what_the_proposer_says_is_on_the_table_of_those_that_hear_it() -> None:
     said = says(Agent_0=[5, 5], Agent_1=[6, "\nAGREE"], Agent_2=[7, "\nAGREE"])
     episode = scripted("discussion", said, order="proposer", max_rounds=1)
     assert episode.outcome.facts["history"] == [[5, 6, 7], [5, 5, 5]]
-    chain = scripted("discussion", said, order="proposer", max_rounds=1, hears="chain")
+    chain = scripted("discussion", said, order="proposer", max_rounds=1, topology="chain")
     assert chain.outcome.facts["history"][1] == [5, 5, 6], "Agent-2 does not hear the proposer"
     mute = scripted(
         "discussion", says(Agent_0=["?"], Agent_1=[6, "\nAGREE"], Agent_2=[7, 7]), order="proposer", max_rounds=1
@@ -134,12 +134,12 @@ def test_the_random_order_changes_with_round_and_seed_and_with_nothing_else() ->
 
 
 def test_a_window_opens_a_new_conversation_and_always_has_the_agents_own_last_words() -> None:
-    episode = scripted("discussion", SAME, visible=1, max_rounds=2, hears="chain")
+    episode = scripted("discussion", SAME, visible=1, max_rounds=2, topology="chain")
     assert all(call.roles == ["user"] for call in episode.asked)
     assert "You have answered it before" in episode.prompt("Agent-0", 1), "it hears no other agent"
     assert "check every step" in episode.prompt("Agent-0", 1)
     silent = says(Agent_0=[ContextLengthError("full"), 1], Agent_1=[1, 1])
-    alone = scripted("discussion", silent, agents=2, visible=1, max_rounds=1, hears={"Agent-1": [0]})
+    alone = scripted("discussion", silent, agents=2, visible=1, max_rounds=1, topology={"Agent-1": [0]})
     assert alone.prompt("Agent-0", 1) == alone.prompt("Agent-0", 0), "nothing to show: the question once more"
 
 
@@ -198,7 +198,7 @@ def test_a_disagreement_without_an_answer_is_asked_for_again() -> None:
 
 
 def test_nothing_on_the_table_is_a_question_as_any_other() -> None:
-    episode = scripted("discussion", SAME, style="agree", hears="chain", max_rounds=1)
+    episode = scripted("discussion", SAME, style="agree", topology="chain", max_rounds=1)
     assert "AGREE" not in episode.prompt("Agent-0", 1) and "AGREE" in episode.prompt("Agent-1", 1)
 
 
@@ -260,7 +260,8 @@ def test_the_protocol_keeps_its_contract(order: str, visible: Any) -> None:
 
 
 CHOICES: dict[str, list[Any]] = {
-    "agents": [1, 2, 4], "drafts": ["all", "one", "none"], "hears": ["all", "ring", "star", "chain", "tree", "pairs"],
+    "agents": [1, 2, 4], "drafts": ["all", "one", "none"],
+    "topology": ["all", "ring", "star", "chain", "tree", "pairs"],
     "visible": ["all", 1, 3], "identity": ["anonymous", "named"], "order": [*ORDERS], "style": [*STYLES],
     "personas": ["none", "experts", "traits", ["a judge"]], "confidence": ["none", "line", "json"],
     "decision": ["hybrid", "supermajority", "plurality", "last_word", "vote", "approval", "borda", "points", "judge"],

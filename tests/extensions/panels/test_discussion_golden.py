@@ -20,7 +20,7 @@ from tests.extensions.panels.exchange_kit import question
 GOLDEN = Path(__file__).parents[2] / "golden"
 OPTIONS: dict[str, list[Any]] = {
     "drafts": ["all", "one", "none"],
-    "hears": ["chain", "report", [[0, 2]], {"Agent-1": ["Agent-0"]}],
+    "topology": ["chain", "report", [[0, 2]], {"Agent-1": ["Agent-0"]}],
     "visible": [1, 2],
     "identity": ["named"],
     "order": ["round_robin", "random", "moderator", "proposer"],
@@ -96,7 +96,7 @@ def transcript(**parameters: Any) -> str:
 
 def transcripts(option: str) -> str:
     """Those of all values of an option, each with as few agents and rounds as show it."""
-    shape: dict[str, Any] = {"agents": 3 if option in ("hears", "order", "decision", "votes") else 2}
+    shape: dict[str, Any] = {"agents": 3 if option in ("topology", "order", "decision", "votes") else 2}
     shape["max_rounds"] = {"visible": 2, "decision": 0, "votes": 0}.get(option, 1)
     shape |= {"decision": "vote"} if option == "votes" else {}
     return "\n".join(

@@ -97,7 +97,7 @@ def test_a_word_is_read_by_those_that_may_hear_it_and_by_no_other(
 ) -> None:
     listed = {f"Agent-{i}": [f"Agent-{j}" for j in speakers] for i, speakers in enumerate(hears)}
     episode = scripted(
-        "discussion", talkative, agents=len(hears), hears=listed, order=order, visible=visible, drafts=drafts,
+        "discussion", talkative, agents=len(hears), topology=listed, order=order, visible=visible, drafts=drafts,
         style=style, identity=identity, max_rounds=2,
     )  # fmt: skip
     check(episode, hears, order, visible, drafts)
@@ -108,21 +108,21 @@ def test_a_word_is_read_by_those_that_may_hear_it_and_by_no_other(
 @pytest.mark.parametrize("visible", ["all", 1])
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_the_named_patterns(pattern: str, visible: Any, order: str) -> None:
-    episode = scripted("discussion", talkative, agents=5, hears=pattern, order=order, visible=visible, max_rounds=2)
+    episode = scripted("discussion", talkative, agents=5, topology=pattern, order=order, visible=visible, max_rounds=2)
     check(episode, PATTERNS[pattern], order, visible, "all")
 
 
 def test_pairs_hear_each_other_and_places_are_names_too() -> None:
-    episode = scripted("discussion", talkative, agents=4, hears=[[0, "Agent-2"], [2, 3]], max_rounds=2)
+    episode = scripted("discussion", talkative, agents=4, topology=[[0, "Agent-2"], [2, 3]], max_rounds=2)
     check(episode, [[2], [], [0, 3], [2]], "simultaneous", "all", "all")
-    listed = scripted("discussion", talkative, agents=3, hears={"0": [2], "Agent-1": ["Agent-0", 2]}, max_rounds=2)
+    listed = scripted("discussion", talkative, agents=3, topology={"0": [2], "Agent-1": ["Agent-0", 2]}, max_rounds=2)
     check(listed, [[2], [0, 2], []], "simultaneous", "all", "all")
 
 
 def test_a_random_graph_is_drawn_for_each_episode_and_neighbors_hear_each_other() -> None:
     task, case = question()
     graph = {"random": "gnm_random_graph", "parameters": {"m": Expression("4")}}
-    protocol = BUILTIN.load("protocols", "discussion")(agents=5, hears=graph, max_rounds=1)
+    protocol = BUILTIN.load("protocols", "discussion")(agents=5, topology=graph, max_rounds=1)
     drawn = []
     for seed in range(6):
         sent = drive(protocol, task, case, lambda turn: 7, seed).outcome.facts["sent"]
@@ -133,7 +133,7 @@ def test_a_random_graph_is_drawn_for_each_episode_and_neighbors_hear_each_other(
 
 
 def test_the_moderator_hears_all_of_it_with_names() -> None:
-    episode = scripted("discussion", talkative, order="moderator", hears="chain", max_rounds=1)
+    episode = scripted("discussion", talkative, order="moderator", topology="chain", max_rounds=1)
     chair = [call for call in episode.asked if call.agent == "Moderator"]
     assert [sum(words(call.messages).values()) for call in chair] == [3, 4, 5]
     assert "=== Reply 1 of 3: Agent-0 ===" in chair[0].prompt and mark("Agent-2", 1) in chair[1].prompt
@@ -142,20 +142,20 @@ def test_the_moderator_hears_all_of_it_with_names() -> None:
 @pytest.mark.parametrize(
     ("hears", "what", "at"),
     [
-        ([[0, 1], [0, 7]], "hears names 7, which has no seat on the panel", ("hears", 1)),
-        ([[0, -1]], "hears names -1", ("hears", 0)),
-        ([["Agent-1", 1]], "hears lets Agent-1 hear itself", ("hears", 0)),
-        ([], "hears is empty", ("hears",)),
-        ({}, "hears is empty", ("hears",)),
-        ({"Agent-9": []}, "hears names 'Agent-9'", ("hears", "Agent-9")),
-        ({"Agent-0": ["Agent-1", "Agent-11"]}, "hears names 'Agent-11'", ("hears", "Agent-0", 1)),
-        ({"Agent-0": "Agent-1"}, "must have a list of agents", ("hears", "Agent-0")),
-        ({"random": "gnp_random"}, "there is no random graph 'gnp_random'", ("hears", "random")),
-        ({"random": "gnp_random_graph", "p": 1}, "a random graph has no 'p'", ("hears", "p")),
-        ({"random": "gnp_random_graph"}, "needs the parameter p", ("hears",)),
+        ([[0, 1], [0, 7]], "topology names 7, which has no seat on the panel", ("topology", 1)),
+        ([[0, -1]], "topology names -1", ("topology", 0)),
+        ([["Agent-1", 1]], "topology lets Agent-1 hear itself", ("topology", 0)),
+        ([], "topology is empty", ("topology",)),
+        ({}, "topology is empty", ("topology",)),
+        ({"Agent-9": []}, "topology names 'Agent-9'", ("topology", "Agent-9")),
+        ({"Agent-0": ["Agent-1", "Agent-11"]}, "topology names 'Agent-11'", ("topology", "Agent-0", 1)),
+        ({"Agent-0": "Agent-1"}, "must have a list of agents", ("topology", "Agent-0")),
+        ({"random": "gnp_random"}, "there is no random graph 'gnp_random'", ("topology", "random")),
+        ({"random": "gnp_random_graph", "p": 1}, "a random graph has no 'p'", ("topology", "p")),
+        ({"random": "gnp_random_graph"}, "needs the parameter p", ("topology",)),
     ],
 )  # fmt: skip
 def test_graphs_that_are_none(hears: Any, what: str, at: tuple[Any, ...]) -> None:
     with pytest.raises(PluginError, match=what.replace("(", r"\(")) as caught:
-        scripted("discussion", talkative, hears=hears)
+        scripted("discussion", talkative, topology=hears)
     assert caught.value.at == at

@@ -105,7 +105,7 @@ def test_results_are_grouped_by_the_choice_and_turns_name_the_persona(tmp_path: 
         "baseline": {"use": "simulated", "accuracy": 0.7},
         "matrix": {"personas": ["none", "traits"]},
         "metrics": ["score"],
-        "tables": [{"title": "By persona", "rows": "personas", "cell": "score"}],
+        "tables": [{"title": "By persona", "rows": "personas", "metrics": "score"}],
     }
     run = harness.evaluate(spec, output_path=tmp_path / "run")
     assert {score.labels["personas"] for score in run.scores} == {"none", "traits"}

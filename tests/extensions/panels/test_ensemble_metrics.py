@@ -223,7 +223,7 @@ def test_a_discussion_has_all_of_them(tmp_path: Any) -> None:
         "task": {"use": "arithmetic", "size": 40, "terms": 4},
         "prompts": "ensembles/standard",
     }
-    body["protocol"] = {"use": "discussion", "agents": 5, "personas": "traits", "hears": "ring"}
+    body["protocol"] = {"use": "discussion", "agents": 5, "personas": "traits", "topology": "ring"}
     body["baseline"] = {"use": "simulated", "accuracy": 0.5, "conformity": 0.6}
     body["metrics"] = [
         "score", "ensembles/changes", "ensembles/changes_towards", "ensembles/persona_diversity",

@@ -1,4 +1,4 @@
-"""`harness fit`: parameters come from other rows and from the same agents, or they are refused."""
+"""`harness calibrate`: parameters come from other rows and from the same agents, or they are refused."""
 
 import json
 import shlex
@@ -32,7 +32,7 @@ def body(folder: Path, **changes: Any) -> dict[str, Any]:
         "protocol": protocol,
         "prompts": "ensembles/standard",
         "baseline": PANEL,
-        "fit": {"task": {"terms": 3}, "limit": 15},
+        "calibrate": {"task": {"terms": 3}, "limit": 15},
         "metrics": ["score"],
         **changes,
     }
@@ -74,7 +74,7 @@ def test_fitting_again_asks_nothing_and_gives_the_same(tmp_path: Path) -> None:
 
 def test_a_file_of_other_parameters_is_not_written_over_by_itself(tmp_path: Path) -> None:
     fitted(tmp_path)
-    other: dict[str, Any] = {"fit": {"task": {"terms": 3}, "limit": 10}}
+    other: dict[str, Any] = {"calibrate": {"task": {"terms": 3}, "limit": 10}}
     (tmp_path / "runs").rename(tmp_path / "before")
     with pytest.raises(DataError, match=r"p\.json holds other parameters\n  --overwrite"):
         fitted(tmp_path, **other)
@@ -82,7 +82,7 @@ def test_a_file_of_other_parameters_is_not_written_over_by_itself(tmp_path: Path
 
 
 def test_questions_that_were_calibrated_on_are_refused(tmp_path: Path) -> None:
-    fitted(tmp_path, fit={"task": {}, "limit": 5})
+    fitted(tmp_path, calibrate={"task": {}, "limit": 5})
     with pytest.raises(
         DataError, match=r"5 of the 20 questions are among those the parameters were fitted on"
     ) as raised:
@@ -215,7 +215,7 @@ def test_parameters_that_cannot_be_are_reported_with_their_file(tmp_path: Path) 
 
 
 def test_a_file_that_is_not_there_is_reported_with_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"there are no calibrated parameters .*p\.json\n  `harness fit --spec"):
+    with pytest.raises(DataError, match=r"there are no calibrated parameters .*p\.json\n  `harness calibrate --spec"):
         run(tmp_path)
 
 
@@ -224,7 +224,7 @@ def test_a_run_goes_on_with_the_parameters_it_began_with(tmp_path: Path) -> None
     fitted(tmp_path)
     run(tmp_path)
     assert run(tmp_path).failed == []
-    fitted(tmp_path / "more", fit={"task": {"terms": 4}, "limit": 5})
+    fitted(tmp_path / "more", calibrate={"task": {"terms": 4}, "limit": 5})
     (tmp_path / "more" / "fitted" / "p.json").replace(tmp_path / "fitted" / "p.json")
     with pytest.raises(DataError, match=r"already contains a run with a different configuration"):
         run(tmp_path)
@@ -240,7 +240,7 @@ def test_another_panel_is_another_run_so_what_hints_say_can_be_done(tmp_path: Pa
 def test_fewer_rows_may_be_asked_for_and_never_more(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "s.yaml"
     file.write_text(json.dumps(body(tmp_path)))
-    command = ["fit", "--spec", str(file), "--output_path", str(tmp_path / "runs"), "--quiet", "--overwrite"]
+    command = ["calibrate", "--spec", str(file), "--output_path", str(tmp_path / "runs"), "--quiet", "--overwrite"]
     assert main([*command, "--limit", "3"]) == 0 and "fitted on 3 questions" in capsys.readouterr().out
     assert main([*command, "--limit", "300"]) == 0 and "fitted on 15 questions" in capsys.readouterr().out
 
@@ -267,7 +267,7 @@ def test_what_is_wrong_is_reported_before_anything_is_asked(tmp_path: Path) -> N
 
 def test_a_mistake_in_fit_is_reported_where_it_stands(tmp_path: Path) -> None:
     file = tmp_path / "s.yaml"
-    file.write_text(json.dumps({**body(tmp_path), "fit": {"task": {"termz": 3}}}, indent=1))
+    file.write_text(json.dumps({**body(tmp_path), "calibrate": {"task": {"termz": 3}}}, indent=1))
     with pytest.raises(SpecError, match=r"s\.yaml:\d+:\d+: .*unknown key 'termz'"):
         fit(spec.load(str(file), BUILTIN), BUILTIN, lambda: None, options=Options(output_path=tmp_path / "runs"))
 
@@ -283,25 +283,25 @@ def test_what_cannot_be_fitted_is_reported(tmp_path: Path) -> None:
         return str(raised.value)
 
     plain = body(tmp_path)
-    assert "there is no fit:" in error(without(plain, "fit"))
+    assert "there is no calibrate:" in error(without(plain, "calibrate"))
     assert "no protocol of this spec names a file" in error({**plain, "protocol": {"use": "vote", "agents": 3}})
-    swept = {**plain, "matrix": {"terms": [2, 4]}, "fit": {"task": {"terms": "${terms}"}, "limit": 5}}
+    swept = {**plain, "matrix": {"terms": [2, 4]}, "calibrate": {"task": {"terms": "${terms}"}, "limit": 5}}
     assert "differ in task" in error(swept)
-    assert "unknown key 'tasks'" in error({**plain, "fit": {"tasks": {}}})
+    assert "unknown key 'tasks'" in error({**plain, "calibrate": {"tasks": {}}})
 
 
 def test_a_tournament_has_nothing_to_fit(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["fit", "--spec", "tournament"]) == 2
+    assert main(["calibrate", "--spec", "tournament"]) == 2
     assert "no protocol of this spec names a file of parameters" in capsys.readouterr().err
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "s.yaml"
     file.write_text(json.dumps(body(tmp_path)))
-    assert main(["fit", "--spec", str(file), "--output_path", str(tmp_path / "runs"), "--quiet"]) == 0
+    assert main(["calibrate", "--spec", str(file), "--output_path", str(tmp_path / "runs"), "--quiet"]) == 0
     assert "p.json: fitted on 15 questions" in capsys.readouterr().out
     assert main(["eval", "--spec", str(file), "--output_path", str(tmp_path / "run"), "--quiet"]) == 0
-    assert main(["fit", "--spec", "arithmetic", "--quiet"]) == 2
+    assert main(["calibrate", "--spec", "arithmetic", "--quiet"]) == 2
     assert "no protocol of this spec names a file of parameters" in capsys.readouterr().err
 
 
@@ -315,7 +315,7 @@ def test_eval_names_the_fit_that_it_needs_and_the_fit_works(
     for more in (model, []):  # the files that ship are about simulated agents; then those in the folder about the model
         assert main([*results, *more]) == 2
         command = shlex.split(capsys.readouterr().err.splitlines()[-1])
-        assert command[:4] == ["harness", "fit", "--spec", "darkforest_quick"]
+        assert command[:4] == ["harness", "calibrate", "--spec", "darkforest_quick"]
         assert ("--overwrite" in command) == (not more)
         assert main([*command[1:], "--quiet"]) == 0
         assert main([*results, *more]) == 0

@@ -137,12 +137,12 @@ def test_a_vote_may_have_as_many_calls_as_another_method() -> None:
 
 
 def test_the_whole_input_of_a_sharded_task_can_be_put_to_a_panel(tmp_path: Any) -> None:
-    task = {"use": "silo/global_maximum", "agents": 4, "whole": True, "samples": 2}
+    task = {"use": "silo/global_maximum", "agents": 4, "whole": True, "instances": 2}
     body = {"name": "x", "task": task, "protocol": {"use": "vote", "agents": 3}, "prompts": "silo/silence",
             "metrics": ["silo/success"]}  # fmt: skip
     loaded = spec.parse(body, BUILTIN)
     assert loaded.name == "x"
-    result = BUILTIN.load("tasks", "silo/global_maximum")(agents=4, whole=True, samples=1)
+    result = BUILTIN.load("tasks", "silo/global_maximum")(agents=4, whole=True, instances=1)
     case = result.example()
     protocol = BUILTIN.load("protocols", "vote")(agents=3)
     played = drive(protocol, result, case, lambda turn: case.target[0] if turn.agent != "Agent-0" else -1)

@@ -124,8 +124,8 @@ def test_who_agree_have_an_answer_however_unsure_they_are() -> None:
 
 def test_what_an_unstated_confidence_weighs_is_a_parameter() -> None:
     assert stated((1, None), (2, 0.7)).group == 2
-    assert stated((1, None), (2, 0.7), unstated=5).group == 1
-    assert stated((1, None), (2, None), unstated=0).group is None
+    assert stated((1, None), (2, 0.7), default_confidence=5).group == 1
+    assert stated((1, None), (2, None), default_confidence=0).group is None
 
 
 @pytest.mark.parametrize(("written", "weight"), [("90", 8), ("1.2", 1), ("nan", 1), ("85%", 5), ("high", 1)])

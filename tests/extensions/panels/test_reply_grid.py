@@ -140,25 +140,25 @@ def questions(folder: Path, **more: Any) -> Path:
     }  # fmt: skip
     spec = {
         "name": "asked", "prompts": "qa/standard", "metrics": ["score"], "protocol": "single", "task": task,
-        "tables": [{"title": "T", "rows": "model", "cell": "score"}], **more,
+        "tables": [{"title": "T", "rows": "model", "metrics": "score"}], **more,
     }  # fmt: skip
     file = folder / "asked.yaml"
     file.write_text(json.dumps(spec))
     return file
 
 
-SCORED = {"task": {"scored": "loglikelihood"}, "prompts": "qa/scored", "metrics": ["score"]}
+SCORED = {"task": {"scoring": "loglikelihood"}, "prompts": "qa/scored", "metrics": ["score"]}
 LETTERS = {"task": {"answer": {"form": "letter"}}, "prompts": "ensembles/standard"}
 FREE_TEXT = {"task": {"answer": {"form": "text"}, "doc_to_choice": None}}
 SLOW = pytest.mark.slow
-TOOLS = ["constrained=true", "protocol.calls=tools"]
+TOOLS = ["structured_output=true", "protocol.reply_via=tool_calls"]
 
 
 @pytest.mark.parametrize(
     ("spec", "changes", "why"),
     [
-        pytest.param(FREE_TEXT, ["constrained=true"], "any text answers turn 'answer'", id="free"),
-        pytest.param(SCORED, ["constrained=true"], "turn 'answer' is scored by log-likelihoods", id="scored"),
+        pytest.param(FREE_TEXT, ["structured_output=true"], "any text answers turn 'answer'", id="free"),
+        pytest.param(SCORED, ["structured_output=true"], "turn 'answer' is scored by log-likelihoods", id="scored"),
         pytest.param(SCORED, ["protocol.parse_retries=1"], "leave parse_retries out", id="scored, retries", marks=SLOW),
         pytest.param("silo_quick", TOOLS, "turn 'round' calls tools", id="tools", marks=SLOW),
     ],
@@ -192,7 +192,7 @@ def test_turns_that_are_scored_have_no_other_property(protocol: str, tmp_path: P
 @pytest.mark.parametrize("spec", ["silo_calls", "mas_calls"])
 def test_conditions_without_a_form_beside_others_are_played(spec: str, tmp_path: Path) -> None:
     """Their turns with tools are free; those with calls in text are constrained."""
-    harness.evaluate(spec, Mock(), overrides=["constrained=true"], limit=1, output_path=tmp_path / "run")
+    harness.evaluate(spec, Mock(), overrides=["structured_output=true"], limit=1, output_path=tmp_path / "run")
 
 
 @pytest.mark.sampled(1)

@@ -86,7 +86,7 @@ def test_what_is_no_executor_at_all(tmp_path: Path, executor: Any) -> None:
 @pytest.mark.parametrize(
     ("changes", "options", "says"),
     [
-        (("share_calls=true",), Options(), "only one process can know of"),
+        (("dedupe_calls=true",), Options(), "only one process can know of"),
         (("executor.address=ray://head:10001",), Options(), "a Ray client is not on the cluster"),
     ],
 )

@@ -21,7 +21,7 @@ def test_the_command_prints_a_table_and_how_far_the_headline_moves(capsys: pytes
 
 
 def test_published_parsing_is_shown_and_does_not_fail_the_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["stress", "--spec", "dpbench_release01", "--forms_only"]) == 0
+    assert main(["stress", "--spec", "dpbench_release01", "--parse_only"]) == 0
     printed = capsys.readouterr().out
     assert "dropped: ActionWithMessage(Labelled, reference)" in printed
 

@@ -1,4 +1,4 @@
-"""`harness score RUN --readers all`: one run's replies by three rules."""
+"""`harness score RUN --parsers all`: one run's replies by three rules."""
 
 import json
 import shutil
@@ -29,12 +29,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_same_replies_by_three_rules(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["score", str(run), "--readers", "all"]) == 0
+    assert main(["score", str(run), "--parsers", "all"]) == 0
     title, *lines, spread, _ = capsys.readouterr().err.splitlines()
     assert title.startswith("Meals without deadlock ↑") and [line.split()[0] for line in lines] == list(READERS)
     tolerant, reference, strict = lines
     assert spread.startswith("spread: 0.0000, beside a 95 % interval from ")
-    kept = json.loads((run / "run.json").read_text())["readers"]
+    kept = json.loads((run / "run.json").read_text())["parsers"]
     assert [*kept] == [*READERS] and kept["reference"]["dropped_fields"]["message"] == kept["reference"]["asked"] // 2
     assert "dropped fields: none" in tolerant and " 0 of " in strict
     assert "message" in reference.partition("dropped fields:")[2], "published code does not see the message"
@@ -43,15 +43,15 @@ def test_the_same_replies_by_three_rules(run: Path, capsys: pytest.CaptureFixtur
 def test_some_readers_can_be_named_and_scoring_again_leaves_them_out(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["score", str(run), "--readers", "strict"]) == 0
+    assert main(["score", str(run), "--parsers", "strict"]) == 0
     printed = capsys.readouterr().err
     assert "strict" in printed and "tolerant" not in printed and "spread" not in printed
     assert main(["score", str(run)]) == 0
-    assert "strict" not in capsys.readouterr().err and "readers" not in json.loads((run / "run.json").read_text())
-    assert main(["score", str(run), "--readers", "strit"]) == 2
+    assert "strict" not in capsys.readouterr().err and "parsers" not in json.loads((run / "run.json").read_text())
+    assert main(["score", str(run), "--parsers", "strit"]) == 2
     assert "Did you mean strict?" in capsys.readouterr().err
     with pytest.raises(SpecError, match="finished runs"):
-        harness.evaluate("dpbench_quick", Mock(), limit=1, output_path=run.parent / "other", readers="all")  # type: ignore[call-arg]
+        harness.evaluate("dpbench_quick", Mock(), limit=1, output_path=run.parent / "other", parsers="all")  # type: ignore[call-arg]
 
 
 def dropped(form: Reply, text: str, parsed: Parsed | None = None) -> tuple[str, ...]:
@@ -116,7 +116,7 @@ def spread(run: Path) -> Path:
     meta = json.loads((folder / "run.json").read_text())
     of_one = {"read": 330, "asked": 330, "dropped_fields": {}, "other_course": 0}
     readers = {name: {"value": value, **of_one} for name, value in zip(READERS, (0.25, 0.5, 0.375), strict=True)}
-    (folder / "run.json").write_text(json.dumps({**meta, "readers": readers}))
+    (folder / "run.json").write_text(json.dumps({**meta, "parsers": readers}))
     return folder
 
 
@@ -137,10 +137,10 @@ def test_what_no_reader_has_written_is_said_and_shown_to_no_one(
     folder = tmp_path / "run"
     shutil.copytree(run, folder)
     meta = json.loads((folder / "run.json").read_text())
-    (folder / "run.json").write_text(json.dumps({**meta, "readers": readers}))
+    (folder / "run.json").write_text(json.dumps({**meta, "parsers": readers}))
     assert main(["report", str(folder)]) == 0
     err = capsys.readouterr().err
-    assert "run.json says under 'readers' what no reader has written" in err and "\x1b" not in err
+    assert "run.json says under 'parsers' what no reader has written" in err and "\x1b" not in err
 
 
 @pytest.mark.slow

@@ -199,7 +199,7 @@ def test_a_scored_turn_shows_the_texts_and_their_numbers(tmp_path: Path) -> None
     what = {
         **weigh,
         "metrics": ["agreed"],
-        "tables": [{"title": "T", "rows": "model", "columns": "number", "cell": "agreed"}],
+        "tables": [{"title": "T", "rows": "model", "columns": "number", "metrics": "agreed"}],
     }
     harness.evaluate(
         what, Mock(function=mock_scores(lambda request: numbers)), output_path=tmp_path / "weighed", project=TOY
@@ -333,7 +333,7 @@ def test_the_headline_of_the_spec_says_what_is_solved(tmp_path: Path) -> None:
             (", words: [[], 3]", {}),
             (f", words: [{'x' * 999}, y]", {"solved": "x" * 40, "unsolved": "y"}),
         ):
-            path.write_text(f"{spec}headline: {{cell: agreed, better: lower{words}}}\n")
+            path.write_text(f"{spec}headline: {{metric: agreed, better: lower{words}}}\n")
             [first, *others] = get(client, "/r/episodes", outcome="solved")["episodes"]
             assert 1 + len(others) == expected and first["outcome"] == "solved"
             assert get(client, "/r")["words"] == get(client, "/r/episode", episode=first["id"])["words"] == named

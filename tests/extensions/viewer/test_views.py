@@ -53,7 +53,7 @@ def test_scored_options_are_drawn_as_answers(tmp_path: Path) -> None:
     play += ["--set", "baseline={use: simulated, accuracy: 0.9}"]
     protocols = {"vote": "{use: vote, agents: 3}", "sure": "{use: darkforest, agents: 3, confidence: likelihood}"}
     for name, protocol in protocols.items():
-        scored = ["--set", "task.scored=loglikelihood"] if name == "vote" else []
+        scored = ["--set", "task.scoring=loglikelihood"] if name == "vote" else []
         folder = tmp_path / name
         assert main([*play, *scored, "--set", f"protocol={protocol}", "--output_path", str(folder)]) == 0
         for transcript, scenes, _ in drawn(folder):
@@ -94,7 +94,7 @@ def test_a_game_ends_with_the_last_board_of_each_seat_and_who_has_won(tmp_path: 
     ):
         source = {
             "name": "x",
-            "task": {"use": "openspiel", "game": game, "samples": 1},
+            "task": {"use": "openspiel", "game": game, "instances": 1},
             "protocol": {"use": "steps", **more},
         }
         harness.evaluate(source, output_path=tmp_path / game)
@@ -233,7 +233,7 @@ def test_panels_show_the_verdict(tmp_path: Path) -> None:
 
 def test_a_discussion_shows_who_hears_whom_and_who_is_who(tmp_path: Path) -> None:
     protocol = {
-        "use": "discussion", "agents": 4, "hears": "chain", "order": "moderator", "max_rounds": 2,
+        "use": "discussion", "agents": 4, "topology": "chain", "order": "moderator", "max_rounds": 2,
         "personas": ["an accountant", {"name": "Skeptic", "text": "You doubt every sum."}],
     }  # fmt: skip
     spec = {"name": "x", "task": "arithmetic", "prompts": "ensembles/standard", "metrics": ["score"]}
@@ -370,7 +370,7 @@ def test_a_broken_view_is_not_named_where_another_draws(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_boards_show_the_links_of_a_network_and_judge_no_single_answer_of_it(tmp_path: Path) -> None:
-    small = ["matrix.graphs=[ring]", "matrix.liars=[1]", "matrix.prompts=[network/aware]", "task.samples=1"]
+    small = ["matrix.graphs=[ring]", "matrix.liars=[1]", "matrix.prompts=[network/aware]", "task.instances=1"]
     harness.evaluate("cross/crowd", output_path=tmp_path / "run", overrides=small)
     scenes = {transcript.condition: scenes for transcript, scenes, _ in drawn(tmp_path / "run")}
     [sparse] = [found for condition, found in scenes.items() if "P2P" in condition]
@@ -383,7 +383,7 @@ def test_boards_show_the_links_of_a_network_and_judge_no_single_answer_of_it(tmp
 
 
 def test_a_broadcast_in_a_network_flies_to_neighbors(tmp_path: Path) -> None:
-    small = ["matrix.topology=[ring]", "matrix.loss=[0]", "task.samples=1"]
+    small = ["matrix.topology=[ring]", "matrix.loss=[0]", "task.instances=1"]
     harness.evaluate("cross/links", output_path=tmp_path / "run", overrides=small)
     [scenes] = [found for transcript, found, _ in drawn(tmp_path / "run") if "Broadcast" in transcript.condition]
     assert len(scenes[1].messages) == 16 and all(message.receiver != "*" for message in scenes[1].messages)

@@ -16,7 +16,14 @@ pytestmark = pytest.mark.vllm
 
 def test_whole_episodes_with_constrained_decoding(tiny_model: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    constrained = ("--set", "constrained=true", "--set", "protocol.max_chars=12", "--gen_kwargs", "max_tokens=160")
+    constrained = (
+        "--set",
+        "structured_output=true",
+        "--set",
+        "protocol.max_chars=12",
+        "--gen_kwargs",
+        "max_tokens=160",
+    )
     done = evaluate("agentsnet_quick", tiny_model, folder, *constrained, "--log_samples")
     assert done.returncode == 0, done.stderr
     assert "Fraction of solved instances" in done.stdout and "Tokens per instance" in done.stdout
@@ -29,7 +36,7 @@ def test_whole_episodes_with_constrained_decoding(tiny_model: Path, tmp_path: Pa
     assert run.meta["engines"]["model"]["platform"] in texts[0]
     assert run.meta["identity"]["engine"]["block_size"] is None, "what a platform needs is no part of what the run is"
     assert len(run.scores) == 15 and not run.failed
-    assert run.meta["constrained"] is True and run.meta["policies_only"] is False
+    assert run.meta["structured_output"] is True and run.meta["policies_only"] is False
     numbers: list[Any] = [score.numbers for score in run.scores]
     assert sum(n["engine_errors"] for n in numbers) == 0
     assert sum(n["parse_failures"] for n in numbers) <= 0.05 * sum(n["calls"] for n in numbers)

@@ -26,7 +26,7 @@ def rows(folder: Path) -> str:
     return f"task.data_files={file}"
 
 
-SETS = ("task.num_fewshot=0", "constrained=true", "task.answer={form: letter, work: false}")
+SETS = ("task.num_fewshot=0", "structured_output=true", "task.answer={form: letter, work: false}")
 
 
 def test_fifty_multiple_choice_rows_with_constrained_letters(roomy_engine: Driven, tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_two_models_one_engine_at_a_time_in_a_vote(tiny_model: Path, tmp_path: P
     who = {"default": "model", "other": {"model": "other", "agents": ["Agent-1"]}}
     more = (f"models={json.dumps({'other': args})}", "protocol=vote", "protocol.agents=3", f"agents={json.dumps(who)}")
     sets = [word for change in (rows(tmp_path), *SETS, *more) for word in ("--set", change)]
-    how = ("--limit", "6", "--one_engine_at_a_time")
+    how = ("--limit", "6", "--sequential_engines")
     done = evaluate("mmlu_pro", tiny_model, tmp_path / "run", *sets, *how, enforce_eager=True)
     assert done.returncode == 0, done.stderr
     run = load_run(tmp_path / "run")

@@ -14,8 +14,8 @@ ACTIONS = {"GRAB_LEFT", "GRAB_RIGHT", "RELEASE", "WAIT"}
 
 def test_twenty_episodes_within_the_four_actions(roomy_engine: Driven, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    run = roomy_engine.play("dpbench", folder, "constrained=true", "matrix.condition=[sim3nc]")
-    assert len(run.scores) == 20 and not run.failed and run.meta["constrained"] is True
+    run = roomy_engine.play("dpbench", folder, "structured_output=true", "matrix.condition=[sim3nc]")
+    assert len(run.scores) == 20 and not run.failed and run.meta["structured_output"] is True
     moves = [line for _, line in storage.lines(folder / "journal.jsonl") if line["k"] == "move"]
     assert {move["a"] for move in moves} <= ACTIONS, "nothing but the four words"
     assert len(Counter(move["a"] for move in moves)) > 1, "a random model takes more than one of them"
@@ -29,7 +29,7 @@ def test_twenty_episodes_within_the_four_actions(roomy_engine: Driven, tmp_path:
 
 def test_with_talk_every_reply_is_a_message_and_an_action(roomy_engine: Driven, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    more = ("constrained=true", "matrix.condition=[sim3c, seq3c]")
+    more = ("structured_output=true", "matrix.condition=[sim3c, seq3c]")
     short = ("protocol.max_timesteps=4", "protocol.max_chars=16")
     run = roomy_engine.play("dpbench", folder, *more, *short, repeats=2)
     moves = [line for _, line in storage.lines(folder / "journal.jsonl") if line["k"] == "move"]

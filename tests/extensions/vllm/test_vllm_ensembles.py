@@ -38,12 +38,12 @@ def spec(folder: Path) -> dict[str, Any]:
         "protocol": "${method.protocol}",
         "prompts": "ensembles/standard",
         "matrix": {"method": [{"name": name, "protocol": {**p, "confidence": "line"}} for name, p in METHODS.items()]},
-        "constrained": True,
-        "share_calls": True,
+        "structured_output": True,
+        "dedupe_calls": True,
         "generation_kwargs": {"temperature": 1.0, "max_tokens": 60},
         "metrics": ["score", "calls", "parse_failures", "engine_errors", {"use": "tokens", "name": "tokens"},
                     {"use": "ensembles/peer_text", "name": "peer_text"}],
-        "tables": [{"title": "Methods", "rows": "method", "cell": ["score", "calls", "tokens", "peer_text"],
+        "tables": [{"title": "Methods", "rows": "method", "metrics": ["score", "calls", "tokens", "peer_text"],
                     "aggregate": "pooled"}],
     }  # fmt: skip
 

@@ -18,7 +18,7 @@ VERBS = {
 def test_every_backend_and_condition_within_the_grammar_of_commands(roomy_engine: Driven, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     small = ("matrix.agents=[2]", "matrix.items=[2]", "protocol.max_rounds=2")
-    more = ("matrix.condition=[Base, CAMOC]", "constrained=true", "generation_kwargs.max_tokens=192")
+    more = ("matrix.condition=[Base, CAMOC]", "structured_output=true", "generation_kwargs.max_tokens=192")
     run = roomy_engine.play("mas_quick", folder, *small, *more)
     assert len(run.scores) == 6 and not run.failed
     for score in run.scores:

@@ -18,7 +18,7 @@ VERBS = {
 def test_one_task_over_each_channel_within_the_grammar_of_calls(roomy_engine: Driven, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     small = ("matrix.agents=[2]", "matrix.problem=[global_maximum]", "protocol.max_rounds=3")
-    more = ("constrained=true", "generation_kwargs.max_tokens=256")
+    more = ("structured_output=true", "generation_kwargs.max_tokens=256")
     run = roomy_engine.play("silo_quick", folder, *small, *more)
     assert len(run.scores) == 3 and not run.failed
     for score in run.scores:

@@ -65,7 +65,7 @@ PROTOCOLS = [
     *variants("discussion", decision=["unanimity", "hybrid", "last_word", "judge"], style=["agree", "critical"]),
     *variants("discussion", decision=["vote", "approval", "borda", "instant_runoff", "points"],
               votes=["secret", "public"], ties=["random", "none"], max_rounds=[1]),
-    *variants("discussion", personas=["experts", "traits"], identity=["named"], visible=[2], hears=["ring"]),
+    *variants("discussion", personas=["experts", "traits"], identity=["named"], visible=[2], topology=["ring"]),
     *variants("team", edges=["star", "chain", "tree", "graph"], rounds=[2],
               roles=[{"lead": {"brief": "Plan."}, "worker": {"agents": 2, "brief": "Work."}}]),
     *variants("self_refine", mode=["split", "fused"], on_stop=["approved", "rewrite"], past=["all", "last"]),

@@ -32,12 +32,12 @@ def rates(run: Run, *labels: str, cell: str = "silo/success") -> dict[tuple[Any,
 @pytest.mark.parametrize("name", CROSSES)
 def test_every_cross_ranks_models_between_a_floor_and_a_ceiling(name: str) -> None:
     loaded = spec.load(name, BUILTIN)
-    assert {"cell", "floor", "ceiling"} <= loaded.data["headline"].keys() and len(loaded.data["matrix"]) >= 3
+    assert {"metric", "floor", "ceiling"} <= loaded.data["headline"].keys() and len(loaded.data["matrix"]) >= 3
 
 
 @pytest.mark.slow
 def test_copies_outvote_liars_as_far_as_arithmetic_goes(tmp_path: Path) -> None:
-    run = harness.evaluate("cross/copies", overrides=["task.samples=3"], output_path=tmp_path)
+    run = harness.evaluate("cross/copies", overrides=["task.instances=3"], output_path=tmp_path)
     success, readings = rates(run, "copies", "liars"), rates(run, "copies", "liars", cell="silo/partial")
     for (copies, liars), rate in success.items():
         if copies > 2 * liars:
@@ -50,7 +50,7 @@ def test_copies_outvote_liars_as_far_as_arithmetic_goes(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_sparse_networks_lose_what_is_said_once(tmp_path: Path) -> None:
-    sizes = ["task.samples=4"]
+    sizes = ["task.instances=4"]
     once = rates(
         harness.evaluate("cross/links", overrides=sizes, output_path=tmp_path / "once"), "way", "loss", "topology"
     )
@@ -64,7 +64,7 @@ def test_sparse_networks_lose_what_is_said_once(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_second_run_repairs_losses_and_no_mistakes(tmp_path: Path) -> None:
-    sizes = ["task.samples=5", "matrix.channel=[mailbox]"]
+    sizes = ["task.instances=5", "matrix.channel=[mailbox]"]
     run = harness.evaluate("cross/second_run", overrides=sizes, output_path=tmp_path)
     success = rates(run, "team", "loss", "setting")
     for setting in ("Base", "CAMOC", "Abl. submit", "Abl. message"):
@@ -77,7 +77,7 @@ def test_a_second_run_repairs_losses_and_no_mistakes(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_crowd_is_wiser_the_more_it_hears_and_the_fewer_lie(tmp_path: Path) -> None:
-    sizes = ["matrix.prompts=[network/aware]", "task.samples=10"]
+    sizes = ["matrix.prompts=[network/aware]", "task.instances=10"]
     run = harness.evaluate("cross/crowd", overrides=sizes, output_path=tmp_path)
     right = rates(run, "way", "liars", cell="score")
     assert len(right) == 9 and right["LOCAL", 0] == right["P2P", 0], "the same messages over the same links"

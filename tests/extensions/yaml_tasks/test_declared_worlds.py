@@ -153,7 +153,7 @@ def test_ceilings_are_above_floors(name: str, tmp_path: Path) -> None:
         run = harness.evaluate(name, overrides=changes, limit=2, repeats=2, output_path=tmp_path / role)
         assert not any(score.error for score in run.scores)
         for score in run.scores:
-            values.setdefault((score.condition, role), []).append(float(str(score.numbers[headline["cell"]])))
+            values.setdefault((score.condition, role), []).append(float(str(score.numbers[headline["metric"]])))
     conditions = {condition for condition, _ in values}
     means = {key: sum(numbers) / len(numbers) for key, numbers in values.items()}
     assert all(means[c, "ceiling"] >= means[c, "floor"] for c in conditions)
@@ -311,7 +311,7 @@ def test_scores_are_none_where_no_world_was_played_and_numbers_elsewhere() -> No
 
 def test_draws_depend_on_seed_and_sample_and_stay_hidden() -> None:
     task = declared(
-        agents=3, samples=4, draw={"secret": "randint(1, 10**9)", "own": "{a: randint(1, 10**9) for a in agents}"},
+        agents=3, instances=4, draw={"secret": "randint(1, 10**9)", "own": "{a: randint(1, 10**9) for a in agents}"},
         knows={"mine_alone": "own[me]"}, rules="{{ name }} has {{ mine_alone }}.", actions={"WAIT": None},
         neighbors="[a for a in agents if a != me][:1]", scores={"x": "secret - secret"},
     )  # fmt: skip

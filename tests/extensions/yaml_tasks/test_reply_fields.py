@@ -36,7 +36,7 @@ def spec(tmp_path: Path, reply: Any, protocol: Any = None, **task: Any) -> dict[
     return {
         "name": "asked", "task": task, "protocol": protocol or {"use": "vote", "agents": 3, "weights": "confidence"},
         "prompts": "qa/standard" if protocol == "single" else "ensembles/standard", "metrics": ["score"],
-        "tables": [{"title": "T", "rows": "model", "cell": "score"}],
+        "tables": [{"title": "T", "rows": "model", "metrics": "score"}],
     }  # fmt: skip
 
 
@@ -79,7 +79,7 @@ def test_yaml_is_checked_by_the_schema_and_at_its_line(tmp_path: Path) -> None:
 def test_fields_fit_no_filters_no_scored_options_and_no_second_confidence(tmp_path: Path) -> None:
     reply = {"reason": "text"}
     for task, protocol, message in (
-        ({"scored": "loglikelihood"}, "single", "log-likelihoods decide"),
+        ({"scoring": "loglikelihood"}, "single", "log-likelihoods decide"),
         ({"answer": None, "filter_list": [{"name": "x", "filter": [{"function": "take_first"}]}]}, "single", "filters"),
         ({}, {"use": "debate", "agents": 2, "confidence": "line"}, "beside answers"),
         ({}, {"use": "vote", "agents": 2, "weights": "confidence"}, "needs votes that have one"),
@@ -246,7 +246,7 @@ def world_spec(**protocol: Any) -> dict[str, Any]:
         "name": "w", "task": WORLD, "protocol": {"use": "steps", "max_timesteps": 4, **protocol},
         "prompts": "world/standard",
         "metrics": [{"use": "grade", "of": name, "name": name} for name in ("sure", "notes")],
-        "tables": [{"title": "T", "rows": "model", "cell": "sure"}],
+        "tables": [{"title": "T", "rows": "model", "metrics": "sure"}],
     }  # fmt: skip
 
 
@@ -282,7 +282,7 @@ def test_moves_are_those_that_are_legal_when_an_agent_is_asked(tmp_path: Path) -
     spec: dict[str, Any] = {
         "name": "m", "task": task, "protocol": {"use": "steps", "order": "sequential", "max_timesteps": 4},
         "prompts": "world/standard", "metrics": [{"use": "grade", "of": "named", "name": "named"}],
-        "tables": [{"title": "T", "rows": "model", "cell": "named"}],
+        "tables": [{"title": "T", "rows": "model", "metrics": "named"}],
     }  # fmt: skip
     forms: list[Any] = []
 
@@ -323,7 +323,7 @@ def test_constraints_of_a_network_see_what_is_said_beside_answers(tmp_path: Path
     spec = {
         "name": "n", "task": task, "protocol": {"use": "local_rounds", "channel": "neighbors", "rounds": 0},
         "metrics": [{"use": "grade", "of": name, "name": name} for name in ("solved", "sure")],
-        "tables": [{"title": "T", "rows": "model", "cell": "solved"}],
+        "tables": [{"title": "T", "rows": "model", "metrics": "solved"}],
     }  # fmt: skip
     numbers = []
     for sure in ("0.9", "None"):
@@ -335,7 +335,7 @@ def test_constraints_of_a_network_see_what_is_said_beside_answers(tmp_path: Path
 
 def test_a_sharded_question_has_fields_beside_its_answer(tmp_path: Path) -> None:
     task = {
-        "use": "sharded", "problem": "sum", "agents": 2, "whole": True, "samples": 2, "items": 2,
+        "use": "sharded", "problem": "sum", "agents": 2, "whole": True, "instances": 2, "items": 2,
         "question": "The sum?",
         "draw": {"data": "[randint(1, 9) for i in range(agents * per_agent)]"}, "truth": "sum(data)",
         "reply": {"why": "text", "answer": None, "confidence": {"number": [0, 1]}},
@@ -350,7 +350,7 @@ def test_a_sharded_question_has_fields_beside_its_answer(tmp_path: Path) -> None
     spec = {
         "name": "s", "task": task, "protocol": {"use": "vote", "agents": 2, "weights": "confidence"},
         "prompts": "silo/panel", "metrics": [{"use": "grade", "of": "success", "name": "success"}],
-        "tables": [{"title": "T", "rows": "model", "cell": "success"}],
+        "tables": [{"title": "T", "rows": "model", "metrics": "success"}],
     }  # fmt: skip
     run = harness.evaluate(spec, Mock(function=model), output_path=tmp_path / "run")
     assert [one.numbers["success"] for one in run.scores] == [1.0, 1.0] and "WHY: [a text" in asked[0]

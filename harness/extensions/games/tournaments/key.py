@@ -132,8 +132,8 @@ class TournamentKey(SpecKey):
     def task_arguments(self, task: Any, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """As many samples as games, if the task has any and the spec does not say how many."""
         games = self.value.get("games_per_pairing")
-        own = games is not None and "samples" not in arguments and "samples" in parameters.fields(task)
-        return {**arguments, "samples": games} if own else arguments
+        own = games is not None and "instances" not in arguments and "instances" in parameters.fields(task)
+        return {**arguments, "instances": games} if own else arguments
 
     def contestants(self) -> Iterator[tuple[str, Mapping[str, Any], tuple[Any, ...]]]:
         """The pool."""
@@ -198,4 +198,4 @@ def _rank_by_return(data: dict[str, Any], pool: Iterable[str | Mapping[str, Any]
     if own is not None and "headline" in data and _RETURN not in map(metric_name, data["metrics"]):
         data["metrics"] = [{"use": "games/mean_return", "name": _RETURN, "group": own}, *data["metrics"]]
         title = "Mean return of the model in its games"
-        data["headline"] = {**data["headline"], "cell": _RETURN, "title": title}
+        data["headline"] = {**data["headline"], "metric": _RETURN, "title": title}

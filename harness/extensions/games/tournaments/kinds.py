@@ -20,7 +20,7 @@ _BESIDE: Final = {
     "figure": "it is shown as a table; cross_play can be drawn as heat",
     "hide_empty": "its columns are statistics, the same for every row",
     "published": "published figures are not results of these games",
-    "error": "it has 95 % intervals",
+    "uncertainty": "it has 95 % intervals",
 }
 _TWO: Final = ("bradley_terry", "elo")
 """The models of games of two contestants."""
@@ -147,10 +147,10 @@ class CrossPlayTable(Games):
 
     def problems(self, table: TableSpec) -> list[str]:
         """It can be drawn, and can show intervals."""
-        own = {key: why for key, why in _BESIDE.items() if key not in ("figure", "error")}
+        own = {key: why for key, why in _BESIDE.items() if key not in ("figure", "uncertainty")}
         mistakes = beside(table, "kind", own)
         mistakes += ["figure: cross_play is drawn as heat"] * (table.figure not in (None, "heat"))
-        return mistakes + ["error: cross_play shows interval"] * (table.error not in (None, "interval"))
+        return mistakes + ["uncertainty: cross_play shows interval"] * (table.uncertainty not in (None, "interval"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,7 @@ def game_table(table: TableSpec, how: Games, metrics: Mapping[str, Metric], scor
         rows=tuple(rows),
         row_names=tuple(map(axis.title, (*axis.labels, CONTESTANT))),
         names={metric: table.labels.get(metric, "share of points" if shares else "mean return")},
-        error=table.error if isinstance(how, CrossPlayTable) else "interval",
+        error=table.uncertainty if isinstance(how, CrossPlayTable) else "interval",
         digits=table.digits,
         unit=table.unit,
         figure=table.figure,

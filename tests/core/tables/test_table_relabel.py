@@ -1,4 +1,4 @@
-"""`split:` in tables: labels made of another label's values, in cells, tests, orders, and mistakes."""
+"""`relabel:` in tables: labels made of another label's values, in cells, tests, orders, and mistakes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Number(Metric):
 SPLIT: dict[str, dict[str, Any]] = {
     "condition": {name: {"mode": name[:3], "talk": name[3] == "c"} for name in ("simc", "simn", "seqc", "seqn")}
 }
-ENTRY: dict[str, Any] = {"title": "T", "rows": "mode", "columns": "talk", "cell": "x", "split": SPLIT}
+ENTRY: dict[str, Any] = {"title": "T", "rows": "mode", "columns": "talk", "metrics": "x", "relabel": SPLIT}
 LABELS: dict[str, list[Any]] = {"condition": ["simc", "simn", "seqc", "seqn"], "size": [4]}
 SCORES = [
     EpisodeScore(f"{name}/{i}/0", name, {"model": "m", "condition": name, "size": 4}, {"x": float(i + n)})
@@ -54,13 +54,13 @@ def test_new_labels_are_compared() -> None:
 @pytest.mark.parametrize(
     ("entry", "problem"),
     [
-        ({"split": {"conditoin": SPLIT["condition"]}}, "split: unknown label 'conditoin'. Did you mean condition?"),
-        ({"split": {"condition": {"simc": {"mode": "s", "talk": 1}}}}, "split: condition simn has no mode, talk. Did"),
-        ({"split": {"condition": {**SPLIT["condition"], "simn": {"mode": "s"}}}}, "split: condition simn has no talk."),
-        ({"split": {"condition": {"simc": {"size": 1}}}, "rows": "size", "columns": "model"}, "split: the name 'size'"),
-        ({"split": {"condition": {"simc": {"n": 1}}}, "rows": "size", "columns": "model"}, "split: the name 'n' is"),
-        ({"split": {"condition": {"simc": {}}}}, "split: 'simc' must not be empty"),
-        ({"split": {"condition": {"simc": {"mode": [1]}}}}, "split: 'mode' must be text or a number"),
+        ({"relabel": {"conditoin": SPLIT["condition"]}}, "relabel: unknown label 'conditoin'. Did you mean condition?"),
+        ({"relabel": {"condition": {"simc": {"mode": "s", "talk": 1}}}}, "relabel: condition simn has no mode, talk."),
+        ({"relabel": {"condition": {**SPLIT["condition"], "simn": {"mode": "s"}}}}, "relabel: condition simn has no"),
+        ({"relabel": {"condition": {"simc": {"size": 1}}}, "rows": "size", "columns": "model"}, "relabel: the name 's"),
+        ({"relabel": {"condition": {"simc": {"n": 1}}}, "rows": "size", "columns": "model"}, "relabel: the name 'n'"),
+        ({"relabel": {"condition": {"simc": {}}}}, "relabel: 'simc' must not be empty"),
+        ({"relabel": {"condition": {"simc": {"mode": [1]}}}}, "relabel: 'mode' must be text or a number"),
         ({"rows": "mood"}, "rows: unknown label 'mood'. Did you mean mode or model?"),
         ({"where": {"mode": "par"}}, "where: mode is never 'par'."),
         ({"groups": [{"title": "all", "of": ["sim", "par"]}]}, "groups: 'all': mode is never 'par'."),
@@ -73,8 +73,8 @@ def test_mistakes_are_explained(entry: dict[str, Any], problem: str) -> None:
 
 def test_a_part_of_the_values_is_enough_where_no_others_are_played() -> None:
     more = {"condition": {**SPLIT["condition"], "parc": {"mode": "par", "talk": True}}}
-    assert check({**ENTRY, "split": more}, LABELS, ["x"]) == []
-    assert check({**ENTRY, "split": more}, ["condition"], ["x"]) == []
+    assert check({**ENTRY, "relabel": more}, LABELS, ["x"]) == []
+    assert check({**ENTRY, "relabel": more}, ["condition"], ["x"]) == []
 
 
 def test_figure_4_of_dpbench_has_talk_beside_none() -> None:

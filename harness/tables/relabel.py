@@ -1,4 +1,4 @@
-"""`split:` of tables: labels made of another label's values, such as what the names of conditions stand for."""
+"""`relabel:` of tables: labels made of another label's values, such as what the names of conditions stand for."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .spec import RESERVED, TableSpec
 from .table import text
 
 
-class SplitEntry(TypedDict, total=False):
+class RelabelEntry(TypedDict, total=False):
     """The key of a table with labels of its own."""
 
-    split: Annotated[
+    relabel: Annotated[
         dict[str, dict[str, Annotated[dict[Name, LabelValue], Keywords(minProperties=1)]]],
         "a mapping of labels to a mapping of their values to new labels of this table, such as "
         "{condition: {sim5c: {mode: at once, talk: true}}}",
@@ -26,18 +26,18 @@ class SplitEntry(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Split(TableKey):
+class Relabel(TableKey):
     """New labels; `parts`: label → its value as text → new label → its value."""
 
-    entry: ClassVar[Any] = SplitEntry
+    entry: ClassVar[Any] = RelabelEntry
     with_kinds: ClassVar[bool] = True
 
     parts: Mapping[str, Mapping[str, Mapping[str, Any]]]
 
     @classmethod
-    def read(cls, entry: Mapping[str, Any]) -> Split:
-        """Read `split:`."""
-        return cls(entry["split"])
+    def read(cls, entry: Mapping[str, Any]) -> Relabel:
+        """Read `relabel:`."""
+        return cls(entry["relabel"])
 
     def relabelled(self, labels: Mapping[str, Any]) -> dict[str, Any]:
         """An episode's labels with the new ones."""
@@ -54,12 +54,12 @@ class Split(TableKey):
         names = {"model", *labels}
         for label, values in self.parts.items():
             if label not in names:
-                yield f"split: unknown label {label!r}. {near(label, names)}"
+                yield f"relabel: unknown label {label!r}. {near(label, names)}"
             new = {name for made in values.values() for name in made}
-            yield from (f"split: the name {name!r} is taken" for name in sorted(new & {*names, "metric", *RESERVED}))
+            yield from (f"relabel: the name {name!r} is taken" for name in sorted(new & {*names, "metric", *RESERVED}))
             for value in map(text, labels.get(label, ())):
                 if lacking := ", ".join(sorted(new - values.get(value, {}).keys())):
-                    yield f"split: {label} {value} has no {lacking}. {near(value, values)}"
+                    yield f"relabel: {label} {value} has no {lacking}. {near(value, values)}"
 
     def labels(self, known: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
         """All labels, each with the values it takes (none where these are not known)."""
